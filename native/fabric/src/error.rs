@@ -1,0 +1,63 @@
+//! What can go wrong in a fabric.
+
+use crate::PeerId;
+use faro_wire::WireError;
+use thiserror::Error;
+
+/// Why a connection ended.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum CloseReason {
+    /// This side asked for it.
+    #[error("closed by this side")]
+    Local,
+    /// The peer said goodbye.
+    #[error("closed by the peer: {detail}")]
+    Peer { detail: String },
+    /// The stream ended or the device flushed.
+    #[error("connection lost: {detail}")]
+    Lost { detail: String },
+    /// Nobody answered in time.
+    #[error("no connection to {location}: {detail}")]
+    Unreachable { location: String, detail: String },
+    /// Somebody else lives at that address.
+    #[error("endpoint {got:032x} answered where {expected:032x} was expected")]
+    WrongEndpoint { expected: u128, got: u128 },
+    /// The peer broke the protocol.
+    #[error("protocol error: {0}")]
+    Protocol(#[from] WireError),
+    /// The peer sends faster than it may, or more than is bounded.
+    #[error("{what} reached its bound of {limit}")]
+    Bound { what: &'static str, limit: u64 },
+}
+
+/// A fault of the fabric itself.
+#[derive(Debug, Error)]
+pub enum FabricError {
+    /// A system call failed.
+    #[error("{what}: {source}")]
+    Io {
+        what: String,
+        source: std::io::Error,
+    },
+    /// An address of the wrong form.
+    #[error("{location:?} is not an address of the {fabric} fabric: {detail}")]
+    BadLocation {
+        fabric: &'static str,
+        location: String,
+        detail: String,
+    },
+    /// A bound on connections.
+    #[error("{what} reached its bound of {limit}")]
+    Bound { what: &'static str, limit: u64 },
+}
+
+/// An operation that was not accepted, handed back.
+#[derive(Debug)]
+pub enum Rejected<T> {
+    /// The peer's queue is full; try again after events of that peer.
+    Full(T),
+    /// No such connection, or not (or no longer) open.
+    NotConnected(T, PeerId),
+    /// Larger than the protocol allows.
+    TooLarge(T, u64),
+}

@@ -1,0 +1,200 @@
+//! How bytes move between two endpoints: the [`Fabric`] contract and its implementations.
+//!
+//! A fabric is a poll-driven object owned by one progress thread. Nothing in it blocks and nothing
+//! in it runs on a thread of its own, so that a test can drive two of them step by step. Every
+//! operation that was accepted ends in exactly one event; when a connection closes, all its
+//! pending operations end with a failure first, and then [`Event::Closed`] is the last event that
+//! ever names that peer.
+//!
+//! Setup (addresses, handshakes, exposure of memory) and datapath live in separate files of each
+//! fabric. Contracts are checked by one suite, `conformance`, that every fabric passes.
+
+pub mod conformance;
+mod error;
+pub mod shm;
+mod stream;
+pub mod tcp;
+
+pub use error::{CloseReason, FabricError, Rejected};
+
+use faro_pool::Lease;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The fabrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FabricKind {
+    /// TCP sockets.
+    Tcp,
+    /// Shared memory of one host.
+    Shm,
+    /// RDMA verbs.
+    Verbs,
+}
+
+/// A connection of one fabric instance; never reused in the instance's life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PeerId(pub u64);
+
+/// Identity of an endpoint process (in its card).
+pub type EndpointId = u128;
+
+/// A key and a range that a peer may read or write one-sidedly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RemoteRange {
+    /// Key, given out by `expose`.
+    pub key: u64,
+    /// Offset relative to what the key names.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u32,
+}
+
+/// What to expose.
+pub enum Exposure {
+    /// A peer may write; the fabric holds the lease until it is revoked.
+    Writable(Lease),
+    /// A peer may read.
+    Readable(Arc<Lease>),
+}
+
+/// Answer to [`Fabric::revoke`].
+pub enum Revoked {
+    /// No byte of it will be touched by a peer from now on.
+    Now(Exposure),
+    /// The fabric cannot stop the peer by itself; the exposure comes back in
+    /// [`Event::Revoked`] once the peer's connection has ended.
+    WhenClosed,
+    /// There is no such key.
+    Unknown,
+}
+
+/// A two-sided message: a kind (≥ `wire::kind::FIRST_MESSAGE`), a request id, a body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// `wire::kind`.
+    pub kind: u8,
+    /// Request id.
+    pub id: u64,
+    /// At most `wire::header::MAX_MESSAGE_BYTES`.
+    pub body: Vec<u8>,
+}
+
+/// A one-sided write. The source stays untouched and alive until its `WriteEnded`.
+pub struct Write {
+    /// Comes back in the event.
+    pub token: u64,
+    /// Memory to send from.
+    pub source: Arc<Lease>,
+    /// First byte in it.
+    pub offset: usize,
+    /// Bytes.
+    pub length: usize,
+    /// Where to.
+    pub target: RemoteRange,
+    /// Delivered to the target in `Event::Written`, after the bytes.
+    pub immediate: Option<u32>,
+}
+
+/// A one-sided read into a lease of ours.
+pub struct Read {
+    /// Comes back in the event.
+    pub token: u64,
+    /// Where from.
+    pub source: RemoteRange,
+    /// Where to, from its first byte; comes back in the event.
+    pub target: Lease,
+}
+
+/// How an accepted operation ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// Done; the local memory may be reused.
+    Done,
+    /// The peer does not (or no longer) expose that range.
+    Refused,
+    /// The connection closed first.
+    Flushed,
+}
+
+/// What `poll` reports.
+pub enum Event {
+    /// A connection of ours is usable.
+    Connected { peer: PeerId, endpoint: EndpointId },
+    /// A peer connected to us.
+    Accepted { peer: PeerId, endpoint: EndpointId },
+    /// A message came. Ordered with the writes of the same peer: all writes the peer posted before
+    /// it are in memory.
+    Message { peer: PeerId, message: Message },
+    /// A peer wrote into memory of ours (only for writes with an immediate).
+    Written {
+        peer: PeerId,
+        key: u64,
+        immediate: u32,
+        length: u32,
+    },
+    /// A write of ours ended.
+    WriteEnded {
+        peer: PeerId,
+        token: u64,
+        outcome: Outcome,
+    },
+    /// A read of ours ended; the target comes back.
+    ReadEnded {
+        peer: PeerId,
+        token: u64,
+        target: Lease,
+        outcome: Outcome,
+    },
+    /// A deferred revocation is complete.
+    Revoked { key: u64, exposure: Exposure },
+    /// The connection is gone; last event of this peer. Also the answer to a failed `connect`.
+    Closed { peer: PeerId, reason: CloseReason },
+}
+
+/// Wakes the thread in `poll`.
+pub type Waker = Arc<dyn Fn() + Send + Sync>;
+
+/// The contract; see the module's comment.
+pub trait Fabric: Send {
+    /// Which one this is.
+    fn kind(&self) -> FabricKind;
+    /// Where peers reach us: what follows `scheme://` in the card.
+    fn location(&self) -> String;
+    /// Cloneable wake-up call for the thread in `poll`.
+    fn waker(&self) -> Waker;
+
+    /// Starts to connect to `location`, expecting the endpoint `expected` there (anything else is
+    /// closed with `CloseReason::WrongEndpoint`). Ends in `Connected` or `Closed`, at the latest
+    /// shortly after `deadline`.
+    fn connect(
+        &mut self,
+        location: &str,
+        expected: EndpointId,
+        deadline: Instant,
+    ) -> Result<PeerId, FabricError>;
+    /// Closes a connection (after the frames already queued are flushed where that needs no wait). `Closed` follows.
+    fn disconnect(&mut self, peer: PeerId, reason: CloseReason);
+
+    /// Lets `peer` reach the exposed bytes until revoked. The range covers the lease's capacity.
+    fn expose(
+        &mut self,
+        peer: PeerId,
+        exposure: Exposure,
+    ) -> Result<RemoteRange, Rejected<Exposure>>;
+    /// Ends an exposure.
+    fn revoke(&mut self, key: u64) -> Revoked;
+
+    /// Queues a message.
+    fn send(&mut self, peer: PeerId, message: Message) -> Result<(), Rejected<Message>>;
+    /// Queues a one-sided write.
+    fn write(&mut self, peer: PeerId, write: Write) -> Result<(), Rejected<Write>>;
+    /// Queues a one-sided read.
+    fn read(&mut self, peer: PeerId, read: Read) -> Result<(), Rejected<Read>>;
+    /// Hands everything queued since the last call to the kernel or device (as far as it takes it) in as few calls as possible; `poll` does so too.
+    fn flush(&mut self);
+    /// Waits up to `timeout` (zero: not at all) for something to happen and appends what did.
+    fn poll(&mut self, events: &mut Vec<Event>, timeout: Duration) -> Result<(), FabricError>;
+    /// Counters by name (bytes and frames in and out, connections, refused writes, system calls).
+    fn counters(&self) -> Vec<(&'static str, u64)>;
+}

@@ -1,0 +1,1 @@
+//! JNI bindings (see jvm/).

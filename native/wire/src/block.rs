@@ -1,0 +1,88 @@
+//! How a block is named, and what an owner can say of one.
+
+use zerocopy::little_endian::{I64, U32};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Spark's `(shuffleId, mapId, startReduceId, endReduceId)`; `end` is exclusive.
+///
+/// ```text
+///  0        8            12             16           20         24
+///  +--------+------------+--------------+------------+----------+
+///  | map_id | shuffle_id | start_reduce | end_reduce | reserved |
+///  | i64    | u32        | u32          | u32        | u32      |
+///  +--------+------------+--------------+------------+----------+
+/// ```
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
+)]
+#[repr(C)]
+pub struct BlockId {
+    /// Spark's attempt-unique map id.
+    pub map_id: I64,
+    /// Shuffle.
+    pub shuffle_id: U32,
+    /// First reduce partition.
+    pub start_reduce: U32,
+    /// One past the last reduce partition.
+    pub end_reduce: U32,
+    /// Zero.
+    pub reserved: U32,
+}
+
+/// Bytes of a [`BlockId`].
+pub const BLOCK_ID_BYTES: usize = 24;
+
+/// One map output: what a data file and an index file belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OutputId {
+    /// Shuffle.
+    pub shuffle_id: u32,
+    /// Spark's attempt-unique map id.
+    pub map_id: i64,
+}
+
+impl BlockId {
+    /// The map output this block is a part of.
+    #[must_use]
+    pub fn output(&self) -> OutputId {
+        OutputId {
+            shuffle_id: self.shuffle_id.get(),
+            map_id: self.map_id.get(),
+        }
+    }
+}
+
+/// What the owner says of one block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum BlockStatus {
+    /// Bytes follow.
+    Ok = 0,
+    /// The owner has no such map output.
+    UnknownOutput = 1,
+    /// The reduce range lies outside the map output's partitions, or is empty or reversed.
+    BadRange = 2,
+    /// The index file is truncated, or its offsets run backwards or beyond the data file.
+    BadIndex = 3,
+    /// The operating system refused to read the file.
+    Unreadable = 4,
+}
+
+impl TryFrom<u32> for BlockStatus {
+    type Error = crate::WireError;
+    fn try_from(value: u32) -> Result<Self, Self::Error> {
+        Ok(match value {
+            0 => Self::Ok,
+            1 => Self::UnknownOutput,
+            2 => Self::BadRange,
+            3 => Self::BadIndex,
+            4 => Self::Unreadable,
+            got => {
+                return Err(crate::WireError::BadValue {
+                    what: "block status",
+                    got: u64::from(got),
+                })
+            }
+        })
+    }
+}

@@ -1,0 +1,7 @@
+//! CRC-32C (Castagnoli, RFC 3720 appendix B.4), the one checksum of the protocol.
+
+/// CRC-32C of `bytes`.
+#[must_use]
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32
+}

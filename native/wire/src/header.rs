@@ -1,0 +1,177 @@
+//! The frame header.
+//!
+//! ```text
+//!  0       4         5      6       8        12           16        24         28         32
+//!  +-------+---------+------+-------+--------+------------+---------+----------+----------+
+//!  | magic | version | kind | flags | length | header_crc | id      | body_crc | reserved |
+//!  | u32   | u8      | u8   | u16   | u32    | u32        | u64     | u32      | u32      |
+//!  +-------+---------+------+-------+--------+------------+---------+----------+----------+
+//! ```
+//! `length` counts the body, which follows the header. `header_crc` is the CRC-32C of the 32 header
+//! bytes with that field zero, so that a flipped bit can never move a frame's end. `body_crc` is
+//! the CRC-32C of the body of every frame except one-sided payload (`kind::WRITE`,
+//! `kind::READ_REPLY`), whose checksum travels end to end in `Pushed`.
+
+use crate::{crc32c, WireError};
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// `b"FARO"`, read as a little-endian integer.
+pub const MAGIC: u32 = u32::from_le_bytes(*b"FARO");
+/// The protocol version this build speaks.
+pub const VERSION: u8 = 1;
+/// Bytes of a [`FrameHeader`].
+pub const HEADER_BYTES: usize = 32;
+/// Largest body of a two-sided message, in bytes.
+pub const MAX_MESSAGE_BYTES: u32 = 2 << 20;
+/// Largest payload of one one-sided operation, in bytes (a slab).
+pub const MAX_PAYLOAD_BYTES: u32 = 16 << 20;
+/// Largest body accepted before the peer has said hello, in bytes.
+pub const MAX_GREETING_BYTES: u32 = 4 << 10;
+
+/// Frame kinds. Below `FIRST_MESSAGE`: the stream fabrics' own. From there on: endpoint messages.
+pub mod kind {
+    /// Connector to acceptor, first frame: who I am, whom I expect.
+    pub const HELLO: u8 = 0x01;
+    /// Acceptor to connector: accepted.
+    pub const WELCOME: u8 = 0x02;
+    /// Either side: closing, and why.
+    pub const GOODBYE: u8 = 0x03;
+    /// One-sided write: a `WriteHead`, then the payload.
+    pub const WRITE: u8 = 0x04;
+    /// One-sided read request.
+    pub const READ: u8 = 0x05;
+    /// Answer to `READ`: a `ReadReplyHead`, then the payload.
+    pub const READ_REPLY: u8 = 0x06;
+    /// shm: write by reference to a slab of the sender.
+    pub const WRITE_REF: u8 = 0x07;
+    /// shm: the referenced bytes were taken (or refused).
+    pub const WRITE_ACK: u8 = 0x08;
+    /// shm: hand over the file descriptor of a slab.
+    pub const SLAB_REQUEST: u8 = 0x09;
+    /// shm: the descriptor, by `SCM_RIGHTS`.
+    pub const SLAB_REPLY: u8 = 0x0a;
+
+    /// First kind that belongs to the endpoint layer.
+    pub const FIRST_MESSAGE: u8 = 0x20;
+    /// Reader to owner: blocks wanted, first credits.
+    pub const FETCH: u8 = 0x20;
+    /// Owner to reader: status and exact length of every block.
+    pub const LAYOUT: u8 = 0x21;
+    /// Reader to owner: more credits.
+    pub const CREDIT: u8 = 0x22;
+    /// Owner to reader: credits that were filled, with the CRC of each.
+    pub const PUSHED: u8 = 0x23;
+    /// Reader to owner: forget this request.
+    pub const CANCEL: u8 = 0x24;
+    /// Owner to reader: this request failed or was cancelled; no more writes will come.
+    pub const FAILED: u8 = 0x25;
+}
+
+/// See the module's diagram.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
+)]
+#[repr(C)]
+pub struct FrameHeader {
+    /// Always [`MAGIC`].
+    pub magic: U32,
+    /// Protocol version of the sender.
+    pub version: u8,
+    /// One of [`kind`].
+    pub kind: u8,
+    /// Kind-specific bits; unknown bits must be zero.
+    pub flags: U16,
+    /// Bytes of body after the header.
+    pub length: U32,
+    /// CRC-32C of this header with this field zero.
+    pub header_crc: U32,
+    /// Request id (messages) or token (one-sided operations).
+    pub id: U64,
+    /// CRC-32C of the body; zero for one-sided payload.
+    pub body_crc: U32,
+    /// Zero.
+    pub reserved: U32,
+}
+
+impl FrameHeader {
+    /// A sealed header for `body`, checksummed.
+    #[must_use]
+    pub fn for_body(kind: u8, id: u64, body: &[u8]) -> Self {
+        Self::sealed(kind, 0, id, body.len() as u32, crc32c(body))
+    }
+
+    /// A header with every field given and its own checksum set.
+    #[must_use]
+    pub fn sealed(kind: u8, flags: u16, id: u64, length: u32, body_crc: u32) -> Self {
+        let mut header = Self {
+            magic: MAGIC.into(),
+            version: VERSION,
+            kind,
+            flags: flags.into(),
+            length: length.into(),
+            header_crc: 0.into(),
+            id: id.into(),
+            body_crc: body_crc.into(),
+            reserved: 0.into(),
+        };
+        header.header_crc = crc32c(header.as_bytes()).into();
+        header
+    }
+
+    /// Checks magic, version and checksum of the first [`HEADER_BYTES`] of `bytes`.
+    ///
+    /// # Errors
+    /// `Truncated`, `BadMagic`, `UnsupportedVersion`, `BadChecksum`; kinds and lengths are the
+    /// caller's to judge, because their bounds depend on the connection's state.
+    pub fn parse(bytes: &[u8]) -> Result<Self, WireError> {
+        let (header, _) = Self::read_from_prefix(bytes).map_err(|_| WireError::Truncated {
+            what: "frame header",
+            needed: HEADER_BYTES,
+            got: bytes.len(),
+        })?;
+        if header.magic.get() != MAGIC {
+            return Err(WireError::BadMagic {
+                got: header.magic.get(),
+            });
+        }
+        // Version before checksum: another version may checksum differently.
+        if header.version != VERSION {
+            return Err(WireError::UnsupportedVersion {
+                got: header.version,
+                supported: VERSION,
+            });
+        }
+        let expected = crc32c(
+            Self {
+                header_crc: 0.into(),
+                ..header
+            }
+            .as_bytes(),
+        );
+        if expected != header.header_crc.get() {
+            return Err(WireError::BadChecksum {
+                what: "frame header",
+                expected,
+                got: header.header_crc.get(),
+            });
+        }
+        Ok(header)
+    }
+
+    /// Checks `body` against `body_crc`.
+    ///
+    /// # Errors
+    /// `BadChecksum`.
+    pub fn check_body(&self, body: &[u8]) -> Result<(), WireError> {
+        let expected = crc32c(body);
+        if expected == self.body_crc.get() {
+            return Ok(());
+        }
+        Err(WireError::BadChecksum {
+            what: "frame body",
+            expected,
+            got: self.body_crc.get(),
+        })
+    }
+}
