@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""Puts a SPARK_HOME of each asked-for version into the cache and prints its path.
+
+A home is built in a directory beside its final place and renamed when it is complete, so that a
+home that exists is a good one, whatever was interrupted before.
+"""
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections import namedtuple
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+Version = namedtuple("Version", "name spark scala source depth")
+
+# Only what running an application needs; examples, data and R stay in the archive.
+WANTED = ("jars", "bin", "sbin")
+
+
+def cache_root():
+    return Path(os.environ.get("FARO_CACHE") or Path.home() / ".cache" / "faro")
+
+
+def all_versions():
+    rows = []
+    for line in (HERE / "spark-versions").read_text().splitlines():
+        fields = line.split("#")[0].split()
+        if fields:
+            rows.append(Version(*fields))
+    return rows
+
+
+def versions_named(names):
+    known = {v.name: v for v in all_versions()}
+    unknown = [n for n in names if n not in known]
+    if unknown:
+        raise SystemExit(f"spark_home: unknown version {', '.join(unknown)}; "
+                         f"tests/setup/spark-versions has: {', '.join(known)}")
+    return [known[n] for n in names]
+
+
+def home_path(version):
+    return cache_root() / "spark" / version.name
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def run(command, **options):
+    """Runs quietly; the output is shown only when the command fails."""
+    done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, **options)
+    if done.returncode != 0:
+        say(done.stdout[-4000:])
+        raise SystemExit(f"spark_home: exit code {done.returncode} from: "
+                         f"{' '.join(str(c) for c in command)}")
+
+
+def download_environment():
+    """A virtual environment that can read the metadata of pyspark's source archives."""
+    place = cache_root() / "tools" / "pyspark-download"
+    if (place / "ready").exists():
+        return place
+    shutil.rmtree(place, ignore_errors=True)
+    run([sys.executable, "-m", "venv", place])
+    run([place / "bin" / "pip", "install", "-q", "setuptools<80", "wheel"])
+    (place / "ready").touch()
+    return place
+
+
+def fill_from_pypi(version, home, scratch):
+    pip = download_environment() / "bin" / "pip"
+    run([pip, "download", "-q", "--no-deps", "--no-build-isolation", "--no-binary", "pyspark",
+         "-d", scratch, f"pyspark=={version.spark}"], env={**os.environ, "TMPDIR": str(scratch)})
+    archives = list(Path(scratch).glob("pyspark-*.tar.gz"))
+    if len(archives) != 1:
+        raise SystemExit(f"spark_home: expected one pyspark archive, found {archives}")
+    with tarfile.open(archives[0]) as archive:
+        for member in archive:
+            parts = Path(member.name).parts
+            if len(parts) < 3 or parts[1] != "deps" or parts[2] not in WANTED or ".." in parts:
+                continue
+            member.name = str(Path(*parts[2:]))
+            archive.extract(member, home)
+
+
+POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>io.faro.setup</groupId><artifactId>spark-home</artifactId><version>1</version>
+  <dependencies><dependency>
+    <groupId>org.apache.spark</groupId>
+    <artifactId>spark-sql_{scala}</artifactId><version>{spark}</version>
+  </dependency></dependencies>
+</project>
+"""
+
+
+def fill_from_maven(version, home, scratch):
+    pom = Path(scratch) / "pom.xml"
+    pom.write_text(POM.format(scala=version.scala, spark=version.spark))
+    run(["mvn", "-q", "-B", "-f", pom, "dependency:copy-dependencies",
+         "-DincludeScope=runtime", f"-DoutputDirectory={home / 'jars'}"])
+    (home / "bin").mkdir()
+    shutil.copy(HERE / "spark-submit-from-jars", home / "bin" / "spark-submit")
+
+
+def ensure(version):
+    home = home_path(version)
+    if home.is_dir():
+        return home
+    say(f"  Spark {version.name}: fetching (about 300 MB, from {version.source}) ...")
+    started = time.monotonic()
+    home.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=f".{version.name}.", dir=home.parent))
+    try:
+        filled = part / "home"
+        filled.mkdir()
+        {"pypi": fill_from_pypi, "maven": fill_from_maven}[version.source](version, filled, part)
+        found = list((filled / "jars").glob(f"spark-core_{version.scala}-{version.spark}.jar"))
+        if not found or not (filled / "bin" / "spark-submit").exists():
+            raise SystemExit(f"spark_home: what was fetched for {version.name} has no spark-core or "
+                             "no bin/spark-submit")
+        try:
+            filled.rename(home)
+        except OSError:
+            # Another process was first; its home is as good as this one.
+            if not home.is_dir():
+                raise
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    say(f"  Spark {version.name}: ready in {time.monotonic() - started:.0f} s")
+    return home
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("versions", nargs="*", help="names in spark-versions (default: all)")
+    chosen = parser.parse_args().versions or [v.name for v in all_versions()]
+    for version in versions_named(chosen):
+        print(ensure(version))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""Runs one application on a local-cluster and collects what it left behind."""
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+MANAGER = "io.faro.spark.FaroShuffleManager"
+TIME_LIMIT = 300  # seconds for one application
+# Executors end after the driver does, and write their last lines then.
+EXECUTORS_END = 20
+
+ALWAYS = {
+    # Executors of one host would otherwise read each other's files and use no transport at all.
+    "spark.shuffle.readHostLocalDisk": "false",
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "12",
+    # Without this the first executor may run everything before the second one is there.
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "90s",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+
+
+@dataclass
+class Outcome:
+    exit_code: int = 0
+    timed_out: bool = False
+    seconds: float = 0.0
+    driver_log: str = ""
+    executor_logs: dict = field(default_factory=dict)  # executor id -> stderr
+
+    def lines(self, prefix):
+        return [line for line in self.driver_log.splitlines() if line.startswith(prefix)]
+
+
+def run(version, home, scenario, jobs_jar, faro_jar, log_dir):
+    place = Path(tempfile.mkdtemp(prefix="faro-e2e-"))
+    try:
+        return _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir):
+    # local-cluster writes executors' logs to $SPARK_HOME/work, whatever is configured; a home of
+    # links keeps them apart from other runs and out of the cache.
+    own_home = place / "home"
+    own_home.mkdir()
+    for part in home.iterdir():
+        (own_home / part.name).symlink_to(part)
+    scratch = place / "scratch"
+    scratch.mkdir()
+    (scratch / "bad-values").write_text(
+        "".join("\t".join(row) + "\t\n" for row in scenario.bad_values))
+
+    conf = {**ALWAYS, "spark.local.dir": str(place / "local"), **scenario.conf}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("SPARK_")}
+    environment.update(SPARK_HOME=str(own_home), SPARK_LOCAL_IP="127.0.0.1")
+
+    service = None
+    started = time.monotonic()
+    log_dir.mkdir(parents=True, exist_ok=True)
+    try:
+        if scenario.with_service:
+            port = free_port()
+            conf["spark.shuffle.service.port"] = str(port)
+            service = start_service(own_home, port, conf, environment, log_dir)
+        command = submit_command(own_home, version, scenario, conf, jobs_jar, faro_jar, scratch)
+        outcome = drive(command, environment, log_dir / "driver.log", place)
+    finally:
+        if service:
+            stop_group(service, 0)
+    outcome.seconds = time.monotonic() - started
+    collect_executor_logs(own_home / "work", outcome, log_dir)
+    return outcome
+
+
+def submit_command(home, version, scenario, conf, jobs_jar, faro_jar, scratch):
+    command = [str(home / "bin" / "spark-submit"), "--master", "local-cluster[2,1,1024]",
+               "--driver-memory", "1g", "--class", "io.faro.e2e.Jobs",
+               "--name", f"faro-e2e-{scenario.name}"]
+    if faro_jar:
+        conf = {**conf, "spark.shuffle.manager": MANAGER,
+                "spark.faro.fallback": scenario.fallback}
+        command += ["--jars", str(faro_jar)]
+        if version.spark.startswith("3."):
+            # Before 4.0 the shuffle manager is made before --jars are loaded.
+            command += ["--driver-class-path", str(faro_jar)]
+            conf["spark.executor.extraClassPath"] = str(faro_jar)
+    for key, value in conf.items():
+        if faro_jar or not key.startswith("spark.faro."):
+            command += ["--conf", f"{key}={value}"]
+    return command + [str(jobs_jar), str(scratch), *scenario.cases]
+
+
+def drive(command, environment, log, place):
+    outcome = Outcome()
+    with open(log, "wb") as out:
+        out.write((" ".join(command) + "\n").encode())
+        out.flush()
+        driver = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out,
+                                  stderr=subprocess.STDOUT, env=environment, cwd=place,
+                                  start_new_session=True)
+        try:
+            outcome.exit_code = driver.wait(TIME_LIMIT)
+        except subprocess.TimeoutExpired:
+            outcome.timed_out = True
+            outcome.exit_code = -1
+        finally:
+            stop_group(driver, 0 if outcome.timed_out else EXECUTORS_END)
+    outcome.driver_log = log.read_text(errors="replace")
+    return outcome
+
+
+def stop_group(leader, grace):
+    """Gives the processes of the group time to end by themselves, then ends them."""
+    deadline = time.monotonic() + grace
+    try:
+        while time.monotonic() < deadline:
+            os.killpg(leader.pid, 0)
+            time.sleep(0.05)
+        os.killpg(leader.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    leader.wait()
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def start_service(home, port, conf, environment, log_dir):
+    """Spark's own external shuffle service: local-cluster's workers do not start one."""
+    java = Path(os.environ["JAVA_HOME"], "bin", "java") if os.environ.get("JAVA_HOME") else "java"
+    settings = {k: v for k, v in conf.items() if k.startswith(("spark.shuffle", "spark.local"))}
+    log = log_dir / "shuffle-service.log"
+    with open(log, "wb") as out:
+        service = subprocess.Popen(
+            [str(java), "-Xmx256m", *[f"-D{k}={v}" for k, v in settings.items()], "-cp",
+             f"{home}/jars/*", "org.apache.spark.deploy.ExternalShuffleService"],
+            stdout=out, stderr=subprocess.STDOUT, env=environment, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and service.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return service
+        except OSError:
+            time.sleep(0.1)
+    stop_group(service, 0)
+    raise RuntimeError(f"the external shuffle service did not open port {port}; see {log}")
+
+
+def collect_executor_logs(work, outcome, log_dir):
+    for stderr in sorted(work.glob("app-*/*/stderr")):
+        text = stderr.read_text(errors="replace")
+        outcome.executor_logs[stderr.parent.name] = text
+        (log_dir / f"executor-{stderr.parent.name}.log").write_text(text)
+
+
+def summary_of(log):
+    """The key=value pairs of an executor's 'Faro summary:' line; None when there is none."""
+    found = None
+    for line in log.splitlines():
+        if "Faro summary:" in line:
+            found = dict(re.findall(r"([\w.]+)=([\w.:/-]+)", line.split("Faro summary:", 1)[1]))
+    return found

@@ -1,0 +1,97 @@
+"""Turns what an application printed and logged into results, one per case."""
+import re
+from dataclasses import dataclass
+
+from . import launch, scenarios
+
+
+@dataclass
+class Result:
+    name: str
+    passed: bool
+    detail: str = ""
+
+
+def judge(scenario, outcome, with_faro):
+    results = [_case_result(line) for line in outcome.lines("CASE ")]
+    expected = len(scenario.bad_values) or len(scenario.cases)
+    if outcome.timed_out:
+        results.append(Result("application", False, f"still ran after {launch.TIME_LIMIT} s"))
+    elif not outcome.lines("JOBS DONE") or len(results) != expected:
+        results.append(Result("application", False,
+                              f"{len(results)} of {expected} cases reported, exit code "
+                              f"{outcome.exit_code}: {_last_error(outcome.driver_log)}"))
+    if with_faro and scenario.faro != scenarios.ANY:
+        results.append(_faro_result(scenario, outcome))
+    return results
+
+
+def _case_result(line):
+    _, name, state, *rest = line.split(" ", 3)
+    rest = rest[0] if rest else ""
+    return Result(name, state == "OK", f"{rest} ms" if state == "OK" else rest)
+
+
+def _last_error(log):
+    errors = [line for line in log.splitlines() if re.search(r"Exception|Error\b|ERROR", line)]
+    return (errors[0] if errors else "no error in the driver's log")[:300]
+
+
+def counters_of(outcome):
+    """Sums over executors: what the metrics system said, or the summary lines where they say
+    more (an executor that was replaced is only in the latter)."""
+    metrics = {}
+    for line in outcome.lines("COUNTERS "):
+        for key, value in re.findall(r"([\w.]+)=(-?[\d.]+(?:E\d+)?)", line):
+            metrics[key] = metrics.get(key, 0) + float(value)
+    logged = {}
+    for log in outcome.executor_logs.values():
+        for key, value in (launch.summary_of(log) or {}).items():
+            try:
+                logged[key] = logged.get(key, 0) + float(value)
+            except ValueError:
+                pass
+    return {k: max(metrics.get(k, 0), logged.get(k, 0)) for k in {*metrics, *logged}}
+
+
+def total(counters, prefix):
+    return int(sum(v for k, v in counters.items() if k == prefix or k.startswith(prefix + ".")))
+
+
+def _faro_result(scenario, outcome):
+    counters = counters_of(outcome)
+    blocks = total(counters, "remoteBlocks")
+    fallbacks = total(counters, "fallbacks")
+    crc_errors = total(counters, "crcErrors")
+    ready = [e for e, log in outcome.executor_logs.items() if "Faro ready:" in log]
+    summaries = [e for e, log in outcome.executor_logs.items() if launch.summary_of(log)]
+    seen = (f"{blocks} remote blocks, {fallbacks} fall-backs, {crc_errors} CRC errors; executors "
+            f"{len(outcome.executor_logs)}, ready {len(ready)}, summaries {len(summaries)}")
+    problems = []
+    if scenario.faro == scenarios.DECLINED:
+        if blocks:
+            problems.append("blocks went through Faro")
+        problems += _notice_problems(scenario, outcome)
+    else:
+        if not blocks:
+            problems.append("no block went through Faro")
+        if len(ready) < 2:
+            problems.append("fewer than two executors logged 'Faro ready:'")
+        if not summaries:
+            problems.append("no executor logged 'Faro summary:'")
+        if scenario.faro == scenarios.USED and fallbacks:
+            problems.append("there were fall-backs")
+        if crc_errors:
+            problems.append("there were CRC errors")
+    return Result("faro-" + scenario.faro, not problems, "; ".join([*problems, seen]))
+
+
+def _notice_problems(scenario, outcome):
+    problems = []
+    for executor, log in outcome.executor_logs.items():
+        notices = [line for line in log.splitlines()
+                   if "Faro" in line and re.search(scenario.declined_because, line)]
+        if len(notices) != 1:
+            problems.append(f"executor {executor} said {len(notices)} times that Faro stands "
+                            f"aside for {scenario.declined_because}")
+    return problems

@@ -1,0 +1,55 @@
+package io.faro.e2e;
+
+import java.io.File;
+import java.io.IOException;
+import java.lang.management.ManagementFactory;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.api.java.JavaSparkContext;
+import scala.Tuple2;
+
+/** The executors as processes of this machine. */
+final class Executors {
+    private Executors() {}
+
+    static String pid() {
+        return ManagementFactory.getRuntimeMXBean().getName().split("@")[0];
+    }
+
+    static boolean alive(String pid) {
+        return new File("/proc/" + pid).exists();
+    }
+
+    static void signal(String pid, String name) throws IOException, InterruptedException {
+        int code = new ProcessBuilder("kill", "-" + name, pid).inheritIO().start().waitFor();
+        if (code != 0) {
+            throw new IOException("kill -" + name + " " + pid + ": exit code " + code);
+        }
+    }
+
+    static int registered(JavaSparkContext jsc) {
+        // The driver is in the list too.
+        return jsc.sc().statusTracker().getExecutorInfos().length - 1;
+    }
+
+    /** Process ids by executor id, of {@code count} executors. */
+    static Map<String, String> pids(JavaSparkContext jsc, int count) throws Exception {
+        Map<String, String> pids = new TreeMap<>();
+        Check.await(count + " executors should run tasks", 60, () -> {
+            List<Integer> tasks = new ArrayList<>();
+            for (int i = 0; i < 8; i++) {
+                tasks.add(i);
+            }
+            for (Tuple2<String, String> one : jsc.parallelize(tasks, tasks.size())
+                    .map(i -> new Tuple2<>(SparkEnv.get().executorId(), pid())).collect()) {
+                pids.put(one._1(), one._2());
+            }
+            pids.values().removeIf(pid -> !alive(pid));
+            return pids.size() >= count;
+        });
+        return pids;
+    }
+}
