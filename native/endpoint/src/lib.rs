@@ -1,187 +1,174 @@
 //! The executor's endpoint: server and client side, progress threads, arena.
 //!
-//! API SKETCH, implementation under way; names and signatures stay.
+//! ```text
+//!  caller --fetch--> Router --route--> Progress (one per fabric) ==fabric==> Progress of the owner
+//!     ^                                   | Reader                              | Owner
+//!     |                                   v                                     v
+//!     +------ completions <---- blocks in leases                       I/O threads: files -> frames
+//! ```
+//! A progress thread owns its fabric and all state of the fetches on it, so none of that needs a
+//! lock; threads talk by queues. Nothing blocks a progress thread: files are read by I/O threads,
+//! arena memory is asked for without waiting, and Java is asked (where does a map output lie) and
+//! told (blocks are there) through queues that Java threads take from. No native thread ever
+//! attaches to the JVM.
 
-use faro_pool::{Lease, PoolError};
-use faro_wire::crossing::{FabricCode, FetchErrorCode};
-use faro_wire::message::BlockEntry;
-use faro_wire::{BlockId, OutputId, WireError};
-use std::net::IpAddr;
-use std::path::PathBuf;
-use std::sync::Arc;
+mod completion;
+mod config;
+mod counters;
+mod files;
+mod outbox;
+mod owner;
+mod progress;
+mod reader;
+mod router;
+mod start;
+
+pub use completion::{Completion, Delivery, FetchFailure, Piece};
+pub use config::{limits, Config, EndpointError, FabricChoice};
+pub use files::OutputFiles;
+
+use counters::Counters;
+use faro_pool::Pool;
+use faro_wire::message::MAX_BLOCKS;
+use faro_wire::{BlockId, Card, OutputId};
+use files::Catalog;
+use owner::IoPool;
+use progress::Command;
+use router::Router;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
-use thiserror::Error;
 
-/// Which fabrics an endpoint opens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FabricChoice {
-    /// All that work here; the best one is taken per pair.
-    Auto,
-    /// TCP only.
-    Tcp,
-    /// Shared memory only (same host).
-    Shm,
+/// One per process; see the crate's comment.
+pub struct Endpoint {
+    card: Card,
+    pool: Arc<Pool>,
+    catalog: Arc<Catalog>,
+    counters: Arc<Counters>,
+    router: Arc<Router>,
+    io: Arc<IoPool>,
+    progress: Mutex<Vec<JoinHandle<()>>>,
 }
-
-/// What an endpoint is started with.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// Executor id, for people.
-    pub name: String,
-    /// Fabrics.
-    pub fabric: FabricChoice,
-    /// Address to listen on.
-    pub bind: IpAddr,
-    /// Address that peers are told; an IP literal.
-    pub advertise: IpAddr,
-    /// Port to listen on; 0: any.
-    pub port: u16,
-    /// Hard cap of the arena, bytes.
-    pub memory_limit: u64,
-    /// Default deadline of a request.
-    pub request_timeout: Duration,
-}
-
-/// Why an endpoint cannot do what was asked.
-#[derive(Debug, Error)]
-pub enum EndpointError {
-    /// The arena.
-    #[error(transparent)]
-    Pool(#[from] PoolError),
-    /// A fabric could not be opened.
-    #[error("{fabric} fabric: {reason}")]
-    Fabric {
-        fabric: &'static str,
-        reason: String,
-    },
-    /// A card that cannot be read.
-    #[error("endpoint card: {0}")]
-    Card(WireError),
-    /// No such peer handle.
-    #[error("no peer {0}")]
-    UnknownPeer(u64),
-    /// A request that breaks a bound.
-    #[error("a request of {got} blocks is not possible, 1 to {max} are")]
-    BadRequest { got: usize, max: usize },
-    /// As many requests are in flight as may be.
-    #[error("{limit} requests are in flight already")]
-    Full { limit: usize },
-    /// The endpoint was closed.
-    #[error("the endpoint is closed")]
-    Closed,
-    /// A thread could not be started.
-    #[error("cannot start a thread: {0}")]
-    Thread(std::io::Error),
-}
-
-/// Blocks that arrived, or an error for all that will not.
-pub struct Completion {
-    /// Request.
-    pub request: u64,
-    /// Position of the first block.
-    pub first_block: u32,
-    /// Number of blocks.
-    pub block_count: u32,
-    /// Where the bytes came from.
-    pub fabric: FabricCode,
-    /// Nothing follows for this request.
-    pub last: bool,
-    /// The bytes, or why not.
-    pub outcome: Result<Delivery, FetchFailure>,
-}
-
-/// Delivered blocks: the pieces, one after the other, are the blocks' bytes, one after the other.
-pub struct Delivery {
-    /// Status and length of each block.
-    pub blocks: Vec<BlockEntry>,
-    /// Where the bytes are.
-    pub pieces: Vec<Piece>,
-}
-
-/// A run of bytes in a lease.
-#[derive(Clone)]
-pub struct Piece {
-    /// Shared with the deliveries before and after when a lease ends in mid-block.
-    pub lease: Arc<Lease>,
-    /// First byte.
-    pub offset: u32,
-    /// Bytes.
-    pub length: u32,
-}
-
-/// Why blocks will not come.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FetchFailure {
-    /// What kind.
-    pub code: FetchErrorCode,
-    /// For people.
-    pub detail: String,
-}
-
-/// Where a map output lies.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OutputFiles {
-    /// Concatenated partitions.
-    pub data: PathBuf,
-    /// `partitions + 1` big-endian 64-bit offsets.
-    pub index: PathBuf,
-}
-
-/// One per process.
-pub struct Endpoint {}
 
 impl Endpoint {
-    /// Opens fabrics, starts progress and I/O threads.
-    pub fn start(config: Config) -> Result<Arc<Self>, EndpointError> {
-        todo!("{config:?}")
-    }
     /// The encoded card of this endpoint.
+    #[must_use]
     pub fn card(&self) -> Vec<u8> {
-        todo!()
+        self.card.encode()
     }
-    /// A handle for the endpoint behind `card`; the same endpoint always gets the same handle. Does not connect.
+
+    /// A handle for the endpoint behind `card`; the same endpoint always gets the same handle.
+    /// Does not connect.
+    ///
+    /// # Errors
+    /// `Card`.
     pub fn add_peer(&self, card: &[u8]) -> Result<u64, EndpointError> {
-        todo!("{card:?}")
+        Ok(self
+            .router
+            .add_peer(&Card::decode(card).map_err(EndpointError::Card)?))
     }
-    /// Starts a fetch; its completions come from `completions`. Never blocks.
+
+    /// Starts a fetch of 1 to 32,768 blocks; its completions come from `completions`. It may go
+    /// `timeout` without progress. Never blocks.
+    ///
+    /// # Errors
+    /// `BadRequest`, `UnknownPeer`, `Full`, `Closed`.
     pub fn fetch(
         &self,
         peer: u64,
         blocks: &[BlockId],
         timeout: Duration,
     ) -> Result<u64, EndpointError> {
-        todo!("{peer}{blocks:?}{timeout:?}")
+        let max = MAX_BLOCKS as usize;
+        if blocks.is_empty() || blocks.len() > max {
+            return Err(EndpointError::BadRequest {
+                got: blocks.len(),
+                max,
+            });
+        }
+        self.router.admit(peer, blocks.to_vec(), timeout)
     }
+
     /// Gives a request up; a last completion with `Cancelled` follows unless it had ended.
     pub fn cancel(&self, request: u64) {
-        todo!("{request}")
+        self.router.cancel(request);
     }
-    /// Waits up to `timeout` and appends up to `max` completions.
+
+    /// Waits up to `timeout` for one completion and appends up to `max`.
     pub fn completions(&self, max: usize, timeout: Duration, out: &mut Vec<Completion>) {
-        todo!("{max}{timeout:?}{}", out.len())
+        self.router.completions.take(max, timeout, out);
     }
-    /// Waits up to `timeout` for map outputs whose files peers ask for and this endpoint does not know.
+
+    /// Waits up to `timeout` for map outputs whose files peers ask for and this endpoint does not
+    /// know.
     pub fn unresolved(&self, max: usize, timeout: Duration) -> Vec<OutputId> {
-        todo!("{max}{timeout:?}")
+        self.catalog.questions(max, timeout)
     }
-    /// Answers an `unresolved`; `None`: there is no such output.
+
+    /// Answers an `unresolved`, opening the files; `None`: there is no such output.
     pub fn resolve(&self, output: OutputId, files: Option<OutputFiles>) {
-        todo!("{output:?}{files:?}")
+        self.catalog.answer(output, files.as_ref());
     }
+
     /// Forgets (and closes) all files of a shuffle.
     pub fn forget_shuffle(&self, shuffle: u32) {
-        todo!("{shuffle}")
+        self.catalog.forget(shuffle);
     }
+
     /// The arena.
-    pub fn pool(&self) -> &Arc<faro_pool::Pool> {
-        todo!()
+    #[must_use]
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.pool
     }
+
     /// Counters by name, e.g. `remoteBlocks.tcp`.
+    #[must_use]
     pub fn counters(&self) -> Vec<(String, u64)> {
-        todo!()
+        let mut all = self.counters.list();
+        all.push(("openOutputs".to_owned(), self.catalog.open_outputs() as u64));
+        let pool = self.pool.counters();
+        for (name, value) in [
+            ("pool.limitBytes", pool.limit_bytes),
+            ("pool.mappedBytes", pool.mapped_bytes),
+            ("pool.leasedBytes", pool.leased_bytes),
+            ("pool.highWaterBytes", pool.high_water_bytes),
+            ("pool.acquisitions", pool.acquisitions),
+            ("pool.reuseHits", pool.reuse_hits),
+            ("pool.exhausted", pool.exhausted),
+            ("pool.waits", pool.waits),
+            ("pool.registrations", pool.registrations),
+            ("pool.registrationNanos", pool.registration_ns),
+        ] {
+            all.push((name.to_owned(), value));
+        }
+        all
     }
-    /// Ends all requests with `Closing`, stops all threads, releases waiting callers. Idempotent.
+
+    /// `close` was called.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.router.is_closing()
+    }
+
+    /// Ends all requests with `Closing` and stops all threads. Delivered blocks stay valid.
+    /// Idempotent; a caller that waits in `completions` or `unresolved` returns at its timeout.
     pub fn close(&self) {
-        todo!()
+        self.router.close();
+        for (_, inbox) in self.router.inboxes() {
+            inbox.send(Command::Close);
+        }
+        let mut threads = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        for thread in threads.drain(..) {
+            if thread.join().is_err() {
+                log::error!("a progress thread panicked");
+            }
+        }
+        self.io.stop();
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        self.close();
     }
 }

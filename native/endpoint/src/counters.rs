@@ -1,0 +1,101 @@
+//! Counters of one endpoint, by the names that Spark's metrics system shows.
+
+use crossbeam_utils::CachePadded;
+use faro_fabric::FabricKind;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A monotone count. Relaxed: it orders nothing.
+#[derive(Default)]
+pub(crate) struct Counter(CachePadded<AtomicU64>);
+
+impl Counter {
+    pub(crate) fn add(&self, value: u64) {
+        self.0.fetch_add(value, Ordering::Relaxed);
+    }
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What is counted per fabric.
+#[derive(Default)]
+pub(crate) struct FabricCounters {
+    /// Blocks that arrived whole and were handed to the caller.
+    pub(crate) remote_blocks: Counter,
+    /// Their bytes.
+    pub(crate) remote_bytes: Counter,
+    /// Blocks sent to peers.
+    pub(crate) served_blocks: Counter,
+    /// Their bytes.
+    pub(crate) served_bytes: Counter,
+}
+
+/// All of them.
+#[derive(Default)]
+pub(crate) struct Counters {
+    tcp: FabricCounters,
+    shm: FabricCounters,
+    verbs: FabricCounters,
+    /// Fetches started.
+    pub(crate) requests: Counter,
+    /// Fetches that ended in an error.
+    pub(crate) requests_failed: Counter,
+    /// Fetches sent again after a fault.
+    pub(crate) retries: Counter,
+    /// Routes (peer and fabric) put to rest after a fault.
+    pub(crate) demotions: Counter,
+    /// Chunks whose CRC disagreed.
+    pub(crate) crc_errors: Counter,
+    /// Fetches that passed their deadline.
+    pub(crate) timeouts: Counter,
+    /// Fetches served.
+    pub(crate) served_requests: Counter,
+    /// Fetches refused, because too many were waiting.
+    pub(crate) busy_refusals: Counter,
+    /// Blocks that peers asked for and this endpoint could not give.
+    pub(crate) blocks_refused: Counter,
+    /// Messages for requests that had ended.
+    pub(crate) late_messages: Counter,
+    /// `pread` calls on data files.
+    pub(crate) file_reads: Counter,
+}
+
+impl Counters {
+    pub(crate) fn fabric(&self, kind: FabricKind) -> &FabricCounters {
+        match kind {
+            FabricKind::Tcp => &self.tcp,
+            FabricKind::Shm => &self.shm,
+            FabricKind::Verbs => &self.verbs,
+        }
+    }
+
+    pub(crate) fn list(&self) -> Vec<(String, u64)> {
+        let mut out: Vec<(String, u64)> = Vec::new();
+        for (name, counters) in [
+            ("tcp", &self.tcp),
+            ("shm", &self.shm),
+            ("verbs", &self.verbs),
+        ] {
+            out.push((format!("remoteBlocks.{name}"), counters.remote_blocks.get()));
+            out.push((format!("remoteBytes.{name}"), counters.remote_bytes.get()));
+            out.push((format!("servedBlocks.{name}"), counters.served_blocks.get()));
+            out.push((format!("servedBytes.{name}"), counters.served_bytes.get()));
+        }
+        for (name, counter) in [
+            ("requests", &self.requests),
+            ("requestsFailed", &self.requests_failed),
+            ("retries", &self.retries),
+            ("demotions", &self.demotions),
+            ("crcErrors", &self.crc_errors),
+            ("timeouts", &self.timeouts),
+            ("servedRequests", &self.served_requests),
+            ("busyRefusals", &self.busy_refusals),
+            ("blocksRefused", &self.blocks_refused),
+            ("lateMessages", &self.late_messages),
+            ("fileReads", &self.file_reads),
+        ] {
+            out.push((name.to_owned(), counter.get()));
+        }
+        out
+    }
+}

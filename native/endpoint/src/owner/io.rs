@@ -1,0 +1,194 @@
+//! The I/O threads: the only ones that touch the disk.
+
+use super::{Job, Turn};
+use crate::config::limits::MAX_SERVING;
+use crate::counters::Counters;
+use crate::files::{Answer, Catalog, Lookup};
+use crate::progress::{Command, Inbox};
+use crossbeam_channel::{Receiver, Sender};
+use faro_pool::Pool;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// A job and where it goes back to.
+struct Work {
+    job: Box<Job>,
+    home: Arc<Inbox>,
+}
+
+/// What the threads share.
+struct Shared {
+    pool: Arc<Pool>,
+    catalog: Arc<Catalog>,
+    counters: Arc<Counters>,
+    /// Also how parked work comes back. Bounded: every job is in it at most once, and there are at
+    /// most `MAX_SERVING` jobs per fabric.
+    queue: Sender<Option<Work>>,
+}
+
+/// A handle to the threads; dropping it lets them finish.
+pub(crate) struct IoPool {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    count: usize,
+}
+
+impl IoPool {
+    /// # Errors
+    /// A thread cannot be started.
+    pub(crate) fn start(
+        count: usize,
+        pool: Arc<Pool>,
+        catalog: Arc<Catalog>,
+        counters: Arc<Counters>,
+    ) -> std::io::Result<Self> {
+        let (queue, work) = crossbeam_channel::bounded(4 * MAX_SERVING + count);
+        let shared = Arc::new(Shared {
+            pool,
+            catalog,
+            counters,
+            queue,
+        });
+        let mut threads = Vec::with_capacity(count);
+        for number in 0..count {
+            let (shared, work) = (Arc::clone(&shared), work.clone());
+            let name = format!("faro-io-{number}");
+            threads.push(
+                std::thread::Builder::new()
+                    .name(name)
+                    .spawn(move || run(&shared, &work))?,
+            );
+        }
+        Ok(Self {
+            shared,
+            threads: Mutex::new(threads),
+            count,
+        })
+    }
+
+    /// Queues a turn of `job`; it comes back to `home` as `Command::Turn`.
+    pub(crate) fn submit(&self, job: Box<Job>, home: &Arc<Inbox>) {
+        submit(
+            &self.shared,
+            Work {
+                job,
+                home: Arc::clone(home),
+            },
+        );
+    }
+
+    /// Ends the threads once the queue is empty.
+    pub(crate) fn stop(&self) {
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        if !threads.is_empty() {
+            for _ in 0..self.count {
+                let _ = self.shared.queue.send(None);
+            }
+        }
+        for thread in threads.drain(..) {
+            if thread.join().is_err() {
+                log::error!("an I/O thread panicked");
+            }
+        }
+    }
+}
+
+fn submit(shared: &Shared, work: Work) {
+    if let Err(error) = shared.queue.try_send(Some(work)) {
+        if let Some(work) = error.into_inner() {
+            let detail = "the I/O queue is full".to_owned();
+            work.home
+                .send(Command::Turn(work.job, Turn::Broken { detail }));
+        }
+    }
+}
+
+fn run(shared: &Arc<Shared>, queue: &Receiver<Option<Work>>) {
+    while let Ok(Some(Work { mut job, home })) = queue.recv() {
+        let turn = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            if job.needs_layout() && job.answers.is_empty() {
+                look_up(shared, job, &home)
+            } else {
+                let turn = job.turn(&shared.pool, &shared.counters);
+                Some((job, turn))
+            }
+        }));
+        match turn {
+            Ok(Some((job, turn))) => home.send(Command::Turn(job, turn)),
+            Ok(None) => {}
+            // The job went with the panic; its entry ends at its deadline.
+            Err(_) => log::error!("a turn of a fetch panicked; the request is lost"),
+        }
+    }
+}
+
+/// A job that waits for answers.
+struct Parked {
+    work: Mutex<Option<Work>>,
+    answers: Mutex<Vec<(faro_wire::OutputId, Answer)>>,
+    /// Answers that are missing, plus one until the job is in `work`.
+    missing: AtomicUsize,
+}
+
+/// Finds all outputs; a turn follows at once if they are known, else when the last answer is in.
+fn look_up(shared: &Arc<Shared>, mut job: Box<Job>, home: &Arc<Inbox>) -> Option<(Box<Job>, Turn)> {
+    let wanted = job.wanted();
+    let mut parked: Option<Arc<Parked>> = None;
+    for id in wanted {
+        let lookup = shared.catalog.look_up(id, || {
+            let parked = Arc::clone(parked.get_or_insert_with(|| {
+                Arc::new(Parked {
+                    work: Mutex::new(None),
+                    answers: Mutex::default(),
+                    missing: AtomicUsize::new(1),
+                })
+            }));
+            parked.missing.fetch_add(1, Ordering::Relaxed);
+            let shared = Arc::clone(shared);
+            Box::new(move |answer| {
+                lock(&parked.answers).push((id, answer));
+                arrive(&shared, &parked);
+            })
+        });
+        match lookup {
+            Lookup::Ready(output) => {
+                job.answers.insert(id, Ok(output));
+            }
+            Lookup::Waiting => {}
+            Lookup::Full => {
+                job.answers
+                    .insert(id, Err(faro_wire::BlockStatus::UnknownOutput));
+            }
+        }
+    }
+    match parked {
+        None => {
+            let turn = job.turn(&shared.pool, &shared.counters);
+            Some((job, turn))
+        }
+        Some(parked) => {
+            *lock(&parked.work) = Some(Work {
+                job,
+                home: Arc::clone(home),
+            });
+            arrive(shared, &parked);
+            None
+        }
+    }
+}
+
+/// Counts one arrival; the last one sends the job on.
+fn arrive(shared: &Shared, parked: &Parked) {
+    if parked.missing.fetch_sub(1, Ordering::AcqRel) != 1 {
+        return;
+    }
+    if let Some(mut work) = lock(&parked.work).take() {
+        work.job.answers.extend(lock(&parked.answers).drain(..));
+        submit(shared, work);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,255 @@
+//! One fetch as its owner works on it.
+
+use crate::config::limits::{MAX_CREDITS_HELD, TURN_CREDITS};
+use crate::counters::Counters;
+use crate::files::{Answer, Output, Run};
+use faro_pool::{Lease, Pool, PoolError, Purpose, FRAME_BYTES};
+use faro_wire::message::{BlockEntry, Chunk, Credit, Fetch, Layout};
+use faro_wire::{crc32c, BlockId, BlockStatus, OutputId, WireError};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// See the module's comment.
+pub(crate) struct Job {
+    /// The progress thread's name for it.
+    pub(crate) serial: u64,
+    blocks: Vec<BlockId>,
+    /// Filled while the job is parked; taken when the layout is made.
+    pub(crate) answers: HashMap<OutputId, Answer>,
+    /// Outputs that `runs` point to.
+    outputs: Vec<Arc<Output>>,
+    /// What is still to be read, adjacent runs merged: (position in `outputs`, bytes).
+    runs: VecDeque<(usize, Run)>,
+    /// The layout was made.
+    laid_out: bool,
+    /// Sum of `runs`.
+    remaining: u64,
+    credits: VecDeque<Credit>,
+    /// Position of `credits`' first among all credits of the request.
+    next_credit: u32,
+    /// For the counters, once all is out.
+    pub(crate) served: Served,
+}
+
+/// What a finished job gave.
+#[derive(Default, Clone, Copy)]
+pub(crate) struct Served {
+    pub(crate) blocks: u64,
+    pub(crate) bytes: u64,
+    pub(crate) refused: u64,
+}
+
+/// A frame filled for one credit.
+pub(crate) struct Filled {
+    pub(crate) lease: Arc<Lease>,
+    pub(crate) target: Credit,
+    pub(crate) chunk: Chunk,
+}
+
+/// What a turn gave.
+pub(crate) enum Turn {
+    Staged {
+        /// The body of `LAYOUT`, on the first turn.
+        layout: Option<Vec<u8>>,
+        filled: Vec<Filled>,
+        /// All bytes are staged.
+        last: bool,
+        /// The arena had no frame: try again when one comes back.
+        starved: bool,
+    },
+    /// Bytes that were promised cannot be read.
+    Broken { detail: String },
+}
+
+impl Job {
+    /// # Errors
+    /// A credit that no reader of this version would give.
+    pub(crate) fn new(serial: u64, fetch: Fetch) -> Result<Self, WireError> {
+        let mut job = Self {
+            serial,
+            blocks: fetch.blocks,
+            answers: HashMap::new(),
+            outputs: Vec::new(),
+            runs: VecDeque::new(),
+            laid_out: false,
+            remaining: 0,
+            credits: VecDeque::new(),
+            next_credit: 0,
+            served: Served::default(),
+        };
+        job.add_credits(fetch.credits)?;
+        Ok(job)
+    }
+
+    /// # Errors
+    /// See `new`; and more credits than are held.
+    pub(crate) fn add_credits(&mut self, credits: Vec<Credit>) -> Result<(), WireError> {
+        check_credits(&credits)?;
+        let got = (self.credits.len() + credits.len()) as u64;
+        if got > MAX_CREDITS_HELD as u64 {
+            let limit = MAX_CREDITS_HELD as u64;
+            return Err(WireError::TooLarge {
+                what: "credits of a request",
+                got,
+                limit,
+            });
+        }
+        self.credits.extend(credits);
+        Ok(())
+    }
+
+    pub(crate) fn needs_layout(&self) -> bool {
+        !self.laid_out
+    }
+
+    /// There is something a turn could do.
+    pub(crate) fn can_turn(&self) -> bool {
+        !self.laid_out || (self.remaining > 0 && !self.credits.is_empty())
+    }
+
+    /// The distinct outputs of the request.
+    pub(crate) fn wanted(&self) -> Vec<OutputId> {
+        let mut ids: Vec<OutputId> = self.blocks.iter().map(BlockId::output).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+
+    /// One turn: the layout if it is not out yet, then up to `TURN_CREDITS` filled frames.
+    pub(crate) fn turn(&mut self, pool: &Arc<Pool>, counters: &Counters) -> Turn {
+        let layout = (!self.laid_out).then(|| self.lay_out());
+        let mut filled = Vec::with_capacity(TURN_CREDITS.min(self.credits.len()));
+        let mut starved = false;
+        while self.remaining > 0 && filled.len() < TURN_CREDITS {
+            let Some(target) = self.credits.front().copied() else {
+                break;
+            };
+            let length = self.remaining.min(u64::from(target.length.get())) as usize;
+            let mut lease = match pool.try_lease(length, Purpose::Serve) {
+                Ok(lease) => lease,
+                Err(PoolError::Exhausted { .. }) => {
+                    starved = true;
+                    break;
+                }
+                Err(error) => {
+                    return Turn::Broken {
+                        detail: error.to_string(),
+                    }
+                }
+            };
+            let bytes = &mut lease.bytes_mut()[..length];
+            if let Err(detail) = self.fill(bytes, counters) {
+                return Turn::Broken { detail };
+            }
+            let chunk = Chunk {
+                credit: self.next_credit.into(),
+                length: (length as u32).into(),
+                crc: crc32c(bytes).into(),
+                reserved: 0.into(),
+            };
+            self.credits.pop_front();
+            self.next_credit = self.next_credit.wrapping_add(1);
+            filled.push(Filled {
+                lease: Arc::new(lease),
+                target,
+                chunk,
+            });
+        }
+        Turn::Staged {
+            layout,
+            filled,
+            last: self.remaining == 0,
+            starved,
+        }
+    }
+
+    /// Turns blocks into entries and runs; adjacent blocks of one file become one run.
+    fn lay_out(&mut self) -> Vec<u8> {
+        self.laid_out = true;
+        let answers = std::mem::take(&mut self.answers);
+        let mut positions: HashMap<OutputId, usize> = HashMap::with_capacity(answers.len());
+        let mut entries = Vec::with_capacity(self.blocks.len());
+        for block in &self.blocks {
+            let id = block.output();
+            let located = match answers.get(&id) {
+                Some(Ok(output)) => output
+                    .locate(block.start_reduce.get(), block.end_reduce.get())
+                    .map(|run| (output, run)),
+                Some(Err(status)) => Err(*status),
+                None => Err(BlockStatus::UnknownOutput),
+            };
+            let (output, run) = match located {
+                Ok(found) => found,
+                Err(status) => {
+                    self.served.refused += 1;
+                    entries.push(BlockEntry::missing(status));
+                    continue;
+                }
+            };
+            self.served.blocks += 1;
+            self.served.bytes += run.length;
+            entries.push(BlockEntry::found(run.length));
+            if run.length == 0 {
+                continue;
+            }
+            let position = *positions.entry(id).or_insert_with(|| {
+                self.outputs.push(Arc::clone(output));
+                self.outputs.len() - 1
+            });
+            match self.runs.back_mut() {
+                Some((at, last)) if *at == position && last.offset + last.length == run.offset => {
+                    last.length += run.length;
+                }
+                _ => self.runs.push_back((position, run)),
+            }
+        }
+        self.remaining = self.served.bytes;
+        Layout { blocks: entries }.encode()
+    }
+
+    /// Reads the next `bytes.len()` bytes of the stream.
+    fn fill(&mut self, mut bytes: &mut [u8], counters: &Counters) -> Result<(), String> {
+        self.remaining -= bytes.len() as u64;
+        while !bytes.is_empty() {
+            let Some((position, run)) = self.runs.front_mut() else {
+                return Err("the layout is longer than its runs".to_owned());
+            };
+            let length = run.length.min(bytes.len() as u64) as usize;
+            let (now, later) = bytes.split_at_mut(length);
+            counters.file_reads.add(1);
+            self.outputs[*position]
+                .read(run.offset, now)
+                .map_err(|error| {
+                    format!("{length} bytes at {} of a map output: {error}", run.offset)
+                })?;
+            bytes = later;
+            run.offset += length as u64;
+            run.length -= length as u64;
+            if run.length == 0 {
+                self.runs.pop_front();
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_credits(credits: &[Credit]) -> Result<(), WireError> {
+    for credit in credits {
+        let got = u64::from(credit.length.get());
+        if got == 0 {
+            return Err(WireError::BadValue {
+                what: "length of a credit",
+                got,
+            });
+        }
+        if got > FRAME_BYTES as u64 {
+            let limit = FRAME_BYTES as u64;
+            return Err(WireError::TooLarge {
+                what: "length of a credit",
+                got,
+                limit,
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,254 @@
+//! One progress thread per fabric: it owns the fabric, and never blocks but in `poll`.
+
+use crate::config::fabric_name;
+use crate::config::limits::{IDLE, TICK};
+use crate::files::Catalog;
+use crate::outbox::Outbox;
+use crate::owner::{IoPool, Job, Owner, Turn};
+use crate::reader::{Reader, Request};
+use crate::router::{Route, Router};
+use crossbeam_channel::{Receiver, Sender};
+use faro_fabric::{CloseReason, Event, Fabric, FabricKind, Message, PeerId, Waker};
+use faro_pool::Pool;
+use faro_wire::{kind, WireError};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What other threads ask of a progress thread.
+pub(crate) enum Command {
+    /// Start on a request by this route.
+    Fetch(Request, Route),
+    /// Forget the caller's request of this id, if it is here.
+    Cancel(u64),
+    /// An I/O thread is done with a turn.
+    Turn(Box<Job>, Turn),
+    /// The arena got memory back that somebody had waited for.
+    Memory,
+    /// End everything.
+    Close,
+}
+
+/// The way to a progress thread. The channel's bound is that of what it carries: requests, jobs
+/// (each at most once), and one `Memory` per burst of refusals.
+pub(crate) struct Inbox {
+    sender: Sender<Command>,
+    waker: Waker,
+    /// Set by the first sender after the thread looked; saves the others a system call.
+    rung: AtomicBool,
+}
+
+impl Inbox {
+    pub(crate) fn new(waker: Waker) -> (Arc<Self>, Receiver<Command>) {
+        let (sender, receiver) = crossbeam_channel::unbounded();
+        (
+            Arc::new(Self {
+                sender,
+                waker,
+                rung: AtomicBool::new(false),
+            }),
+            receiver,
+        )
+    }
+
+    pub(crate) fn send(&self, command: Command) {
+        // An error means that the thread has ended, and with it everything it had.
+        if self.sender.send(command).is_ok() && !self.rung.swap(true, Ordering::AcqRel) {
+            (self.waker)();
+        }
+    }
+}
+
+/// What all progress threads of an endpoint share.
+#[derive(Clone)]
+pub(crate) struct Parts {
+    pub(crate) router: Arc<Router>,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) io: Arc<IoPool>,
+    /// How long the Java side may take to say where a map output lies.
+    pub(crate) question_age: Duration,
+}
+
+/// See the module's comment.
+pub(crate) struct Progress {
+    fabric: Box<dyn Fabric>,
+    inbox: Arc<Inbox>,
+    commands: Receiver<Command>,
+    outbox: Outbox,
+    reader: Reader,
+    owner: Owner,
+    parts: Parts,
+    /// Connections that peers made.
+    accepted: HashSet<PeerId>,
+    last_tick: Instant,
+}
+
+impl Progress {
+    pub(crate) fn new(
+        fabric: Box<dyn Fabric>,
+        inbox: Arc<Inbox>,
+        commands: Receiver<Command>,
+        parts: Parts,
+    ) -> Self {
+        let counters = Arc::clone(&parts.router.counters);
+        Self {
+            fabric,
+            owner: Owner::new(Arc::clone(&parts.io), Arc::clone(&inbox), counters),
+            inbox,
+            commands,
+            outbox: Outbox::default(),
+            reader: Reader::new(Arc::clone(&parts.router), Arc::clone(&parts.pool)),
+            parts,
+            accepted: HashSet::new(),
+            last_tick: Instant::now(),
+        }
+    }
+
+    /// Runs until `Close`.
+    pub(crate) fn run(mut self) {
+        let mut events = Vec::new();
+        loop {
+            if self.take_commands() {
+                self.close();
+                return;
+            }
+            self.outbox.retry(&mut *self.fabric);
+            self.fabric.flush();
+            let busy = !self.reader.is_idle() || !self.owner.is_idle() || !self.outbox.is_empty();
+            if let Err(error) = self
+                .fabric
+                .poll(&mut events, if busy { TICK } else { IDLE })
+            {
+                log::error!(
+                    "{} fabric: {error}; it is given up",
+                    fabric_name(self.fabric.kind())
+                );
+                self.close();
+                self.refuse_from_now_on();
+                return;
+            }
+            for event in events.drain(..) {
+                self.on_event(event);
+            }
+            let now = Instant::now();
+            if now.duration_since(self.last_tick) >= TICK {
+                self.last_tick = now;
+                self.reader.tick(&mut *self.fabric, &mut self.outbox, now);
+                self.owner.tick(&mut *self.fabric, &mut self.outbox, now);
+                self.parts.catalog.expire(self.parts.question_age);
+            }
+        }
+    }
+
+    /// True: time to go.
+    fn take_commands(&mut self) -> bool {
+        // Cleared first: a command sent after the last `try_recv` rings again. A swap and not a
+        // store, because reading the sender's `true` is what makes its command visible here.
+        self.inbox.rung.swap(false, Ordering::AcqRel);
+        let mut memory = false;
+        while let Ok(command) = self.commands.try_recv() {
+            let (fabric, outbox) = (&mut *self.fabric, &mut self.outbox);
+            match command {
+                Command::Fetch(request, route) => {
+                    self.reader.start(fabric, outbox, request, &route)
+                }
+                Command::Cancel(id) => self.reader.cancel(fabric, outbox, id),
+                Command::Turn(job, turn) => self.owner.on_turn(fabric, outbox, job, turn),
+                Command::Memory => memory = true,
+                Command::Close => return true,
+            }
+        }
+        if memory {
+            self.reader.quench(&mut *self.fabric, &mut self.outbox);
+            self.owner.on_memory();
+        }
+        false
+    }
+
+    fn on_event(&mut self, event: Event) {
+        let (fabric, outbox) = (&mut *self.fabric, &mut self.outbox);
+        match event {
+            Event::Connected { peer, .. } => self.reader.on_connected(fabric, outbox, peer),
+            Event::Accepted { peer, .. } => {
+                self.accepted.insert(peer);
+            }
+            Event::Message { peer, message } => {
+                if let Err(error) = self.on_message(peer, &message) {
+                    log::warn!("peer {}: {error}; closing the connection", peer.0);
+                    self.fabric.disconnect(peer, CloseReason::Protocol(error));
+                }
+            }
+            Event::WriteEnded { token, outcome, .. } => self.owner.on_write_ended(token, &outcome),
+            Event::Closed { peer, reason } => {
+                if !matches!(reason, CloseReason::Local | CloseReason::Peer { .. }) {
+                    log::info!(
+                        "{} connection {}: {reason}",
+                        fabric_name(fabric.kind()),
+                        peer.0
+                    );
+                }
+                outbox.closed(peer);
+                self.accepted.remove(&peer);
+                self.owner.on_closed(peer);
+                self.reader.on_closed(fabric, outbox, peer, &reason);
+            }
+            // Nothing is posted that would end in these; a revoked lease is simply dropped.
+            Event::Written { .. } | Event::ReadEnded { .. } | Event::Revoked { .. } => {}
+        }
+    }
+
+    fn on_message(&mut self, peer: PeerId, message: &Message) -> Result<(), WireError> {
+        let (fabric, outbox) = (&mut *self.fabric, &mut self.outbox);
+        match message.kind {
+            kind::FETCH | kind::CREDIT | kind::CANCEL => {
+                self.owner.on_message(fabric, outbox, peer, message)
+            }
+            kind::LAYOUT | kind::PUSHED | kind::FAILED => {
+                self.reader.on_message(fabric, outbox, peer, message)
+            }
+            got => Err(WireError::UnknownKind { got }),
+        }
+    }
+
+    /// Answers and says goodbye to everybody, as far as the kernel takes it at once.
+    fn close(&mut self) {
+        let peers: Vec<PeerId> = self
+            .accepted
+            .drain()
+            .chain(self.reader.connections())
+            .collect();
+        self.reader.close(&mut *self.fabric);
+        self.owner.close(&mut *self.fabric, &mut self.outbox);
+        for peer in peers {
+            self.fabric.disconnect(peer, CloseReason::Local);
+        }
+        let mut events = Vec::new();
+        if let Err(error) = self.fabric.poll(&mut events, Duration::ZERO) {
+            log::debug!("last poll: {error}");
+        }
+        while let Ok(command) = self.commands.try_recv() {
+            if let Command::Fetch(request, _) = command {
+                self.parts.router.dispatch(request);
+            }
+        }
+    }
+
+    /// A fabric that failed for good: what still comes takes another route or none.
+    fn refuse_from_now_on(self) {
+        let kind: FabricKind = self.fabric.kind();
+        while let Ok(command) = self.commands.recv() {
+            match command {
+                Command::Fetch(request, _) => {
+                    self.parts
+                        .router
+                        .rest(request.peer, kind, "the fabric failed");
+                    self.parts.router.dispatch(request);
+                }
+                Command::Close => return,
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The reader's side of a fetch: from a caller's request to blocks in leases of ours.
+//!
+//! A [`Request`] is what the caller wants; it survives faults and changes of fabric. An attempt at
+//! it on one connection is an [`Attempt`](attempt::Attempt). Blocks are handed out in order, each once: an
+//! attempt that follows another one asks only for what was not handed out.
+
+mod attempt;
+mod request;
+mod table;
+
+pub(crate) use attempt::Ready;
+pub(crate) use request::{Faults, Request};
+pub(crate) use table::Reader;

@@ -1,0 +1,143 @@
+//! Setup of an endpoint: fabrics, threads, card. Nothing here is on the datapath.
+
+use crate::config::{fabric_name, Config, EndpointError, FabricChoice};
+use crate::counters::Counters;
+use crate::files::Catalog;
+use crate::owner::IoPool;
+use crate::progress::{Command, Inbox, Parts, Progress};
+use crate::router::Router;
+use crate::Endpoint;
+use faro_fabric::shm::{ShmConfig, ShmFabric};
+use faro_fabric::tcp::{TcpConfig, TcpFabric};
+use faro_fabric::{EndpointId, Fabric};
+use faro_pool::Pool;
+use faro_wire::{Card, CardAddress};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+/// Most I/O threads: they wait for disks, not for processors.
+const MAX_IO_THREADS: usize = 8;
+
+impl Endpoint {
+    /// Opens fabrics, starts progress and I/O threads.
+    ///
+    /// # Errors
+    /// A limit too small for the arena, an address that cannot be bound, threads that cannot start.
+    pub fn start(config: Config) -> Result<Arc<Self>, EndpointError> {
+        let pool = Pool::new(config.memory_limit)?;
+        let id = random_id()?;
+        let fabrics = open_fabrics(&config, id, &pool)?;
+        let card = Card {
+            endpoint: id,
+            name: config.name.clone(),
+            addresses: fabrics
+                .iter()
+                .map(|fabric| CardAddress {
+                    scheme: fabric_name(fabric.kind()).to_owned(),
+                    location: fabric.location(),
+                })
+                .collect(),
+        };
+        let (counters, catalog) = (Arc::new(Counters::default()), Arc::new(Catalog::new()));
+        let (inboxes, receivers): (Vec<_>, Vec<_>) = fabrics
+            .iter()
+            .map(|fabric| {
+                let (inbox, receiver) = Inbox::new(fabric.waker());
+                ((fabric.kind(), inbox), receiver)
+            })
+            .unzip();
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let io_threads = cores.clamp(2, MAX_IO_THREADS);
+        let io = IoPool::start(
+            io_threads,
+            Arc::clone(&pool),
+            Arc::clone(&catalog),
+            Arc::clone(&counters),
+        )
+        .map_err(EndpointError::Thread)?;
+        let router = Arc::new(Router::new(inboxes, Arc::clone(&counters)));
+        let endpoint = Arc::new(Self {
+            card,
+            pool: Arc::clone(&pool),
+            catalog: Arc::clone(&catalog),
+            counters,
+            router: Arc::clone(&router),
+            io: Arc::new(io),
+            progress: Mutex::default(),
+        });
+        for (_, inbox) in router.inboxes() {
+            let inbox = Arc::clone(inbox);
+            pool.on_release(Box::new(move || inbox.send(Command::Memory)));
+        }
+        let parts = Parts {
+            router: Arc::clone(&router),
+            pool,
+            catalog,
+            io: Arc::clone(&endpoint.io),
+            question_age: config.request_timeout,
+        };
+        for ((fabric, receiver), (_, inbox)) in
+            fabrics.into_iter().zip(receivers).zip(router.inboxes())
+        {
+            let name = format!("faro-{}", fabric_name(fabric.kind()));
+            let progress = Progress::new(fabric, Arc::clone(inbox), receiver, parts.clone());
+            let thread = std::thread::Builder::new()
+                .name(name)
+                .spawn(move || progress.run())
+                .map_err(EndpointError::Thread)?;
+            endpoint
+                .progress
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+                .push(thread);
+        }
+        Ok(endpoint)
+    }
+}
+
+/// Best first. With `Auto`, shm is left out where it does not work; TCP always has to.
+fn open_fabrics(
+    config: &Config,
+    id: EndpointId,
+    pool: &Arc<Pool>,
+) -> Result<Vec<Box<dyn Fabric>>, EndpointError> {
+    let mut fabrics: Vec<Box<dyn Fabric>> = Vec::new();
+    if config.fabric != FabricChoice::Tcp {
+        match ShmFabric::new(ShmConfig {
+            endpoint: id,
+            pool: Arc::clone(pool),
+        }) {
+            Ok(fabric) => fabrics.push(Box::new(fabric)),
+            Err(error) if config.fabric == FabricChoice::Auto => {
+                log::info!("shm fabric is not available: {error}");
+            }
+            Err(error) => return Err(fault("shm", &error)),
+        }
+    }
+    if config.fabric != FabricChoice::Shm {
+        let tcp = TcpConfig {
+            bind: SocketAddr::new(config.bind, config.port),
+            advertise: config.advertise.to_string(),
+            endpoint: id,
+            pool: Arc::clone(pool),
+        };
+        fabrics.push(Box::new(
+            TcpFabric::new(tcp).map_err(|error| fault("tcp", &error))?,
+        ));
+    }
+    Ok(fabrics)
+}
+
+fn fault(fabric: &'static str, error: &faro_fabric::FabricError) -> EndpointError {
+    EndpointError::Fabric {
+        fabric,
+        reason: error.to_string(),
+    }
+}
+
+fn random_id() -> Result<EndpointId, EndpointError> {
+    let mut bytes = [0; 16];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+        .map_err(|error| EndpointError::Thread(error.into()))?;
+    Ok(EndpointId::from_le_bytes(bytes))
+}
