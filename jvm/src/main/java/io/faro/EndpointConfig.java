@@ -1,0 +1,97 @@
+package io.faro;
+
+import java.util.Objects;
+
+/** What an endpoint is started with. */
+public final class EndpointConfig {
+  final String name;
+  final FabricChoice fabric;
+  final String bindAddress;
+  final String advertisedAddress;
+  final int port;
+  final long memoryLimitBytes;
+  final long requestTimeoutMillis;
+
+  private EndpointConfig(Builder from) {
+    name = from.name;
+    fabric = from.fabric;
+    bindAddress = from.bindAddress;
+    advertisedAddress = from.advertisedAddress == null ? from.bindAddress : from.advertisedAddress;
+    port = from.port;
+    memoryLimitBytes = from.memoryLimitBytes;
+    requestTimeoutMillis = from.requestTimeoutMillis;
+  }
+
+  public static Builder builder() {
+    return new Builder();
+  }
+
+  /** Every value has a default that suits tests: this host only, any port, 256 MiB, 30 s. */
+  public static final class Builder {
+    private String name = "faro";
+    private FabricChoice fabric = FabricChoice.AUTO;
+    private String bindAddress = "127.0.0.1";
+    private String advertisedAddress;
+    private int port;
+    private long memoryLimitBytes = 256L << 20;
+    private long requestTimeoutMillis = 30_000;
+
+    private Builder() {}
+
+    /** Executor id, for people. */
+    public Builder name(String value) {
+      name = Objects.requireNonNull(value, "name");
+      return this;
+    }
+
+    public Builder fabric(FabricChoice value) {
+      fabric = Objects.requireNonNull(value, "fabric");
+      return this;
+    }
+
+    /** Address to listen on, an IP literal; {@code 0.0.0.0} needs an {@link #advertisedAddress}. */
+    public Builder bindAddress(String value) {
+      bindAddress = Objects.requireNonNull(value, "bindAddress");
+      return this;
+    }
+
+    /** Address that peers are told, an IP literal; the bind address unless given. */
+    public Builder advertisedAddress(String value) {
+      advertisedAddress = value;
+      return this;
+    }
+
+    /** Port to listen on; 0: any. */
+    public Builder port(int value) {
+      port = value;
+      return this;
+    }
+
+    /** Hard cap of the arena, in bytes. */
+    public Builder memoryLimitBytes(long value) {
+      memoryLimitBytes = value;
+      return this;
+    }
+
+    /** Default deadline of a request. */
+    public Builder requestTimeoutMillis(long value) {
+      requestTimeoutMillis = value;
+      return this;
+    }
+
+    /** Throws {@link BadConfigurationException} for what can be seen to be wrong without opening anything. */
+    public EndpointConfig build() throws BadConfigurationException {
+      if (port < 0 || port > 65_535) {
+        throw new BadConfigurationException("port", String.valueOf(port), "0 (any) to 65535");
+      }
+      if (memoryLimitBytes <= 0) {
+        throw new BadConfigurationException("memoryLimitBytes", String.valueOf(memoryLimitBytes), "more than 0");
+      }
+      if (requestTimeoutMillis <= 0) {
+        throw new BadConfigurationException(
+            "requestTimeoutMillis", String.valueOf(requestTimeoutMillis), "more than 0");
+      }
+      return new EndpointConfig(this);
+    }
+  }
+}

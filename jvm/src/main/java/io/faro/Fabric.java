@@ -1,0 +1,28 @@
+package io.faro;
+
+/** How bytes move. The codes are FabricCode of native/wire (crossing.rs). */
+public enum Fabric {
+  /** Nothing moved: every block of the batch is missing or empty. */
+  NONE(0),
+  TCP(1),
+  /** Shared memory of one host. */
+  SHM(2),
+  /** RDMA. */
+  VERBS(3);
+
+  private static final Fabric[] BY_CODE = values();
+
+  private final int code;
+
+  Fabric(int code) {
+    this.code = code;
+  }
+
+  int code() {
+    return code;
+  }
+
+  static Fabric ofCode(int code) {
+    return code >= 0 && code < BY_CODE.length ? BY_CODE[code] : NONE;
+  }
+}
