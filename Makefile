@@ -1,0 +1,48 @@
+# Faro's commands. Everything slow (Spark itself, test data, tools) is kept in
+# $FARO_CACHE (default ~/.cache/faro) and made again when it is missing.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.DELETE_ON_ERROR:
+# Where rustup puts cargo; a login shell may not have been started since.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+JAR := dist/faro-spark.jar
+SOURCES := Cargo.toml Cargo.lock pom.xml $(shell find native jvm shuffle-plugin \
+	\( -name target -o -name tests -o -name test \) -prune -o -type f -print 2>/dev/null)
+
+.PHONY: help setup jar check test demo bench clean
+
+help:
+	@echo 'make setup   what the machine needs: as root installs it, otherwise prints the command'
+	@echo 'make jar     $(JAR), the one jar that Spark needs'
+	@echo 'make demo    stock Spark and Faro side by side on TPC-DS-derived queries (5 minutes)'
+	@echo 'make test    every test: native, Java, Spark end to end (30 minutes)'
+	@echo 'make check   formatting, lints, licences of the dependencies'
+	@echo 'make bench   measures against stock Spark and writes docs/benchmarks.md'
+	@echo 'make clean   removes what was built; $${FARO_CACHE:-~/.cache/faro} stays'
+
+setup:
+	@tests/setup/system
+
+jar: setup $(JAR)
+
+# The order-only set-up comes first and makes nothing out of date.
+$(JAR): $(SOURCES) tests/setup/build-jar | setup
+	@tests/setup/build-jar $@
+
+check: setup
+	@tests/setup/check
+
+test: jar
+	@tests/run
+
+demo: jar
+	@tests/demo/run
+
+bench: jar
+	@tests/bench/run
+
+clean:
+	@rm -rf target dist jvm/target shuffle-plugin/target
