@@ -15,6 +15,8 @@
 mod completion;
 mod config;
 mod counters;
+#[cfg(feature = "faults")]
+mod faults;
 mod files;
 mod outbox;
 mod owner;

@@ -125,6 +125,8 @@ fn open_fabrics(
             TcpFabric::new(tcp).map_err(|error| fault("tcp", &error))?,
         ));
     }
+    #[cfg(feature = "faults")]
+    let fabrics = fabrics.into_iter().map(|fabric| crate::faults::wrap(fabric, pool)).collect();
     Ok(fabrics)
 }
 

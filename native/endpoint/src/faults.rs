@@ -1,0 +1,117 @@
+//! Fault injection: a fabric that lies, loses and dawdles on purpose. Compiled only with the
+//! feature `faults`, which no released library has; tests of whole Spark jobs load a library that
+//! was built with it (`tests/spark`).
+//!
+//! `FARO_FAULTS` names the faults and how often they strike, e.g. `flip=7,drop=50,swallow=90`:
+//! `flip`: one bit of every n-th write is another one; `drop`: the connection ends instead of every
+//! n-th `PUSHED`; `swallow`: every n-th `PUSHED` never leaves (its reader runs into its deadline).
+
+use faro_fabric::{
+    CloseReason, EndpointId, Event, Exposure, Fabric, FabricError, FabricKind, Message, PeerId, Read,
+    Rejected, RemoteRange, Revoked, Waker, Write,
+};
+use faro_pool::{Pool, Purpose};
+use faro_wire::kind;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Strikes at every n-th call; never for zero.
+#[derive(Default)]
+struct Every {
+    n: u64,
+    calls: u64,
+}
+
+impl Every {
+    fn strikes(&mut self) -> bool {
+        self.calls += 1;
+        self.n > 0 && self.calls % self.n == 0
+    }
+}
+
+/// See the module's comment.
+pub(crate) struct FaultyFabric {
+    inner: Box<dyn Fabric>,
+    pool: Arc<Pool>,
+    flip: Every,
+    drop: Every,
+    swallow: Every,
+}
+
+/// Wraps `fabric` if the environment asks for it.
+pub(crate) fn wrap(fabric: Box<dyn Fabric>, pool: &Arc<Pool>) -> Box<dyn Fabric> {
+    let Ok(plan) = std::env::var("FARO_FAULTS") else { return fabric };
+    let every = |name: &str| {
+        let rate = plan.split(',').filter_map(|part| part.split_once('=')).find(|(key, _)| *key == name);
+        Every { n: rate.and_then(|(_, n)| n.parse().ok()).unwrap_or(0), calls: 0 }
+    };
+    log::warn!("FAULT INJECTION IS ON: {plan}");
+    let (flip, drop, swallow) = (every("flip"), every("drop"), every("swallow"));
+    Box::new(FaultyFabric { inner: fabric, pool: Arc::clone(pool), flip, drop, swallow })
+}
+
+impl Fabric for FaultyFabric {
+    fn kind(&self) -> FabricKind {
+        self.inner.kind()
+    }
+    fn location(&self) -> String {
+        self.inner.location()
+    }
+    fn waker(&self) -> Waker {
+        self.inner.waker()
+    }
+    fn connect(
+        &mut self,
+        location: &str,
+        expected: EndpointId,
+        deadline: Instant,
+    ) -> Result<PeerId, FabricError> {
+        self.inner.connect(location, expected, deadline)
+    }
+    fn disconnect(&mut self, peer: PeerId, reason: CloseReason) {
+        self.inner.disconnect(peer, reason);
+    }
+    fn expose(&mut self, peer: PeerId, what: Exposure) -> Result<RemoteRange, Rejected<Exposure>> {
+        self.inner.expose(peer, what)
+    }
+    fn revoke(&mut self, key: u64) -> Revoked {
+        self.inner.revoke(key)
+    }
+    fn send(&mut self, peer: PeerId, message: Message) -> Result<(), Rejected<Message>> {
+        if message.kind == kind::PUSHED {
+            if self.drop.strikes() {
+                let detail = "fault injection".to_owned();
+                self.inner.disconnect(peer, CloseReason::Lost { detail });
+                return Ok(());
+            }
+            if self.swallow.strikes() {
+                return Ok(());
+            }
+        }
+        self.inner.send(peer, message)
+    }
+    fn write(&mut self, peer: PeerId, mut write: Write) -> Result<(), Rejected<Write>> {
+        if self.flip.strikes() && write.length > 0 {
+            if let Ok(mut lie) = self.pool.try_lease(write.length, Purpose::Serve) {
+                let truth = &write.source.bytes()[write.offset..write.offset + write.length];
+                lie.bytes_mut()[..write.length].copy_from_slice(truth);
+                lie.bytes_mut()[write.length / 2] ^= 0x10;
+                write.source = Arc::new(lie);
+                write.offset = 0;
+            }
+        }
+        self.inner.write(peer, write)
+    }
+    fn read(&mut self, peer: PeerId, read: Read) -> Result<(), Rejected<Read>> {
+        self.inner.read(peer, read)
+    }
+    fn flush(&mut self) {
+        self.inner.flush();
+    }
+    fn poll(&mut self, events: &mut Vec<Event>, timeout: Duration) -> Result<(), FabricError> {
+        self.inner.poll(events, timeout)
+    }
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        self.inner.counters()
+    }
+}

@@ -1,0 +1,280 @@
+//! What goes wrong ends in a clear error or in a second try, never in a wrong or a double byte.
+
+mod support;
+#[path = "support/scripted.rs"]
+mod scripted;
+
+use faro_endpoint::{Endpoint, EndpointError, FabricChoice};
+use faro_wire::crossing::FetchErrorCode;
+use faro_wire::message::{Failed, FailureCode};
+use faro_wire::{kind, Card};
+use scripted::{card, Scripted};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+use support::{block, collect, config, counter, fetch, fetch_within, pattern, until, Owner};
+
+fn reader() -> Arc<Endpoint> {
+    Endpoint::start(config("reader", FabricChoice::Tcp)).unwrap()
+}
+
+fn code(fetched: &support::Fetched) -> FetchErrorCode {
+    fetched.failure.as_ref().expect("an error").code
+}
+
+#[test]
+fn corrupt_bytes_are_asked_for_again_once() {
+    let owner = Scripted::start(Box::new(|stage, peer, id, fetch, _| {
+        let Some(fetch) = fetch else { return };
+        stage.write(peer, &fetch.credits[0], b"0123456789");
+        stage.layout(peer, id, &[10]);
+        stage.pushed(peer, id, &[(0, b"0123456789", 1)], true);
+    }));
+    let reader = reader();
+    let peer = reader.add_peer(&owner.card).unwrap();
+    let fetched = fetch(&reader, peer, &[block(0, 0, 0, 1)]);
+    assert_eq!(code(&fetched), FetchErrorCode::Corrupt);
+    assert!(fetched.blocks.is_empty());
+    assert_eq!(counter(&reader, "crcErrors"), 2);
+    assert_eq!(counter(&reader, "retries"), 1);
+    until("leases come back", || counter(&reader, "pool.leasedBytes") == 0);
+}
+
+#[test]
+fn a_second_try_gets_only_what_is_missing() {
+    let frame = pattern(4, 256 << 10);
+    let bytes = frame.clone();
+    let mut tries = 0;
+    let owner = Scripted::start(Box::new(move |stage, peer, id, fetch, _| {
+        let Some(fetch) = fetch else { return };
+        tries += 1;
+        if tries == 1 {
+            assert_eq!(fetch.blocks.len(), 2);
+            stage.write(peer, &fetch.credits[0], &bytes);
+            stage.layout(peer, id, &[bytes.len() as u64, 5]);
+            stage.pushed(peer, id, &[(0, &bytes, 0)], false);
+            stage.hang_up(peer);
+        } else {
+            assert_eq!(fetch.blocks, [block(0, 1, 0, 1)], "the first block came already");
+            stage.write(peer, &fetch.credits[0], b"after");
+            stage.layout(peer, id, &[5]);
+            stage.pushed(peer, id, &[(0, b"after", 0)], true);
+        }
+    }));
+    let reader = reader();
+    let peer = reader.add_peer(&owner.card).unwrap();
+    let fetched = fetch(&reader, peer, &[block(0, 0, 0, 1), block(0, 1, 0, 1)]);
+    assert_eq!(fetched.bytes(), [frame, b"after".to_vec()]);
+    assert_eq!(counter(&reader, "retries"), 1);
+}
+
+#[test]
+fn a_silent_owner_runs_into_the_deadline() {
+    let cancelled = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&cancelled);
+    let owner = Scripted::start(Box::new(move |stage, peer, id, fetch, message| {
+        if fetch.is_none() && message.kind == kind::CANCEL {
+            // Too late: the reader has given this up.
+            stage.layout(peer, id, &[3]);
+            stage.pushed(peer, id, &[(0, b"abc", 0)], true);
+            seen.fetch_add(1, Ordering::SeqCst);
+        }
+    }));
+    let reader = reader();
+    let peer = reader.add_peer(&owner.card).unwrap();
+    let fetched = fetch_within(&reader, peer, &[block(0, 0, 0, 1)], Duration::from_millis(200));
+    assert_eq!(code(&fetched), FetchErrorCode::TimedOut);
+    assert!(fetched.failure.unwrap().detail.contains("200 ms"));
+    until("late messages are dropped", || counter(&reader, "lateMessages") == 2);
+    assert_eq!(cancelled.load(Ordering::SeqCst), 1);
+    assert_eq!(counter(&reader, "timeouts"), 1);
+    until("leases come back", || counter(&reader, "pool.leasedBytes") == 0);
+}
+
+#[test]
+fn an_owner_that_breaks_the_protocol_is_cut_off() {
+    type Breach = fn(&mut scripted::Stage, faro_fabric::PeerId, u64);
+    let breaches: [(&str, Breach); 8] = [
+        ("LAYOUT", |s, p, id| s.layout(p, id, &[1, 2])),
+        ("LAYOUT", |s, p, id| s.layout(p, id, &[])),
+        ("PUSHED before LAYOUT", |s, p, id| s.pushed(p, id, &[(0, b"abc", 0)], true)),
+        ("credit of a chunk", |s, p, id| {
+            s.layout(p, id, &[3]);
+            s.pushed(p, id, &[(1, b"abc", 0)], true);
+        }),
+        ("length of a chunk", |s, p, id| {
+            s.layout(p, id, &[3]);
+            s.pushed(p, id, &[(0, b"abcd", 0)], true);
+        }),
+        ("length of a chunk", |s, p, id| {
+            s.layout(p, id, &[3]);
+            s.pushed(p, id, &[(0, b"ab", 0)], true);
+        }),
+        ("last of PUSHED", |s, p, id| {
+            s.layout(p, id, &[3]);
+            s.pushed(p, id, &[], true);
+        }),
+        ("unknown frame kind", |s, p, id| s.send(p, 0x7f, id, Vec::new())),
+    ];
+    for (what, breach) in breaches {
+        let owner = Scripted::start(Box::new(move |stage, peer, id, fetch, _| {
+            if fetch.is_some() {
+                breach(stage, peer, id);
+            }
+        }));
+        let reader = reader();
+        let peer = reader.add_peer(&owner.card).unwrap();
+        let fetched = fetch(&reader, peer, &[block(0, 0, 0, 1)]);
+        assert_eq!(code(&fetched), FetchErrorCode::Protocol, "{what}");
+        let detail = &fetched.failure.as_ref().unwrap().detail;
+        assert!(detail.contains(what), "{what}: {detail}");
+        until("leases come back", || counter(&reader, "pool.leasedBytes") == 0);
+    }
+}
+
+#[test]
+fn nobody_there_and_somebody_else_there() {
+    let reader = reader();
+    let owner = Owner::start(config("owner", FabricChoice::Tcp));
+    owner.put(0, 0, &[pattern(1, 10)]);
+    let right = Card::decode(&owner.endpoint.card()).unwrap();
+    let location = right.addresses[0].location.clone();
+    let other = reader.add_peer(&card(right.endpoint ^ 1, &location)).unwrap();
+    let fetched = fetch(&reader, other, &[block(0, 0, 0, 1)]);
+    assert_eq!(code(&fetched), FetchErrorCode::Unreachable);
+    let detail = fetched.failure.unwrap().detail;
+    assert!(detail.contains(&format!("{:032x}", right.endpoint)), "{detail}");
+
+    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let location = unused.local_addr().unwrap().to_string();
+    drop(unused);
+    let nobody = reader.add_peer(&card(77, &location)).unwrap();
+    for _ in 0..3 {
+        let fetched = fetch(&reader, nobody, &[block(0, 0, 0, 1)]);
+        assert_eq!(code(&fetched), FetchErrorCode::Unreachable);
+        assert!(fetched.failure.unwrap().detail.contains(&location));
+    }
+    assert_eq!(counter(&reader, "demotions"), 2, "a route that failed rests");
+    let peer = owner.peer_of(&reader);
+    assert_eq!(fetch(&reader, peer, &[block(0, 0, 0, 1)]).bytes(), [pattern(1, 10)]);
+}
+
+#[test]
+fn an_owner_that_dies_in_mid_fetch() {
+    let owner = Owner::start(config("owner", FabricChoice::Tcp));
+    let big = pattern(1, 30 << 20);
+    owner.put(0, 0, &[pattern(2, 1000), big]);
+    let reader = reader();
+    let peer = owner.peer_of(&reader);
+    let request = reader.fetch(peer, &[block(0, 0, 0, 1), block(0, 0, 1, 2)], support::PATIENCE).unwrap();
+    until("bytes are on their way", || counter(&reader, "pool.leasedBytes") > 1 << 20);
+    drop(owner);
+    let fetched = collect(&reader, &[request]).remove(&request).unwrap();
+    assert!(matches!(code(&fetched), FetchErrorCode::Unreachable | FetchErrorCode::ConnectionLost | FetchErrorCode::Refused));
+    for (_, bytes) in &fetched.blocks {
+        assert_eq!(*bytes, pattern(2, 1000));
+    }
+    until("leases come back", || counter(&reader, "pool.leasedBytes") == 0);
+}
+
+#[test]
+fn refusals_of_the_owner_are_told() {
+    let owner = Scripted::start(Box::new(|stage, peer, id, fetch, _| {
+        if fetch.is_some() {
+            let body = Failed { code: FailureCode::Busy, detail: "lunch".to_owned() }.encode();
+            stage.send(peer, kind::FAILED, id, body);
+        }
+    }));
+    let reader = reader();
+    let peer = reader.add_peer(&owner.card).unwrap();
+    let fetched = fetch(&reader, peer, &[block(0, 0, 0, 1)]);
+    assert_eq!(code(&fetched), FetchErrorCode::Refused);
+    let detail = fetched.failure.unwrap().detail;
+    assert!(detail.contains("Busy") && detail.contains("lunch"), "{detail}");
+}
+
+#[test]
+fn an_exhausted_arena_is_an_error_of_the_request_and_passes() {
+    let owner = Owner::start(config("owner", FabricChoice::Tcp));
+    let reader = reader();
+    let peer = owner.peer_of(&reader);
+    let part = pattern(3, 10 << 20);
+    owner.put(0, 0, &vec![part.clone(); 8]);
+    // All of 80 MB at once, with nothing released, does not fit into 64 MB.
+    let requests: Vec<u64> =
+        (0..8).map(|r| reader.fetch(peer, &[block(0, 0, r, r + 1)], support::PATIENCE).unwrap()).collect();
+    let (mut held, mut exhausted, mut ended) = (Vec::new(), 0, 0);
+    while ended < requests.len() {
+        let mut batch = Vec::new();
+        reader.completions(16, Duration::from_millis(100), &mut batch);
+        for completion in batch {
+            ended += usize::from(completion.last);
+            match &completion.outcome {
+                Ok(_) => held.push(completion),
+                Err(failure) => {
+                    assert_eq!(failure.code, FetchErrorCode::PoolExhausted);
+                    exhausted += 1;
+                }
+            }
+        }
+    }
+    assert!(exhausted >= 1 && !held.is_empty(), "{exhausted} of 8");
+    for completion in held.drain(..) {
+        assert_eq!(support::blocks_of(&completion), [(0, part.clone())]);
+    }
+    assert_eq!(fetch(&reader, peer, &[block(0, 0, 0, 1)]).bytes(), [part]);
+}
+
+#[test]
+fn closing_ends_all_requests() {
+    let owner = Scripted::start(Box::new(|_, _, _, _, _| {}));
+    let reader = reader();
+    let peer = reader.add_peer(&owner.card).unwrap();
+    let requests: Vec<u64> =
+        (0..5).map(|_| reader.fetch(peer, &[block(0, 0, 0, 1)], support::PATIENCE).unwrap()).collect();
+    reader.close();
+    for (_, fetched) in collect(&reader, &requests) {
+        assert_eq!(code(&fetched), FetchErrorCode::Closing);
+    }
+    let refused = reader.fetch(peer, &[block(0, 0, 0, 1)], support::PATIENCE);
+    assert!(matches!(refused, Err(EndpointError::Closed)));
+    reader.close();
+}
+
+#[test]
+fn cancelled_requests_end_once() {
+    let owner = Scripted::start(Box::new(|_, _, _, _, _| {}));
+    let reader = reader();
+    let peer = reader.add_peer(&owner.card).unwrap();
+    let request = reader.fetch(peer, &[block(0, 0, 0, 1)], support::PATIENCE).unwrap();
+    reader.cancel(request);
+    reader.cancel(request);
+    let fetched = collect(&reader, &[request]).remove(&request).unwrap();
+    assert_eq!(code(&fetched), FetchErrorCode::Cancelled);
+}
+
+#[test]
+fn requests_out_of_bounds_are_refused_at_once() {
+    let reader = reader();
+    let none = reader.fetch(1, &[], support::PATIENCE);
+    assert!(matches!(none, Err(EndpointError::BadRequest { got: 0, max: 32_768 })));
+    let many = vec![block(0, 0, 0, 1); 32_769];
+    let many = reader.fetch(1, &many, support::PATIENCE);
+    assert!(matches!(many, Err(EndpointError::BadRequest { got: 32_769, .. })));
+    let unknown = reader.fetch(123_456, &[block(0, 0, 0, 1)], support::PATIENCE);
+    assert!(matches!(unknown, Err(EndpointError::UnknownPeer(123_456))));
+    assert!(matches!(reader.add_peer(b"no card"), Err(EndpointError::Card(_))));
+}
+
+#[test]
+fn configurations_that_cannot_be() {
+    let mut small = config("small", FabricChoice::Tcp);
+    small.memory_limit = 1 << 20;
+    let error = Endpoint::start(small).err().unwrap().to_string();
+    assert!(error.contains("1048576"), "{error}");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut busy = config("busy", FabricChoice::Tcp);
+    busy.port = taken.local_addr().unwrap().port();
+    let error = Endpoint::start(busy).err().unwrap().to_string();
+    assert!(error.contains("tcp fabric"), "{error}");
+}

@@ -1,0 +1,222 @@
+//! Two endpoints in one process, with map outputs in a temporary directory.
+#![allow(dead_code)] // Each test binary uses its own part.
+
+use faro_endpoint::{Completion, Config, Endpoint, FabricChoice, FetchFailure, OutputFiles};
+use faro_wire::{BlockId, OutputId};
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const MEMORY: u64 = 64 << 20;
+
+pub fn config(name: &str, fabric: FabricChoice) -> Config {
+    Config {
+        name: name.to_owned(),
+        fabric,
+        bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        advertise: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        port: 0,
+        memory_limit: MEMORY,
+        request_timeout: PATIENCE,
+    }
+}
+
+pub fn block(shuffle: u32, map: i64, start: u32, end: u32) -> BlockId {
+    BlockId {
+        map_id: map.into(),
+        shuffle_id: shuffle.into(),
+        start_reduce: start.into(),
+        end_reduce: end.into(),
+        reserved: 0.into(),
+    }
+}
+
+/// An owner: an endpoint, its files, and a thread that answers where they are.
+pub struct Owner {
+    pub endpoint: Arc<Endpoint>,
+    pub dir: tempfile::TempDir,
+    files: Arc<Mutex<HashMap<OutputId, OutputFiles>>>,
+    stop: Arc<AtomicBool>,
+    resolver: Option<JoinHandle<()>>,
+}
+
+impl Owner {
+    pub fn start(config: Config) -> Self {
+        let endpoint = Endpoint::start(config).unwrap();
+        let files: Arc<Mutex<HashMap<OutputId, OutputFiles>>> = Arc::default();
+        let stop = Arc::new(AtomicBool::new(false));
+        let resolver = std::thread::spawn({
+            let (endpoint, files, stop) = (Arc::clone(&endpoint), Arc::clone(&files), Arc::clone(&stop));
+            move || {
+                while !stop.load(Ordering::Acquire) {
+                    for id in endpoint.unresolved(64, Duration::from_millis(20)) {
+                        let found = files.lock().unwrap().get(&id).cloned();
+                        endpoint.resolve(id, found);
+                    }
+                }
+            }
+        });
+        let dir = tempfile::tempdir().unwrap();
+        Self { endpoint, dir, files, stop, resolver: Some(resolver) }
+    }
+
+    /// Writes a map output with the given partitions, as Spark would.
+    pub fn put(&self, shuffle: u32, map: i64, partitions: &[Vec<u8>]) -> OutputFiles {
+        let id = OutputId { shuffle_id: shuffle, map_id: map };
+        let files = write_output(self.dir.path(), id, partitions);
+        self.files.lock().unwrap().insert(id, files.clone());
+        files
+    }
+
+    pub fn peer_of(&self, reader: &Endpoint) -> u64 {
+        reader.add_peer(&self.endpoint.card()).unwrap()
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        if let Some(resolver) = self.resolver.take() {
+            resolver.join().unwrap();
+        }
+        self.endpoint.close();
+    }
+}
+
+pub fn write_output(dir: &Path, id: OutputId, partitions: &[Vec<u8>]) -> OutputFiles {
+    let stem = format!("shuffle_{}_{}_0", id.shuffle_id, id.map_id);
+    let files = OutputFiles {
+        data: dir.join(format!("{stem}.data")),
+        index: dir.join(format!("{stem}.index")),
+    };
+    let mut offset = 0u64;
+    let mut index = offset.to_be_bytes().to_vec();
+    for partition in partitions {
+        offset += partition.len() as u64;
+        index.extend_from_slice(&offset.to_be_bytes());
+    }
+    std::fs::write(&files.index, index).unwrap();
+    std::fs::write(&files.data, partitions.concat()).unwrap();
+    files
+}
+
+/// `bytes` bytes that differ by seed and position.
+pub fn pattern(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    (0..bytes)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 32) as u8
+        })
+        .collect()
+}
+
+/// What became of every block of a request.
+#[derive(Debug)]
+pub struct Fetched {
+    /// Status and bytes of the delivered blocks, in order.
+    pub blocks: Vec<(u32, Vec<u8>)>,
+    pub failure: Option<FetchFailure>,
+    pub completions: usize,
+}
+
+impl Fetched {
+    pub fn bytes(self) -> Vec<Vec<u8>> {
+        assert_eq!(self.failure, None);
+        self.blocks
+            .into_iter()
+            .map(|(status, bytes)| {
+                assert_eq!(status, 0);
+                bytes
+            })
+            .collect()
+    }
+}
+
+/// Copies the bytes of each block out of a delivery.
+pub fn blocks_of(completion: &Completion) -> Vec<(u32, Vec<u8>)> {
+    let delivery = completion.outcome.as_ref().unwrap();
+    let stream: Vec<u8> = delivery
+        .pieces
+        .iter()
+        .flat_map(|piece| {
+            let from = piece.offset as usize;
+            piece.lease.bytes()[from..from + piece.length as usize].to_vec()
+        })
+        .collect();
+    let mut at = 0;
+    let blocks = delivery
+        .blocks
+        .iter()
+        .map(|entry| {
+            let end = at + entry.length.get() as usize;
+            let bytes = stream[at..end].to_vec();
+            at = end;
+            (entry.status.get(), bytes)
+        })
+        .collect();
+    assert_eq!(at, stream.len(), "pieces hold exactly the blocks' bytes");
+    blocks
+}
+
+/// Collects the completions of `requests` until each has had its last one.
+pub fn collect(reader: &Endpoint, requests: &[u64]) -> HashMap<u64, Fetched> {
+    let mut open: HashMap<u64, Fetched> = requests
+        .iter()
+        .map(|id| (*id, Fetched { blocks: Vec::new(), failure: None, completions: 0 }))
+        .collect();
+    let mut done = HashMap::new();
+    let deadline = Instant::now() + 3 * PATIENCE;
+    while !open.is_empty() {
+        assert!(Instant::now() < deadline, "{} requests never ended", open.len());
+        let mut batch = Vec::new();
+        reader.completions(64, Duration::from_millis(200), &mut batch);
+        for completion in batch {
+            let fetched = open.get_mut(&completion.request).expect("a completion after the last");
+            fetched.completions += 1;
+            assert_eq!(completion.first_block as usize, fetched.blocks.len(), "in order, no gaps");
+            match &completion.outcome {
+                Ok(_) => fetched.blocks.extend(blocks_of(&completion)),
+                Err(failure) => {
+                    assert!(completion.last, "an error is the last completion");
+                    fetched.failure = Some(failure.clone());
+                }
+            }
+            if completion.last {
+                let id = completion.request;
+                done.insert(id, open.remove(&id).unwrap());
+            }
+        }
+    }
+    done
+}
+
+pub fn fetch(reader: &Endpoint, peer: u64, blocks: &[BlockId]) -> Fetched {
+    fetch_within(reader, peer, blocks, PATIENCE)
+}
+
+pub fn fetch_within(reader: &Endpoint, peer: u64, blocks: &[BlockId], patience: Duration) -> Fetched {
+    let request = reader.fetch(peer, blocks, patience).unwrap();
+    collect(reader, &[request]).remove(&request).unwrap()
+}
+
+pub fn counter(endpoint: &Endpoint, name: &str) -> u64 {
+    let counters = endpoint.counters();
+    counters.iter().find(|(n, _)| n == name).unwrap_or_else(|| panic!("no counter {name}")).1
+}
+
+/// Waits for a condition that other threads bring about.
+pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "{what} did not come about");
+        std::thread::yield_now();
+    }
+}

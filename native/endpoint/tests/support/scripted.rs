@@ -1,0 +1,120 @@
+//! A peer that follows a script instead of the protocol, on a real TCP fabric.
+
+use faro_fabric::tcp::{TcpConfig, TcpFabric};
+use faro_fabric::{CloseReason, Event, Fabric, Message, PeerId, RemoteRange, Write};
+use faro_pool::{Pool, Purpose};
+use faro_wire::message::{BlockEntry, Chunk, Credit, Fetch, Layout, Pushed};
+use faro_wire::{crc32c, kind, Card, CardAddress};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+pub struct Stage {
+    pub fabric: TcpFabric,
+    pub pool: Arc<Pool>,
+}
+
+impl Stage {
+    pub fn send(&mut self, peer: PeerId, kind: u8, id: u64, body: Vec<u8>) {
+        assert!(self.fabric.send(peer, Message { kind, id, body }).is_ok());
+    }
+
+    /// Writes `bytes` into `credit`.
+    pub fn write(&mut self, peer: PeerId, credit: &Credit, bytes: &[u8]) {
+        let mut lease = self.pool.try_lease(bytes.len(), Purpose::Serve).unwrap();
+        lease.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
+        let target = RemoteRange {
+            key: credit.key.get(),
+            offset: credit.offset.get(),
+            length: credit.length.get(),
+        };
+        let (source, length) = (Arc::new(lease), bytes.len());
+        let write = Write { token: 0, source, offset: 0, length, target, immediate: None };
+        assert!(self.fabric.write(peer, write).is_ok());
+    }
+
+    pub fn layout(&mut self, peer: PeerId, id: u64, lengths: &[u64]) {
+        let blocks = lengths.iter().map(|length| BlockEntry::found(*length)).collect();
+        self.send(peer, kind::LAYOUT, id, Layout { blocks }.encode());
+    }
+
+    pub fn pushed(&mut self, peer: PeerId, id: u64, chunks: &[(u32, &[u8], u32)], last: bool) {
+        let chunks = chunks
+            .iter()
+            .map(|(credit, bytes, lie)| Chunk {
+                credit: (*credit).into(),
+                length: (bytes.len() as u32).into(),
+                crc: (crc32c(bytes) ^ lie).into(),
+                reserved: 0.into(),
+            })
+            .collect();
+        self.send(peer, kind::PUSHED, id, Pushed { chunks, last }.encode());
+    }
+
+    pub fn hang_up(&mut self, peer: PeerId) {
+        self.fabric.disconnect(peer, CloseReason::Local);
+    }
+}
+
+/// Handles one event; the `Fetch` is decoded when it is one.
+pub type Script = Box<dyn FnMut(&mut Stage, PeerId, u64, Option<Fetch>, &Message) + Send>;
+
+pub struct Scripted {
+    pub card: Vec<u8>,
+    pub closed: Arc<Mutex<Vec<CloseReason>>>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Scripted {
+    pub fn start(mut script: Script) -> Self {
+        let pool = Pool::new(super::MEMORY).unwrap();
+        let endpoint = 0xfa50_0000_0000_0001;
+        let fabric = TcpFabric::new(TcpConfig {
+            bind: "127.0.0.1:0".parse().unwrap(),
+            advertise: "127.0.0.1".to_owned(),
+            endpoint,
+            pool: Arc::clone(&pool),
+        })
+        .unwrap();
+        let card = card(endpoint, &fabric.location());
+        let (stop, closed) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
+        let thread = std::thread::spawn({
+            let (stop, closed) = (Arc::clone(&stop), Arc::clone(&closed));
+            move || {
+                let mut stage = Stage { fabric, pool };
+                let mut events = Vec::new();
+                while !stop.load(Ordering::Acquire) {
+                    stage.fabric.poll(&mut events, Duration::from_millis(5)).unwrap();
+                    for event in events.drain(..) {
+                        match event {
+                            Event::Message { peer, message } => {
+                                let fetch = (message.kind == kind::FETCH)
+                                    .then(|| Fetch::decode(&message.body).unwrap());
+                                script(&mut stage, peer, message.id, fetch, &message);
+                            }
+                            Event::Closed { reason, .. } => closed.lock().unwrap().push(reason),
+                            _ => {}
+                        }
+                    }
+                }
+            }
+        });
+        Self { card, closed, stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Scripted {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+pub fn card(endpoint: u128, location: &str) -> Vec<u8> {
+    let address = CardAddress { scheme: "tcp".to_owned(), location: location.to_owned() };
+    Card { endpoint, name: "scripted".to_owned(), addresses: vec![address] }.encode()
+}
