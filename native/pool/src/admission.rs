@@ -1,0 +1,164 @@
+//! Who may take how many frames: the hard cap and the reserve, in one atomic word.
+//!
+//! A frame is counted here *before* it is looked for and uncounted *after* it is listed again.
+//! So whoever was admitted knows that a free frame exists: at every instant the frames that are
+//! not on a list are at most the frames admitted, and one of those admissions is its own.
+//!
+//! The reserve. Were readers allowed to hold everything, two executors could each fill their
+//! arena with leases that wait for the other's bytes, and neither would have a frame left to
+//! answer from. Readers therefore stop at `limit − reserve`; owners may take whatever is free.
+//! The reverse needs no reserve: a reply drains into leases its reader already holds, so serving
+//! ends without any more memory for reading.
+//!
+//! One word for both purposes makes the two bounds one compare-exchange; two counters would need
+//! a lock or could overshoot.
+
+use crate::sync::{AtomicU64, Ordering};
+use crate::Purpose;
+use crossbeam_utils::CachePadded;
+
+/// One frame in the count of `Purpose::Serve`.
+const SERVE_ONE: u64 = 1 << 32;
+
+/// Frames held for each purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Held {
+    /// For reading.
+    pub read: u32,
+    /// For serving.
+    pub serve: u32,
+}
+
+impl Held {
+    fn of(word: u64) -> Self {
+        Self {
+            read: word as u32,
+            serve: (word >> 32) as u32,
+        }
+    }
+
+    /// For both.
+    pub fn total(self) -> u32 {
+        self.read + self.serve
+    }
+}
+
+/// The bound that a refused admission met, in frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refused {
+    /// Frames that count against it.
+    pub held: u32,
+    /// The bound.
+    pub limit: u32,
+}
+
+/// The count.
+pub(crate) struct Admission {
+    /// Bits 0..32: frames held for reading, ≤ `read_limit`; bits 32..64: for serving. Their sum is
+    /// ≤ `limit`.
+    held: CachePadded<AtomicU64>,
+    /// All frames there may ever be.
+    limit: u32,
+    /// Most frames readers may hold; `limit` minus the reserve.
+    read_limit: u32,
+}
+
+impl Admission {
+    pub(crate) fn new(limit: u32, reserve: u32) -> Self {
+        Self {
+            held: CachePadded::new(AtomicU64::new(0)),
+            limit,
+            read_limit: limit.saturating_sub(reserve),
+        }
+    }
+
+    fn one(purpose: Purpose) -> u64 {
+        match purpose {
+            Purpose::Read => 1,
+            Purpose::Serve => SERVE_ONE,
+        }
+    }
+
+    /// Counts one more frame, or says which bound forbids it.
+    pub(crate) fn enter(&self, purpose: Purpose) -> Result<(), Refused> {
+        let mut word = self.held.load(Ordering::Relaxed);
+        loop {
+            let held = Held::of(word);
+            if purpose == Purpose::Read && held.read >= self.read_limit {
+                return Err(Refused {
+                    held: held.read,
+                    limit: self.read_limit,
+                });
+            }
+            if held.total() >= self.limit {
+                return Err(Refused {
+                    held: held.total(),
+                    limit: self.limit,
+                });
+            }
+            // Acquire pairs with the release in `leave`: the frame that made room is on its list.
+            match self.held.compare_exchange_weak(
+                word,
+                word + Self::one(purpose),
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return Ok(()),
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// Uncounts a frame that was listed again (or never found).
+    pub(crate) fn leave(&self, purpose: Purpose) {
+        let before = self.held.fetch_sub(Self::one(purpose), Ordering::AcqRel);
+        debug_assert!(
+            match purpose {
+                Purpose::Read => Held::of(before).read > 0,
+                Purpose::Serve => Held::of(before).serve > 0,
+            },
+            "a frame left that never entered"
+        );
+    }
+
+    pub(crate) fn held(&self) -> Held {
+        Held::of(self.held.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readers_stop_at_the_reserve_and_owners_do_not() {
+        let admission = Admission::new(4, 1);
+        for _ in 0..3 {
+            admission.enter(Purpose::Read).unwrap();
+        }
+        assert_eq!(
+            admission.enter(Purpose::Read),
+            Err(Refused { held: 3, limit: 3 })
+        );
+        admission.enter(Purpose::Serve).unwrap();
+        assert_eq!(
+            admission.enter(Purpose::Serve),
+            Err(Refused { held: 4, limit: 4 })
+        );
+        assert_eq!(admission.held(), Held { read: 3, serve: 1 });
+    }
+
+    #[test]
+    fn owners_may_take_what_readers_left() {
+        let admission = Admission::new(4, 1);
+        for _ in 0..4 {
+            admission.enter(Purpose::Serve).unwrap();
+        }
+        assert_eq!(
+            admission.enter(Purpose::Read),
+            Err(Refused { held: 4, limit: 4 })
+        );
+        admission.leave(Purpose::Serve);
+        admission.enter(Purpose::Read).unwrap();
+    }
+}

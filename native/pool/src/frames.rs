@@ -1,0 +1,171 @@
+//! The free frames: a few recently returned ones per purpose in front of one bounded queue.
+//!
+//! A plain queue over a large arena hands out the frame that was returned longest ago: by then
+//! none of its 256 KiB is in any cache, and every copy into it first misses on every line. So
+//! each purpose keeps its last [`HOT_FRAMES`] returns in a small stack (2 MiB, about one core's
+//! L2), newest first; when it is full its *oldest* frame moves to the queue. One stack for each
+//! purpose, because serving and reading run on different threads and so warm different caches.
+//!
+//! The stack is guarded by a lock that the common path only ever tries: who finds it taken uses
+//! the queue instead, so nobody waits there for a thread that lost its processor. Only a taker
+//! that found the queue empty as well waits for the locks, of its own stack and then the other
+//! purpose's, whose frames are as good as any before another slab gets mapped.
+//!
+//! The queue is crossbeam's `ArrayQueue`: bounded by construction at the number of frames there can be,
+//! never allocates, no epochs (a device in flight cannot be pinned by an epoch).
+
+use crate::sync::{lock, try_lock, ArrayQueue, Mutex};
+use crate::Purpose;
+use crossbeam_utils::CachePadded;
+
+/// Frames in a hot stack.
+pub const HOT_FRAMES: usize = 8;
+
+/// A frame, counted over all slabs.
+pub type FrameIndex = u32;
+
+/// A stack that loses its oldest entry when full.
+struct Hot {
+    /// Slots; the newest entry is at `top - 1`, all positions modulo the length.
+    slots: [FrameIndex; HOT_FRAMES],
+    /// Entries, ≤ `HOT_FRAMES`.
+    count: usize,
+    /// Position after the newest entry, < `HOT_FRAMES`.
+    top: usize,
+}
+
+impl Hot {
+    /// Puts `frame` on top; returns the oldest entry if it had to make room.
+    fn push(&mut self, frame: FrameIndex) -> Option<FrameIndex> {
+        // In a full ring the slot after the newest entry is the oldest one's.
+        let oldest = (self.count == HOT_FRAMES).then(|| self.slots[self.top]);
+        self.slots[self.top] = frame;
+        self.top = (self.top + 1) % HOT_FRAMES;
+        self.count = (self.count + 1).min(HOT_FRAMES);
+        oldest
+    }
+
+    fn pop(&mut self) -> Option<FrameIndex> {
+        if self.count == 0 {
+            return None;
+        }
+        self.count -= 1;
+        self.top = (self.top + HOT_FRAMES - 1) % HOT_FRAMES;
+        Some(self.slots[self.top])
+    }
+}
+
+/// All frames that nobody holds; each exactly once.
+pub(crate) struct FreeFrames {
+    /// Last returns of each purpose.
+    hot: [CachePadded<Mutex<Hot>>; 2],
+    /// The rest; its capacity is the number of frames there can be, so that a push cannot fail.
+    cold: ArrayQueue<FrameIndex>,
+}
+
+impl FreeFrames {
+    pub(crate) fn new(most: u32) -> Self {
+        let hot = || {
+            CachePadded::new(Mutex::new(Hot {
+                slots: [0; HOT_FRAMES],
+                count: 0,
+                top: 0,
+            }))
+        };
+        Self {
+            hot: [hot(), hot()],
+            cold: ArrayQueue::new(most as usize),
+        }
+    }
+
+    fn hot(&self, purpose: Purpose) -> &Mutex<Hot> {
+        &self.hot[purpose as usize]
+    }
+
+    /// The best free frame for `purpose`; `None` if none was seen (not a proof that there is none:
+    /// one may have moved between the places while they were looked at).
+    pub(crate) fn take(&self, purpose: Purpose) -> Option<FrameIndex> {
+        let other = match purpose {
+            Purpose::Read => Purpose::Serve,
+            Purpose::Serve => Purpose::Read,
+        };
+        try_lock(self.hot(purpose))
+            .and_then(|mut hot| hot.pop())
+            .or_else(|| self.cold.pop())
+            .or_else(|| lock(self.hot(purpose)).pop())
+            .or_else(|| lock(self.hot(other)).pop())
+    }
+
+    /// Lists a frame that was used last for `purpose`.
+    pub(crate) fn give(&self, purpose: Purpose, frame: FrameIndex) {
+        let to_cold = match try_lock(self.hot(purpose)) {
+            Some(mut hot) => hot.push(frame),
+            None => Some(frame),
+        };
+        if let Some(frame) = to_cold {
+            self.give_cold(frame);
+        }
+    }
+
+    /// Lists a frame that is in no cache.
+    pub(crate) fn give_cold(&self, frame: FrameIndex) {
+        if self.cold.push(frame).is_err() {
+            // Only a frame listed twice could get here; to lose one is better than to share one.
+            log::error!("frame {frame} returned to a full list and was dropped");
+            debug_assert!(false, "frame {frame} was listed twice");
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_frame_returned_is_the_first_taken() {
+        let free = FreeFrames::new(64);
+        for frame in 0..64 {
+            free.give_cold(frame);
+        }
+        let taken: Vec<_> = (0..20).map(|_| free.take(Purpose::Read).unwrap()).collect();
+        for frame in &taken {
+            free.give(Purpose::Read, *frame);
+        }
+        let again: Vec<_> = (0..HOT_FRAMES)
+            .map(|_| free.take(Purpose::Read).unwrap())
+            .collect();
+        let newest: Vec<_> = taken.iter().rev().take(HOT_FRAMES).copied().collect();
+        assert_eq!(again, newest);
+    }
+
+    #[test]
+    fn purposes_do_not_mix_while_there_is_a_choice() {
+        let free = FreeFrames::new(4);
+        free.give(Purpose::Serve, 0);
+        free.give(Purpose::Read, 1);
+        assert_eq!(free.take(Purpose::Serve), Some(0));
+        free.give(Purpose::Serve, 0);
+        assert_eq!(free.take(Purpose::Read), Some(1));
+        // Nothing of its own and nothing cold: the other purpose's frame, rather than a new slab.
+        assert_eq!(free.take(Purpose::Read), Some(0));
+        assert_eq!(free.take(Purpose::Read), None);
+    }
+
+    #[test]
+    fn every_frame_comes_out_exactly_once() {
+        let free = FreeFrames::new(40);
+        for frame in 0..40 {
+            free.give(
+                if frame % 3 == 0 {
+                    Purpose::Read
+                } else {
+                    Purpose::Serve
+                },
+                frame,
+            );
+        }
+        let mut out: Vec<_> = std::iter::from_fn(|| free.take(Purpose::Read)).collect();
+        out.sort_unstable();
+        assert_eq!(out, (0..40).collect::<Vec<_>>());
+    }
+}
