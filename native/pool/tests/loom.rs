@@ -1,0 +1,227 @@
+//! Models of the arena's protocol, explored exhaustively (up to three preemptions) by loom.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p faro-pool --test loom --release`
+//!
+//! A lost wake-up shows as loom's "deadlock", a frame given to two as a failed assertion. What each
+//! model would miss was tried by removing the line it guards (see the comment on each).
+#![cfg(loom)]
+
+use faro_pool::arena::{Arena, Geometry, MapSlab, Place};
+use faro_pool::{PoolError, Purpose};
+use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use loom::sync::Arc;
+use loom::thread;
+use std::time::{Duration, Instant};
+
+const SMALL: u8 = 2;
+const FRAME: u8 = 3;
+
+fn model(body: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(body);
+}
+
+fn far() -> Instant {
+    Instant::now() + Duration::from_secs(3600)
+}
+
+/// An arena of one-frame slabs, with an owner for each frame and a count of the maps.
+struct World {
+    arena: Arena,
+    taken: Vec<AtomicBool>,
+    maps: AtomicU32,
+}
+
+impl World {
+    fn new(frames: u32, reserve_frames: u32) -> Arc<Self> {
+        Arc::new(Self {
+            arena: Arena::new(Geometry {
+                slabs: frames,
+                frames_per_slab: 1,
+                reserve_frames,
+            }),
+            taken: (0..frames).map(|_| AtomicBool::new(false)).collect(),
+            maps: AtomicU32::new(0),
+        })
+    }
+
+    fn with<T>(&self, attempt: impl FnOnce(MapSlab<'_>) -> T) -> T {
+        attempt(&|slab| {
+            assert_eq!(
+                self.maps.fetch_add(1, Ordering::Relaxed),
+                slab,
+                "in order, once each"
+            );
+            Ok(())
+        })
+    }
+
+    /// A whole frame is nobody else's.
+    fn own(&self, place: Place) -> Place {
+        if place.class == FRAME {
+            let taken = self.taken[place.frame as usize].swap(true, Ordering::Relaxed);
+            assert!(!taken, "frame {} has two owners", place.frame);
+        }
+        place
+    }
+
+    fn attempt(&self, class: u8, purpose: Purpose) -> Result<Place, PoolError> {
+        self.with(|map| self.arena.attempt(class, purpose, map))
+            .map(|place| self.own(place))
+    }
+
+    fn wait(&self, class: u8, purpose: Purpose) -> Place {
+        let place = self.with(|map| self.arena.attempt_before(class, purpose, far(), map));
+        self.own(place.unwrap())
+    }
+
+    fn give(&self, place: Place) {
+        if place.class == FRAME {
+            self.taken[place.frame as usize].store(false, Ordering::Relaxed);
+        }
+        self.arena.give(place);
+    }
+}
+
+/// Two readers and an owner on two frames. Fails if a frame is listed before it is released or if
+/// an owner finds the reserve used (`Admission::enter` without the reader's bound).
+#[test]
+fn a_frame_has_one_owner_and_the_reserve_is_there() {
+    model(|| {
+        let world = World::new(2, 1);
+        let reader = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                if let Ok(place) = world.attempt(FRAME, Purpose::Read) {
+                    world.give(place);
+                }
+                if let Ok(place) = world.attempt(FRAME, Purpose::Read) {
+                    world.give(place);
+                }
+            })
+        };
+        let place = world.attempt(FRAME, Purpose::Serve).expect("the reserve");
+        world.give(place);
+        let place = world
+            .attempt(FRAME, Purpose::Serve)
+            .expect("the reserve, again");
+        reader.join().unwrap();
+        world.give(place);
+        assert_eq!(world.arena.held().total(), 0);
+        let (a, b) = (
+            world.attempt(FRAME, Purpose::Serve),
+            world.attempt(FRAME, Purpose::Serve),
+        );
+        assert!(a.is_ok() && b.is_ok(), "all came back");
+    });
+}
+
+/// Fails without either fence of the gate, or if the epoch is read after the attempt.
+#[test]
+fn no_wake_up_is_lost() {
+    model(|| {
+        let world = World::new(2, 1);
+        let held = world.attempt(FRAME, Purpose::Read).unwrap();
+        let waiter = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                let place = world.wait(FRAME, Purpose::Read);
+                world.give(place);
+            })
+        };
+        world.give(held);
+        waiter.join().unwrap();
+    });
+}
+
+/// One return wakes a waiter that cannot use it as well as one that can: fails with `notify_one`.
+#[test]
+fn the_right_waiter_wakes_among_several() {
+    model(|| {
+        let world = World::new(2, 1);
+        let reading = world.attempt(FRAME, Purpose::Read).unwrap();
+        let serving = world.attempt(FRAME, Purpose::Serve).unwrap();
+        let waiters = [Purpose::Read, Purpose::Serve].map(|purpose| {
+            let world = Arc::clone(&world);
+            thread::spawn(move || world.wait(FRAME, purpose))
+        });
+        // The reader may not have it all: only the owner that waits can be helped for certain.
+        world.give(serving);
+        world.give(reading);
+        for waiter in waiters {
+            waiter.join().unwrap();
+        }
+    });
+}
+
+/// Two small leases, one frame, nothing ever returns: both must succeed. Fails without the
+/// announcement after `cut`.
+#[test]
+fn a_waiter_hears_of_a_frame_that_was_cut() {
+    model(|| {
+        let world = World::new(2, 1);
+        let other = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || world.wait(SMALL, Purpose::Read))
+        };
+        let mine = world.wait(SMALL, Purpose::Read);
+        let theirs = other.join().unwrap();
+        assert_eq!(mine.frame, theirs.frame);
+        assert_ne!(mine.piece, theirs.piece);
+        assert_eq!(world.arena.held().total(), 1);
+    });
+}
+
+/// Fails if a joined frame is listed with a piece of it still on the shelf.
+#[test]
+fn the_last_piece_joins_the_frame_while_another_is_taken() {
+    model(|| {
+        let world = World::new(2, 1);
+        let first = world.attempt(SMALL, Purpose::Read).unwrap();
+        let taker = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || world.attempt(SMALL, Purpose::Read).ok())
+        };
+        world.give(first);
+        let frame = world.attempt(FRAME, Purpose::Read).ok();
+        let second = taker.join().unwrap();
+        assert!(
+            frame.is_none() || second.is_none(),
+            "one frame was both whole and cut: {frame:?} {second:?}"
+        );
+        for place in [frame, second].into_iter().flatten() {
+            world.give(place);
+        }
+        assert_eq!(world.arena.held().total(), 0);
+        assert!(world.attempt(FRAME, Purpose::Read).is_ok());
+    });
+}
+
+/// Whoever was refused hears of the next return. Fails if the attempt after arming is left out, or
+/// without either fence.
+#[test]
+fn a_refusal_is_followed_by_a_call() {
+    model(|| {
+        let world = World::new(2, 1);
+        let called = Arc::new(AtomicBool::new(false));
+        let heard = Arc::clone(&called);
+        world.arena.listen(std::sync::Arc::new(move || {
+            heard.store(true, Ordering::Relaxed);
+        }));
+        let held = world.attempt(FRAME, Purpose::Read).unwrap();
+        let refused = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                let tried = world.with(|map| world.arena.attempt_or_arm(FRAME, Purpose::Read, map));
+                tried.is_err()
+            })
+        };
+        world.give(held);
+        let refused = refused.join().unwrap();
+        assert!(
+            called.load(Ordering::Relaxed) || !refused,
+            "refused and never called"
+        );
+    });
+}

@@ -1,0 +1,162 @@
+//! Random histories of leases and returns against an oracle that is a list of byte ranges.
+
+use faro_pool::{Lease, Pool, PoolError, Purpose, FRAME_BYTES, SIZE_CLASSES, SLAB_BYTES};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+const SLABS: usize = 3;
+const FRAMES: usize = SLABS * SLAB_BYTES / FRAME_BYTES;
+/// One slab, which is more than an eighth of three.
+const READ_FRAMES: usize = FRAMES - SLAB_BYTES / FRAME_BYTES;
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// So many leases of so many bytes.
+    Lease(usize, Purpose, usize),
+    /// Returns so many leases, picked by the numbers.
+    Return(Vec<prop::sample::Index>),
+    /// Returns everything of one purpose.
+    ReturnAll(Purpose),
+}
+
+fn purpose() -> impl Strategy<Value = Purpose> {
+    prop_oneof![Just(Purpose::Read), Just(Purpose::Serve)]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let bytes = prop_oneof![
+        1..=FRAME_BYTES,
+        1..=SIZE_CLASSES[0],
+        prop::sample::select(&SIZE_CLASSES[..]),
+        Just(FRAME_BYTES),
+    ];
+    prop_oneof![
+        6 => (bytes, purpose(), 1_usize..60).prop_map(|(b, p, n)| Step::Lease(b, p, n)),
+        4 => prop::collection::vec(any::<prop::sample::Index>(), 1..60).prop_map(Step::Return),
+        1 => purpose().prop_map(Step::ReturnAll),
+    ]
+}
+
+/// What must be true, told by nothing but the leases alive.
+#[derive(Default)]
+struct Oracle {
+    live: Vec<(Purpose, Lease)>,
+    /// Start to end of every live lease.
+    ranges: BTreeMap<u64, u64>,
+}
+
+fn range(lease: &Lease) -> (u64, u64) {
+    let start = u64::from(lease.slab()) * SLAB_BYTES as u64 + u64::from(lease.offset());
+    (start, start + lease.capacity() as u64)
+}
+
+impl Oracle {
+    fn add(&mut self, purpose: Purpose, lease: Lease) {
+        let (start, end) = range(&lease);
+        assert!(
+            end <= (SLABS * SLAB_BYTES) as u64,
+            "{lease:?} lies beyond the cap"
+        );
+        let below = self.ranges.range(..end).next_back();
+        assert!(
+            below.is_none_or(|(_, below_end)| *below_end <= start),
+            "{lease:?} overlaps {below:?}"
+        );
+        self.ranges.insert(start, end);
+        self.live.push((purpose, lease));
+    }
+
+    fn remove(&mut self, position: usize) {
+        let (_, lease) = self.live.swap_remove(position);
+        self.ranges.remove(&range(&lease).0);
+    }
+
+    /// Frames with a live lease of `purpose` in them; of one class, if given.
+    fn frames(&self, purpose: Purpose, class: Option<usize>) -> BTreeMap<u64, usize> {
+        let mut frames = BTreeMap::new();
+        for (of, lease) in &self.live {
+            if *of == purpose && class.is_none_or(|class| class == lease.capacity()) {
+                *frames
+                    .entry(range(lease).0 / FRAME_BYTES as u64)
+                    .or_insert(0) += 1;
+            }
+        }
+        frames
+    }
+
+    /// Whether a lease of that class must succeed: a piece is free in a frame that is cut for it,
+    /// or the purpose may take one more frame.
+    fn must_succeed(&self, purpose: Purpose, class: usize) -> bool {
+        let read = self.frames(Purpose::Read, None).len();
+        let serve = self.frames(Purpose::Serve, None).len();
+        let pieces = FRAME_BYTES / class;
+        let piece_free = self
+            .frames(purpose, Some(class))
+            .values()
+            .any(|used| *used < pieces);
+        let frame_free = read + serve < FRAMES && (purpose == Purpose::Serve || read < READ_FRAMES);
+        piece_free || frame_free
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn random_histories_agree_with_the_oracle(steps in prop::collection::vec(step(), 1..40)) {
+        let pool = Pool::new((SLABS * SLAB_BYTES) as u64).unwrap();
+        let mut oracle = Oracle::default();
+        for step in steps {
+            match step {
+                Step::Lease(bytes, purpose, count) => {
+                    let class = SIZE_CLASSES.into_iter().find(|class| *class >= bytes).unwrap();
+                    for _ in 0..count {
+                        let expected = oracle.must_succeed(purpose, class);
+                        match pool.try_lease(bytes, purpose) {
+                            Ok(lease) => {
+                                prop_assert!(expected, "{purpose:?} {bytes} was given");
+                                prop_assert_eq!(lease.capacity(), class);
+                                oracle.add(purpose, lease);
+                            }
+                            Err(PoolError::Exhausted { .. }) => {
+                                prop_assert!(!expected, "{purpose:?} {bytes} was refused");
+                                break;
+                            }
+                            Err(error) => prop_assert!(false, "{error}"),
+                        }
+                    }
+                }
+                Step::Return(picks) => {
+                    for pick in picks {
+                        if !oracle.live.is_empty() {
+                            oracle.remove(pick.index(oracle.live.len()));
+                        }
+                    }
+                }
+                Step::ReturnAll(purpose) => {
+                    while let Some(at) = oracle.live.iter().position(|(p, _)| *p == purpose) {
+                        oracle.remove(at);
+                    }
+                }
+            }
+            let counters = pool.counters();
+            let leased: u64 = oracle.ranges.iter().map(|(start, end)| end - start).sum();
+            let read = oracle.frames(Purpose::Read, None);
+            let serve = oracle.frames(Purpose::Serve, None);
+            prop_assert!(read.keys().all(|frame| !serve.contains_key(frame)));
+            prop_assert!(read.len() <= READ_FRAMES);
+            prop_assert_eq!(counters.leased_bytes, leased);
+            prop_assert_eq!(
+                counters.held_bytes,
+                ((read.len() + serve.len()) * FRAME_BYTES) as u64
+            );
+            prop_assert!(counters.mapped_bytes <= counters.limit_bytes);
+            prop_assert!(counters.high_water_bytes <= counters.limit_bytes);
+        }
+        oracle.live.clear();
+        prop_assert_eq!(pool.counters().held_bytes, 0);
+        let all: Vec<_> =
+            std::iter::from_fn(|| pool.try_lease(FRAME_BYTES, Purpose::Serve).ok()).collect();
+        prop_assert_eq!(all.len(), FRAMES);
+    }
+}
