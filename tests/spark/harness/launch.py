@@ -49,20 +49,16 @@ def run(version, home, scenario, jobs_jar, faro_jar, log_dir):
 
 
 def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir):
-    # local-cluster writes executors' logs to $SPARK_HOME/work, whatever is configured; a home of
-    # links keeps them apart from other runs and out of the cache.
-    own_home = place / "home"
-    own_home.mkdir()
-    for part in home.iterdir():
-        (own_home / part.name).symlink_to(part)
+    own_home = home_of_links(place, home)
     scratch = place / "scratch"
     scratch.mkdir()
+    (place / "local").mkdir()
     (scratch / "bad-values").write_text(
         "".join("\t".join(row) + "\t\n" for row in scenario.bad_values))
 
-    conf = {**ALWAYS, "spark.local.dir": str(place / "local"), **scenario.conf}
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("SPARK_")}
-    environment.update(SPARK_HOME=str(own_home), SPARK_LOCAL_IP="127.0.0.1")
+    conf = {**ALWAYS, "spark.local.dir": str(place / "local"),
+            "spark.faro.fallback": scenario.fallback, **scenario.conf}
+    environment = environment_for(own_home)
 
     service = None
     started = time.monotonic()
@@ -72,7 +68,8 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir):
             port = free_port()
             conf["spark.shuffle.service.port"] = str(port)
             service = start_service(own_home, port, conf, environment, log_dir)
-        command = submit_command(own_home, version, scenario, conf, jobs_jar, faro_jar, scratch)
+        command = submit_command(own_home, version, f"faro-e2e-{scenario.name}", conf, faro_jar,
+                                 ["io.faro.e2e.Jobs", jobs_jar, scratch, *scenario.cases])
         outcome = drive(command, environment, log_dir / "driver.log", place)
     finally:
         if service:
@@ -82,13 +79,29 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir):
     return outcome
 
 
-def submit_command(home, version, scenario, conf, jobs_jar, faro_jar, scratch):
+def home_of_links(place, home):
+    """local-cluster writes executors' logs to $SPARK_HOME/work, whatever is configured; a home of
+    links keeps them apart from other runs and out of the cache."""
+    own_home = place / "home"
+    own_home.mkdir(parents=True)
+    for part in home.iterdir():
+        (own_home / part.name).symlink_to(part)
+    return own_home
+
+
+def environment_for(home):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("SPARK_")}
+    environment.update(SPARK_HOME=str(home), SPARK_LOCAL_IP="127.0.0.1")
+    return environment
+
+
+def submit_command(home, version, name, conf, faro_jar, program):
+    """The spark-submit of a user; program is the main class, its jar and its arguments."""
+    main_class, jar, *arguments = [str(p) for p in program]
     command = [str(home / "bin" / "spark-submit"), "--master", "local-cluster[2,1,1024]",
-               "--driver-memory", "1g", "--class", "io.faro.e2e.Jobs",
-               "--name", f"faro-e2e-{scenario.name}"]
+               "--driver-memory", "1g", "--class", main_class, "--name", name]
     if faro_jar:
-        conf = {**conf, "spark.shuffle.manager": MANAGER,
-                "spark.faro.fallback": scenario.fallback}
+        conf = {**conf, "spark.shuffle.manager": MANAGER}
         command += ["--jars", str(faro_jar)]
         if version.spark.startswith("3."):
             # Before 4.0 the shuffle manager is made before --jars are loaded.
@@ -97,7 +110,7 @@ def submit_command(home, version, scenario, conf, jobs_jar, faro_jar, scratch):
     for key, value in conf.items():
         if faro_jar or not key.startswith("spark.faro."):
             command += ["--conf", f"{key}={value}"]
-    return command + [str(jobs_jar), str(scratch), *scenario.cases]
+    return command + [jar, *arguments]
 
 
 def drive(command, environment, log, place):
@@ -142,6 +155,7 @@ def start_service(home, port, conf, environment, log_dir):
     """Spark's own external shuffle service: local-cluster's workers do not start one."""
     java = Path(os.environ["JAVA_HOME"], "bin", "java") if os.environ.get("JAVA_HOME") else "java"
     settings = {k: v for k, v in conf.items() if k.startswith(("spark.shuffle", "spark.local"))}
+    settings["spark.shuffle.service.db.enabled"] = "false"
     log = log_dir / "shuffle-service.log"
     with open(log, "wb") as out:
         service = subprocess.Popen(

@@ -77,7 +77,7 @@ SCENARIOS = [
               "spark.dynamicAllocation.initialExecutors": "1",
               "spark.dynamicAllocation.maxExecutors": "2",
               "spark.dynamicAllocation.executorIdleTimeout": "2s",
-              "spark.dynamicAllocation.schedulerBacklogTimeout": "100ms",
+              "spark.dynamicAllocation.schedulerBacklogTimeout": "1s",
               "spark.scheduler.minRegisteredResourcesRatio": "0"}),
     Scenario("decommission", ["decommission"],
              {"spark.decommission.enabled": "true",

@@ -1,0 +1,26 @@
+"""Compiles Java programs that run on every Spark version."""
+import shutil
+from pathlib import Path
+
+import spark_home
+
+ROOT = Path(__file__).resolve().parents[3]
+# Its classes have Java 8 signatures that all later versions still answer to.
+COMPILE_AGAINST = "3.5.9"
+
+
+def java_jar(name, sources):
+    """A jar of these sources under target/tests-spark; built again when one of them is newer."""
+    jar = ROOT / "target" / "tests-spark" / f"{name}.jar"
+    if jar.exists() and all(s.stat().st_mtime < jar.stat().st_mtime for s in sources):
+        return jar
+    classes = jar.parent / f"{name}-classes"
+    shutil.rmtree(classes, ignore_errors=True)
+    classes.mkdir(parents=True)
+    home = spark_home.ensure(spark_home.versions_named([COMPILE_AGAINST])[0])
+    spark_home.run(["javac", "--release", "8", "-nowarn", "-Xlint:-options",
+                    "-cp", f"{home}/jars/*", "-d", classes, *sources])
+    part = jar.with_suffix(".part")
+    spark_home.run(["jar", "cf", part, "-C", classes, "."])
+    part.rename(jar)
+    return jar
