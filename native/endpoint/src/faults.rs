@@ -7,8 +7,8 @@
 //! n-th `PUSHED`; `swallow`: every n-th `PUSHED` never leaves (its reader runs into its deadline).
 
 use faro_fabric::{
-    CloseReason, EndpointId, Event, Exposure, Fabric, FabricError, FabricKind, Message, PeerId, Read,
-    Rejected, RemoteRange, Revoked, Waker, Write,
+    CloseReason, EndpointId, Event, Exposure, Fabric, FabricError, FabricKind, Message, PeerId,
+    Read, Rejected, RemoteRange, Revoked, Waker, Write,
 };
 use faro_pool::{Pool, Purpose};
 use faro_wire::kind;
@@ -40,14 +40,28 @@ pub(crate) struct FaultyFabric {
 
 /// Wraps `fabric` if the environment asks for it.
 pub(crate) fn wrap(fabric: Box<dyn Fabric>, pool: &Arc<Pool>) -> Box<dyn Fabric> {
-    let Ok(plan) = std::env::var("FARO_FAULTS") else { return fabric };
+    let Ok(plan) = std::env::var("FARO_FAULTS") else {
+        return fabric;
+    };
     let every = |name: &str| {
-        let rate = plan.split(',').filter_map(|part| part.split_once('=')).find(|(key, _)| *key == name);
-        Every { n: rate.and_then(|(_, n)| n.parse().ok()).unwrap_or(0), calls: 0 }
+        let rate = plan
+            .split(',')
+            .filter_map(|part| part.split_once('='))
+            .find(|(key, _)| *key == name);
+        Every {
+            n: rate.and_then(|(_, n)| n.parse().ok()).unwrap_or(0),
+            calls: 0,
+        }
     };
     log::warn!("FAULT INJECTION IS ON: {plan}");
     let (flip, drop, swallow) = (every("flip"), every("drop"), every("swallow"));
-    Box::new(FaultyFabric { inner: fabric, pool: Arc::clone(pool), flip, drop, swallow })
+    Box::new(FaultyFabric {
+        inner: fabric,
+        pool: Arc::clone(pool),
+        flip,
+        drop,
+        swallow,
+    })
 }
 
 impl Fabric for FaultyFabric {

@@ -126,7 +126,10 @@ fn open_fabrics(
         ));
     }
     #[cfg(feature = "faults")]
-    let fabrics = fabrics.into_iter().map(|fabric| crate::faults::wrap(fabric, pool)).collect();
+    let fabrics = fabrics
+        .into_iter()
+        .map(|fabric| crate::faults::wrap(fabric, pool))
+        .collect();
     Ok(fabrics)
 }
 

@@ -1,8 +1,8 @@
 //! What goes wrong ends in a clear error or in a second try, never in a wrong or a double byte.
 
-mod support;
 #[path = "support/scripted.rs"]
 mod scripted;
+mod support;
 
 use faro_endpoint::{Endpoint, EndpointError, FabricChoice};
 use faro_wire::crossing::FetchErrorCode;
@@ -37,7 +37,9 @@ fn corrupt_bytes_are_asked_for_again_once() {
     assert!(fetched.blocks.is_empty());
     assert_eq!(counter(&reader, "crcErrors"), 2);
     assert_eq!(counter(&reader, "retries"), 1);
-    until("leases come back", || counter(&reader, "pool.leasedBytes") == 0);
+    until("leases come back", || {
+        counter(&reader, "pool.leasedBytes") == 0
+    });
 }
 
 #[test]
@@ -55,7 +57,11 @@ fn a_second_try_gets_only_what_is_missing() {
             stage.pushed(peer, id, &[(0, &bytes, 0)], false);
             stage.hang_up(peer);
         } else {
-            assert_eq!(fetch.blocks, [block(0, 1, 0, 1)], "the first block came already");
+            assert_eq!(
+                fetch.blocks,
+                [block(0, 1, 0, 1)],
+                "the first block came already"
+            );
             stage.write(peer, &fetch.credits[0], b"after");
             stage.layout(peer, id, &[5]);
             stage.pushed(peer, id, &[(0, b"after", 0)], true);
@@ -82,13 +88,22 @@ fn a_silent_owner_runs_into_the_deadline() {
     }));
     let reader = reader();
     let peer = reader.add_peer(&owner.card).unwrap();
-    let fetched = fetch_within(&reader, peer, &[block(0, 0, 0, 1)], Duration::from_millis(200));
+    let fetched = fetch_within(
+        &reader,
+        peer,
+        &[block(0, 0, 0, 1)],
+        Duration::from_millis(200),
+    );
     assert_eq!(code(&fetched), FetchErrorCode::TimedOut);
     assert!(fetched.failure.unwrap().detail.contains("200 ms"));
-    until("late messages are dropped", || counter(&reader, "lateMessages") == 2);
+    until("late messages are dropped", || {
+        counter(&reader, "lateMessages") == 2
+    });
     assert_eq!(cancelled.load(Ordering::SeqCst), 1);
     assert_eq!(counter(&reader, "timeouts"), 1);
-    until("leases come back", || counter(&reader, "pool.leasedBytes") == 0);
+    until("leases come back", || {
+        counter(&reader, "pool.leasedBytes") == 0
+    });
 }
 
 #[test]
@@ -97,7 +112,9 @@ fn an_owner_that_breaks_the_protocol_is_cut_off() {
     let breaches: [(&str, Breach); 8] = [
         ("LAYOUT", |s, p, id| s.layout(p, id, &[1, 2])),
         ("LAYOUT", |s, p, id| s.layout(p, id, &[])),
-        ("PUSHED before LAYOUT", |s, p, id| s.pushed(p, id, &[(0, b"abc", 0)], true)),
+        ("PUSHED before LAYOUT", |s, p, id| {
+            s.pushed(p, id, &[(0, b"abc", 0)], true)
+        }),
         ("credit of a chunk", |s, p, id| {
             s.layout(p, id, &[3]);
             s.pushed(p, id, &[(1, b"abc", 0)], true);
@@ -114,7 +131,9 @@ fn an_owner_that_breaks_the_protocol_is_cut_off() {
             s.layout(p, id, &[3]);
             s.pushed(p, id, &[], true);
         }),
-        ("unknown frame kind", |s, p, id| s.send(p, 0x7f, id, Vec::new())),
+        ("unknown frame kind", |s, p, id| {
+            s.send(p, 0x7f, id, Vec::new())
+        }),
     ];
     for (what, breach) in breaches {
         let owner = Scripted::start(Box::new(move |stage, peer, id, fetch, _| {
@@ -128,7 +147,9 @@ fn an_owner_that_breaks_the_protocol_is_cut_off() {
         assert_eq!(code(&fetched), FetchErrorCode::Protocol, "{what}");
         let detail = &fetched.failure.as_ref().unwrap().detail;
         assert!(detail.contains(what), "{what}: {detail}");
-        until("leases come back", || counter(&reader, "pool.leasedBytes") == 0);
+        until("leases come back", || {
+            counter(&reader, "pool.leasedBytes") == 0
+        });
     }
 }
 
@@ -139,11 +160,16 @@ fn nobody_there_and_somebody_else_there() {
     owner.put(0, 0, &[pattern(1, 10)]);
     let right = Card::decode(&owner.endpoint.card()).unwrap();
     let location = right.addresses[0].location.clone();
-    let other = reader.add_peer(&card(right.endpoint ^ 1, &location)).unwrap();
+    let other = reader
+        .add_peer(&card(right.endpoint ^ 1, &location))
+        .unwrap();
     let fetched = fetch(&reader, other, &[block(0, 0, 0, 1)]);
     assert_eq!(code(&fetched), FetchErrorCode::Unreachable);
     let detail = fetched.failure.unwrap().detail;
-    assert!(detail.contains(&format!("{:032x}", right.endpoint)), "{detail}");
+    assert!(
+        detail.contains(&format!("{:032x}", right.endpoint)),
+        "{detail}"
+    );
 
     let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let location = unused.local_addr().unwrap().to_string();
@@ -154,9 +180,16 @@ fn nobody_there_and_somebody_else_there() {
         assert_eq!(code(&fetched), FetchErrorCode::Unreachable);
         assert!(fetched.failure.unwrap().detail.contains(&location));
     }
-    assert_eq!(counter(&reader, "demotions"), 2, "a route that failed rests");
+    assert_eq!(
+        counter(&reader, "demotions"),
+        2,
+        "a route that failed rests"
+    );
     let peer = owner.peer_of(&reader);
-    assert_eq!(fetch(&reader, peer, &[block(0, 0, 0, 1)]).bytes(), [pattern(1, 10)]);
+    assert_eq!(
+        fetch(&reader, peer, &[block(0, 0, 0, 1)]).bytes(),
+        [pattern(1, 10)]
+    );
 }
 
 #[test]
@@ -166,22 +199,39 @@ fn an_owner_that_dies_in_mid_fetch() {
     owner.put(0, 0, &[pattern(2, 1000), big]);
     let reader = reader();
     let peer = owner.peer_of(&reader);
-    let request = reader.fetch(peer, &[block(0, 0, 0, 1), block(0, 0, 1, 2)], support::PATIENCE).unwrap();
-    until("bytes are on their way", || counter(&reader, "pool.leasedBytes") > 1 << 20);
+    let request = reader
+        .fetch(
+            peer,
+            &[block(0, 0, 0, 1), block(0, 0, 1, 2)],
+            support::PATIENCE,
+        )
+        .unwrap();
+    until("bytes are on their way", || {
+        counter(&reader, "pool.leasedBytes") > 1 << 20
+    });
     drop(owner);
     let fetched = collect(&reader, &[request]).remove(&request).unwrap();
-    assert!(matches!(code(&fetched), FetchErrorCode::Unreachable | FetchErrorCode::ConnectionLost | FetchErrorCode::Refused));
+    assert!(matches!(
+        code(&fetched),
+        FetchErrorCode::Unreachable | FetchErrorCode::ConnectionLost | FetchErrorCode::Refused
+    ));
     for (_, bytes) in &fetched.blocks {
         assert_eq!(*bytes, pattern(2, 1000));
     }
-    until("leases come back", || counter(&reader, "pool.leasedBytes") == 0);
+    until("leases come back", || {
+        counter(&reader, "pool.leasedBytes") == 0
+    });
 }
 
 #[test]
 fn refusals_of_the_owner_are_told() {
     let owner = Scripted::start(Box::new(|stage, peer, id, fetch, _| {
         if fetch.is_some() {
-            let body = Failed { code: FailureCode::Busy, detail: "lunch".to_owned() }.encode();
+            let body = Failed {
+                code: FailureCode::Busy,
+                detail: "lunch".to_owned(),
+            }
+            .encode();
             stage.send(peer, kind::FAILED, id, body);
         }
     }));
@@ -190,7 +240,10 @@ fn refusals_of_the_owner_are_told() {
     let fetched = fetch(&reader, peer, &[block(0, 0, 0, 1)]);
     assert_eq!(code(&fetched), FetchErrorCode::Refused);
     let detail = fetched.failure.unwrap().detail;
-    assert!(detail.contains("Busy") && detail.contains("lunch"), "{detail}");
+    assert!(
+        detail.contains("Busy") && detail.contains("lunch"),
+        "{detail}"
+    );
 }
 
 #[test]
@@ -201,8 +254,13 @@ fn an_exhausted_arena_is_an_error_of_the_request_and_passes() {
     let part = pattern(3, 10 << 20);
     owner.put(0, 0, &vec![part.clone(); 8]);
     // All of 80 MB at once, with nothing released, does not fit into 64 MB.
-    let requests: Vec<u64> =
-        (0..8).map(|r| reader.fetch(peer, &[block(0, 0, r, r + 1)], support::PATIENCE).unwrap()).collect();
+    let requests: Vec<u64> = (0..8)
+        .map(|r| {
+            reader
+                .fetch(peer, &[block(0, 0, r, r + 1)], support::PATIENCE)
+                .unwrap()
+        })
+        .collect();
     let (mut held, mut exhausted, mut ended) = (Vec::new(), 0, 0);
     while ended < requests.len() {
         let mut batch = Vec::new();
@@ -230,8 +288,13 @@ fn closing_ends_all_requests() {
     let owner = Scripted::start(Box::new(|_, _, _, _, _| {}));
     let reader = reader();
     let peer = reader.add_peer(&owner.card).unwrap();
-    let requests: Vec<u64> =
-        (0..5).map(|_| reader.fetch(peer, &[block(0, 0, 0, 1)], support::PATIENCE).unwrap()).collect();
+    let requests: Vec<u64> = (0..5)
+        .map(|_| {
+            reader
+                .fetch(peer, &[block(0, 0, 0, 1)], support::PATIENCE)
+                .unwrap()
+        })
+        .collect();
     reader.close();
     for (_, fetched) in collect(&reader, &requests) {
         assert_eq!(code(&fetched), FetchErrorCode::Closing);
@@ -246,7 +309,9 @@ fn cancelled_requests_end_once() {
     let owner = Scripted::start(Box::new(|_, _, _, _, _| {}));
     let reader = reader();
     let peer = reader.add_peer(&owner.card).unwrap();
-    let request = reader.fetch(peer, &[block(0, 0, 0, 1)], support::PATIENCE).unwrap();
+    let request = reader
+        .fetch(peer, &[block(0, 0, 0, 1)], support::PATIENCE)
+        .unwrap();
     reader.cancel(request);
     reader.cancel(request);
     let fetched = collect(&reader, &[request]).remove(&request).unwrap();
@@ -257,13 +322,25 @@ fn cancelled_requests_end_once() {
 fn requests_out_of_bounds_are_refused_at_once() {
     let reader = reader();
     let none = reader.fetch(1, &[], support::PATIENCE);
-    assert!(matches!(none, Err(EndpointError::BadRequest { got: 0, max: 32_768 })));
+    assert!(matches!(
+        none,
+        Err(EndpointError::BadRequest {
+            got: 0,
+            max: 32_768
+        })
+    ));
     let many = vec![block(0, 0, 0, 1); 32_769];
     let many = reader.fetch(1, &many, support::PATIENCE);
-    assert!(matches!(many, Err(EndpointError::BadRequest { got: 32_769, .. })));
+    assert!(matches!(
+        many,
+        Err(EndpointError::BadRequest { got: 32_769, .. })
+    ));
     let unknown = reader.fetch(123_456, &[block(0, 0, 0, 1)], support::PATIENCE);
     assert!(matches!(unknown, Err(EndpointError::UnknownPeer(123_456))));
-    assert!(matches!(reader.add_peer(b"no card"), Err(EndpointError::Card(_))));
+    assert!(matches!(
+        reader.add_peer(b"no card"),
+        Err(EndpointError::Card(_))
+    ));
 }
 
 #[test]

@@ -48,29 +48,46 @@ fn one_block(fabric: FabricChoice, name: &str) {
     assert_eq!(fetched.bytes(), [pattern(2, 5_000)]);
     assert_eq!(counter(&reader, &format!("remoteBlocks.{name}")), 1);
     assert_eq!(counter(&reader, &format!("remoteBytes.{name}")), 5_000);
-    assert_eq!(counter(&owner.endpoint, &format!("servedBytes.{name}")), 5_000);
+    assert_eq!(
+        counter(&owner.endpoint, &format!("servedBytes.{name}")),
+        5_000
+    );
 }
 
 fn a_thousand_tiny_blocks_are_one_message(fabric: FabricChoice, _: &str) {
     let (owner, reader, peer) = pair(fabric);
-    let expected: Vec<Vec<u8>> = (0..1000).map(|i| pattern(i, 37 + i as usize % 50)).collect();
+    let expected: Vec<Vec<u8>> = (0..1000)
+        .map(|i| pattern(i, 37 + i as usize % 50))
+        .collect();
     for map in 0..10 {
         owner.put(3, map, &expected[map as usize * 100..][..100]);
     }
-    let blocks: Vec<_> = (0..1000).map(|i| block(3, i / 100, i as u32 % 100, i as u32 % 100 + 1)).collect();
+    let blocks: Vec<_> = (0..1000)
+        .map(|i| block(3, i / 100, i as u32 % 100, i as u32 % 100 + 1))
+        .collect();
     let fetched = fetch(&reader, peer, &blocks);
     assert_eq!(fetched.completions, 1);
     assert_eq!(fetched.bytes(), expected);
     assert_eq!(counter(&owner.endpoint, "servedRequests"), 1);
-    assert_eq!(counter(&owner.endpoint, "fileReads"), 10, "adjacent blocks are read together");
+    assert_eq!(
+        counter(&owner.endpoint, "fileReads"),
+        10,
+        "adjacent blocks are read together"
+    );
 }
 
 fn blocks_across_many_frames(fabric: FabricChoice, _: &str) {
     let (owner, reader, peer) = pair(fabric);
     let sizes = [1, 262_143, 262_144, 262_145, 1_000_003, 0, 3, 4_000_000];
-    let parts: Vec<Vec<u8>> = sizes.iter().enumerate().map(|(i, n)| pattern(i as u64, *n)).collect();
+    let parts: Vec<Vec<u8>> = sizes
+        .iter()
+        .enumerate()
+        .map(|(i, n)| pattern(i as u64, *n))
+        .collect();
     owner.put(0, 1, &parts);
-    let blocks: Vec<_> = (0..sizes.len() as u32).map(|r| block(0, 1, r, r + 1)).collect();
+    let blocks: Vec<_> = (0..sizes.len() as u32)
+        .map(|r| block(0, 1, r, r + 1))
+        .collect();
     assert_eq!(fetch(&reader, peer, &blocks).bytes(), parts);
     let backwards: Vec<_> = blocks.iter().rev().copied().collect();
     let expected: Vec<_> = parts.into_iter().rev().collect();
@@ -90,7 +107,12 @@ fn what_is_not_there(fabric: FabricChoice, _: &str) {
     let truncated = owner.put(0, 2, &[pattern(1, 10)]);
     std::fs::write(&truncated.index, [0; 13]).unwrap();
     let beyond = owner.put(0, 3, &[pattern(1, 10), pattern(2, 1000)]);
-    std::fs::File::options().write(true).open(&beyond.data).unwrap().set_len(500).unwrap();
+    std::fs::File::options()
+        .write(true)
+        .open(&beyond.data)
+        .unwrap()
+        .set_len(500)
+        .unwrap();
     let blocks = [
         block(0, 1, 0, 1),
         block(0, 99, 0, 1),
@@ -124,17 +146,35 @@ fn what_is_not_there(fabric: FabricChoice, _: &str) {
 
 fn empty_blocks_and_batches(fabric: FabricChoice, _: &str) {
     let (owner, reader, peer) = pair(fabric);
-    owner.put(0, 1, &[vec![], pattern(1, 300), vec![], pattern(2, 400), vec![]]);
-    let blocks = [block(0, 1, 0, 1), block(0, 1, 0, 5), block(0, 1, 1, 3), block(0, 1, 4, 5)];
+    owner.put(
+        0,
+        1,
+        &[vec![], pattern(1, 300), vec![], pattern(2, 400), vec![]],
+    );
+    let blocks = [
+        block(0, 1, 0, 1),
+        block(0, 1, 0, 5),
+        block(0, 1, 1, 3),
+        block(0, 1, 4, 5),
+    ];
     let whole = [pattern(1, 300), pattern(2, 400)].concat();
-    assert_eq!(fetch(&reader, peer, &blocks).bytes(), [vec![], whole, pattern(1, 300), vec![]]);
-    assert_eq!(fetch(&reader, peer, &[block(0, 1, 0, 1)]).bytes(), [vec![]], "nothing at all");
+    assert_eq!(
+        fetch(&reader, peer, &blocks).bytes(),
+        [vec![], whole, pattern(1, 300), vec![]]
+    );
+    assert_eq!(
+        fetch(&reader, peer, &[block(0, 1, 0, 1)]).bytes(),
+        [vec![]],
+        "nothing at all"
+    );
 }
 
 fn many_requests_at_once(fabric: FabricChoice, _: &str) {
     let (owner, reader, peer) = pair(fabric);
     for map in 0..20 {
-        let parts: Vec<Vec<u8>> = (0..20).map(|r| pattern(map * 100 + r, 3_000 * r as usize)).collect();
+        let parts: Vec<Vec<u8>> = (0..20)
+            .map(|r| pattern(map * 100 + r, 3_000 * r as usize))
+            .collect();
         owner.put(5, map as i64, &parts);
     }
     let requests: Vec<u64> = (0..20u32)
@@ -145,20 +185,43 @@ fn many_requests_at_once(fabric: FabricChoice, _: &str) {
         .collect();
     let mut fetched = collect(&reader, &requests);
     for (r, request) in requests.iter().enumerate() {
-        let expected: Vec<_> = (0..20).map(|map| pattern(map * 100 + r as u64, 3_000 * r)).collect();
+        let expected: Vec<_> = (0..20)
+            .map(|map| pattern(map * 100 + r as u64, 3_000 * r))
+            .collect();
         assert_eq!(fetched.remove(request).unwrap().bytes(), expected);
     }
 }
 
 fn both_directions_of_one_pair(fabric: FabricChoice, _: &str) {
-    let (one, two) = (Owner::start(config("one", fabric)), Owner::start(config("two", fabric)));
+    let (one, two) = (
+        Owner::start(config("one", fabric)),
+        Owner::start(config("two", fabric)),
+    );
     one.put(0, 1, &[pattern(1, 700_000)]);
     two.put(0, 2, &[pattern(2, 700_000)]);
     let (to_two, to_one) = (two.peer_of(&one.endpoint), one.peer_of(&two.endpoint));
-    let first = one.endpoint.fetch(to_two, &[block(0, 2, 0, 1)], support::PATIENCE).unwrap();
-    let second = two.endpoint.fetch(to_one, &[block(0, 1, 0, 1)], support::PATIENCE).unwrap();
-    assert_eq!(collect(&one.endpoint, &[first]).remove(&first).unwrap().bytes(), [pattern(2, 700_000)]);
-    assert_eq!(collect(&two.endpoint, &[second]).remove(&second).unwrap().bytes(), [pattern(1, 700_000)]);
+    let first = one
+        .endpoint
+        .fetch(to_two, &[block(0, 2, 0, 1)], support::PATIENCE)
+        .unwrap();
+    let second = two
+        .endpoint
+        .fetch(to_one, &[block(0, 1, 0, 1)], support::PATIENCE)
+        .unwrap();
+    assert_eq!(
+        collect(&one.endpoint, &[first])
+            .remove(&first)
+            .unwrap()
+            .bytes(),
+        [pattern(2, 700_000)]
+    );
+    assert_eq!(
+        collect(&two.endpoint, &[second])
+            .remove(&second)
+            .unwrap()
+            .bytes(),
+        [pattern(1, 700_000)]
+    );
 }
 
 fn forgotten_shuffles(fabric: FabricChoice, _: &str) {
@@ -174,11 +237,24 @@ fn a_file_that_shrinks_after_the_layout(fabric: FabricChoice, _: &str) {
     let (owner, reader, peer) = pair(fabric);
     let files = owner.put(0, 1, &[pattern(1, 1000), pattern(2, 1000)]);
     fetch(&reader, peer, &[block(0, 1, 0, 1)]);
-    std::fs::File::options().write(true).open(&files.data).unwrap().set_len(1500).unwrap();
+    std::fs::File::options()
+        .write(true)
+        .open(&files.data)
+        .unwrap()
+        .set_len(1500)
+        .unwrap();
     let fetched = fetch(&reader, peer, &[block(0, 1, 1, 2)]);
     let failure = fetched.failure.expect("the bytes are gone");
-    assert!(failure.detail.contains("1000 bytes at 1000"), "{}", failure.detail);
-    assert_eq!(fetch(&reader, peer, &[block(0, 1, 0, 1)]).bytes(), [pattern(1, 1000)], "others come");
+    assert!(
+        failure.detail.contains("1000 bytes at 1000"),
+        "{}",
+        failure.detail
+    );
+    assert_eq!(
+        fetch(&reader, peer, &[block(0, 1, 0, 1)]).bytes(),
+        [pattern(1, 1000)],
+        "others come"
+    );
 }
 
 fn memory_comes_back(fabric: FabricChoice, _: &str) {
@@ -188,7 +264,9 @@ fn memory_comes_back(fabric: FabricChoice, _: &str) {
         fetch(&reader, peer, &[block(0, 1, 0, 1), block(0, 1, 1, 2)]).bytes();
     }
     for endpoint in [&reader, &owner.endpoint] {
-        until("all leases are back", || counter(endpoint, "pool.leasedBytes") == 0);
+        until("all leases are back", || {
+            counter(endpoint, "pool.leasedBytes") == 0
+        });
         assert!(counter(endpoint, "pool.mappedBytes") <= support::MEMORY);
     }
 }

@@ -64,18 +64,25 @@ fn run(seed: u64, fabric: FabricChoice) {
     let mut outputs = Outputs::new();
     for shuffle in 0..2 {
         for map in 0..8 {
-            let parts: Vec<Vec<u8>> =
-                (0..12).map(|_| pattern(random.next(), random.block_bytes())).collect();
+            let parts: Vec<Vec<u8>> = (0..12)
+                .map(|_| pattern(random.next(), random.block_bytes()))
+                .collect();
             owner.put(shuffle, map, &parts);
             outputs.insert((shuffle, map), parts);
         }
     }
     for _ in 0..6 {
         let wanted: Vec<Vec<BlockId>> = (0..1 + random.below(8))
-            .map(|_| (0..1 + random.below(40)).map(|_| random_block(&mut random)).collect())
+            .map(|_| {
+                (0..1 + random.below(40))
+                    .map(|_| random_block(&mut random))
+                    .collect()
+            })
             .collect();
-        let requests: Vec<u64> =
-            wanted.iter().map(|blocks| reader.fetch(peer, blocks, PATIENCE).unwrap()).collect();
+        let requests: Vec<u64> = wanted
+            .iter()
+            .map(|blocks| reader.fetch(peer, blocks, PATIENCE).unwrap())
+            .collect();
         let mut fetched = collect(&reader, &requests);
         for (request, blocks) in requests.iter().zip(&wanted) {
             let got = fetched.remove(request).unwrap();
@@ -83,13 +90,17 @@ fn run(seed: u64, fabric: FabricChoice) {
             assert_eq!(got.blocks.len(), blocks.len(), "seed {seed}");
             for (id, (status, bytes)) in blocks.iter().zip(&got.blocks) {
                 match oracle(&outputs, id) {
-                    Ok(expected) => assert!(*status == 0 && *bytes == expected, "seed {seed}: {id:?}"),
+                    Ok(expected) => {
+                        assert!(*status == 0 && *bytes == expected, "seed {seed}: {id:?}")
+                    }
                     Err(expected) => assert_eq!(*status, expected, "seed {seed}: {id:?}"),
                 }
             }
         }
     }
-    until("all leases are back", || counter(&reader, "pool.leasedBytes") == 0);
+    until("all leases are back", || {
+        counter(&reader, "pool.leasedBytes") == 0
+    });
 }
 
 fn seeds() -> Vec<u64> {
@@ -101,10 +112,14 @@ fn seeds() -> Vec<u64> {
 
 #[test]
 fn random_requests_over_tcp() {
-    seeds().into_iter().for_each(|seed| run(seed, FabricChoice::Tcp));
+    seeds()
+        .into_iter()
+        .for_each(|seed| run(seed, FabricChoice::Tcp));
 }
 
 #[test]
 fn random_requests_over_shm() {
-    seeds().into_iter().for_each(|seed| run(seed, FabricChoice::Shm));
+    seeds()
+        .into_iter()
+        .for_each(|seed| run(seed, FabricChoice::Shm));
 }

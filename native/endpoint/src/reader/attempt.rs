@@ -142,23 +142,27 @@ impl Attempt {
             });
         }
         let got = u64::from(chunk.credit.get());
-        let bad = WireError::BadValue {
-            what: "credit of a chunk",
-            got,
-        };
-        if chunk.credit.get() != self.first_grant {
-            return Err(bad);
-        }
-        let grant = self.grants.pop_front().ok_or(bad)?;
-        self.first_grant = self.first_grant.wrapping_add(1);
+        let next = self
+            .grants
+            .front()
+            .filter(|_| chunk.credit.get() == self.first_grant)
+            .ok_or(WireError::BadValue {
+                what: "credit of a chunk",
+                got,
+            })?;
         let length = u64::from(chunk.length.get());
-        if length != u64::from(grant.capacity).min(self.total - self.arrived) || length == 0 {
+        if length != u64::from(next.capacity).min(self.total - self.arrived) || length == 0 {
             return Err(WireError::BadValue {
                 what: "length of a chunk",
                 got: length,
             });
         }
-        Ok(grant)
+        self.first_grant = self.first_grant.wrapping_add(1);
+        // There is one: it was looked at above.
+        self.grants.pop_front().ok_or(WireError::BadValue {
+            what: "credit of a chunk",
+            got,
+        })
     }
 
     /// Takes the bytes of a chunk that `expect` accepted.

@@ -51,7 +51,8 @@ impl Owner {
         let files: Arc<Mutex<HashMap<OutputId, OutputFiles>>> = Arc::default();
         let stop = Arc::new(AtomicBool::new(false));
         let resolver = std::thread::spawn({
-            let (endpoint, files, stop) = (Arc::clone(&endpoint), Arc::clone(&files), Arc::clone(&stop));
+            let (endpoint, files, stop) =
+                (Arc::clone(&endpoint), Arc::clone(&files), Arc::clone(&stop));
             move || {
                 while !stop.load(Ordering::Acquire) {
                     for id in endpoint.unresolved(64, Duration::from_millis(20)) {
@@ -62,12 +63,21 @@ impl Owner {
             }
         });
         let dir = tempfile::tempdir().unwrap();
-        Self { endpoint, dir, files, stop, resolver: Some(resolver) }
+        Self {
+            endpoint,
+            dir,
+            files,
+            stop,
+            resolver: Some(resolver),
+        }
     }
 
     /// Writes a map output with the given partitions, as Spark would.
     pub fn put(&self, shuffle: u32, map: i64, partitions: &[Vec<u8>]) -> OutputFiles {
-        let id = OutputId { shuffle_id: shuffle, map_id: map };
+        let id = OutputId {
+            shuffle_id: shuffle,
+            map_id: map,
+        };
         let files = write_output(self.dir.path(), id, partitions);
         self.files.lock().unwrap().insert(id, files.clone());
         files
@@ -170,18 +180,37 @@ pub fn blocks_of(completion: &Completion) -> Vec<(u32, Vec<u8>)> {
 pub fn collect(reader: &Endpoint, requests: &[u64]) -> HashMap<u64, Fetched> {
     let mut open: HashMap<u64, Fetched> = requests
         .iter()
-        .map(|id| (*id, Fetched { blocks: Vec::new(), failure: None, completions: 0 }))
+        .map(|id| {
+            (
+                *id,
+                Fetched {
+                    blocks: Vec::new(),
+                    failure: None,
+                    completions: 0,
+                },
+            )
+        })
         .collect();
     let mut done = HashMap::new();
     let deadline = Instant::now() + 3 * PATIENCE;
     while !open.is_empty() {
-        assert!(Instant::now() < deadline, "{} requests never ended", open.len());
+        assert!(
+            Instant::now() < deadline,
+            "{} requests never ended",
+            open.len()
+        );
         let mut batch = Vec::new();
         reader.completions(64, Duration::from_millis(200), &mut batch);
         for completion in batch {
-            let fetched = open.get_mut(&completion.request).expect("a completion after the last");
+            let fetched = open
+                .get_mut(&completion.request)
+                .expect("a completion after the last");
             fetched.completions += 1;
-            assert_eq!(completion.first_block as usize, fetched.blocks.len(), "in order, no gaps");
+            assert_eq!(
+                completion.first_block as usize,
+                fetched.blocks.len(),
+                "in order, no gaps"
+            );
             match &completion.outcome {
                 Ok(_) => fetched.blocks.extend(blocks_of(&completion)),
                 Err(failure) => {
@@ -202,14 +231,23 @@ pub fn fetch(reader: &Endpoint, peer: u64, blocks: &[BlockId]) -> Fetched {
     fetch_within(reader, peer, blocks, PATIENCE)
 }
 
-pub fn fetch_within(reader: &Endpoint, peer: u64, blocks: &[BlockId], patience: Duration) -> Fetched {
+pub fn fetch_within(
+    reader: &Endpoint,
+    peer: u64,
+    blocks: &[BlockId],
+    patience: Duration,
+) -> Fetched {
     let request = reader.fetch(peer, blocks, patience).unwrap();
     collect(reader, &[request]).remove(&request).unwrap()
 }
 
 pub fn counter(endpoint: &Endpoint, name: &str) -> u64 {
     let counters = endpoint.counters();
-    counters.iter().find(|(n, _)| n == name).unwrap_or_else(|| panic!("no counter {name}")).1
+    counters
+        .iter()
+        .find(|(n, _)| n == name)
+        .unwrap_or_else(|| panic!("no counter {name}"))
+        .1
 }
 
 /// Waits for a condition that other threads bring about.

@@ -30,12 +30,22 @@ impl Stage {
             length: credit.length.get(),
         };
         let (source, length) = (Arc::new(lease), bytes.len());
-        let write = Write { token: 0, source, offset: 0, length, target, immediate: None };
+        let write = Write {
+            token: 0,
+            source,
+            offset: 0,
+            length,
+            target,
+            immediate: None,
+        };
         assert!(self.fabric.write(peer, write).is_ok());
     }
 
     pub fn layout(&mut self, peer: PeerId, id: u64, lengths: &[u64]) {
-        let blocks = lengths.iter().map(|length| BlockEntry::found(*length)).collect();
+        let blocks = lengths
+            .iter()
+            .map(|length| BlockEntry::found(*length))
+            .collect();
         self.send(peer, kind::LAYOUT, id, Layout { blocks }.encode());
     }
 
@@ -69,7 +79,7 @@ pub struct Scripted {
 
 impl Scripted {
     pub fn start(mut script: Script) -> Self {
-        let pool = Pool::new(super::MEMORY).unwrap();
+        let pool = Pool::new(crate::support::MEMORY).unwrap();
         let endpoint = 0xfa50_0000_0000_0001;
         let fabric = TcpFabric::new(TcpConfig {
             bind: "127.0.0.1:0".parse().unwrap(),
@@ -79,14 +89,20 @@ impl Scripted {
         })
         .unwrap();
         let card = card(endpoint, &fabric.location());
-        let (stop, closed) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
+        let (stop, closed) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(Mutex::new(Vec::new())),
+        );
         let thread = std::thread::spawn({
             let (stop, closed) = (Arc::clone(&stop), Arc::clone(&closed));
             move || {
                 let mut stage = Stage { fabric, pool };
                 let mut events = Vec::new();
                 while !stop.load(Ordering::Acquire) {
-                    stage.fabric.poll(&mut events, Duration::from_millis(5)).unwrap();
+                    stage
+                        .fabric
+                        .poll(&mut events, Duration::from_millis(5))
+                        .unwrap();
                     for event in events.drain(..) {
                         match event {
                             Event::Message { peer, message } => {
@@ -101,7 +117,12 @@ impl Scripted {
                 }
             }
         });
-        Self { card, closed, stop, thread: Some(thread) }
+        Self {
+            card,
+            closed,
+            stop,
+            thread: Some(thread),
+        }
     }
 }
 
@@ -115,6 +136,14 @@ impl Drop for Scripted {
 }
 
 pub fn card(endpoint: u128, location: &str) -> Vec<u8> {
-    let address = CardAddress { scheme: "tcp".to_owned(), location: location.to_owned() };
-    Card { endpoint, name: "scripted".to_owned(), addresses: vec![address] }.encode()
+    let address = CardAddress {
+        scheme: "tcp".to_owned(),
+        location: location.to_owned(),
+    };
+    Card {
+        endpoint,
+        name: "scripted".to_owned(),
+        addresses: vec![address],
+    }
+    .encode()
 }
