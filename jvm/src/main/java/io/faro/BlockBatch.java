@@ -1,38 +1,175 @@
 package io.faro;
 
-/** A run of blocks of one request whose bytes lie in the arena. Valid during {@link FetchListener#onBlocks}. */
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
+
+/**
+ * A run of blocks of one request whose bytes lie, one after the other, in segments of the arena.
+ *
+ * <p>Decoded once into three small arrays, because the record's buffer is reused; after that a block costs one array
+ * read, and one object if it is taken. Native memory is held as a whole: one count for the batch (its delivery, plus
+ * every {@link BlockBytes} with references left), one native release when it reaches zero. So one block that is kept
+ * keeps its whole batch; batches are bounded by what one request may have in the arena.
+ */
 public final class BlockBatch {
-  BlockBatch() {}
+  private static final AtomicIntegerFieldUpdater<BlockBatch> HOLDS =
+      AtomicIntegerFieldUpdater.newUpdater(BlockBatch.class, "holds");
+
+  private final long request;
+  private final int firstBlock;
+  private final Fabric fabric;
+  /** Native handle; 0: no bytes. */
+  private final long handle;
+  /** Where each block starts in the stream of segments, and, last, where it ends. */
+  private final long[] blockStarts;
+  /** Codes of {@link BlockStatus}; null: all are OK. */
+  private final byte[] statuses;
+  /** Root buffer of each segment's slab. */
+  private final ByteBuffer[] slabs;
+  /** Where each segment starts in its slab. */
+  private final int[] slabOffsets;
+  /** Where each segment starts in the stream, and, last, where the stream ends. */
+  private final long[] segmentStarts;
+
+  /** The delivery's own, plus one for each BlockBytes that has references. */
+  @SuppressWarnings("unused")
+  private volatile int holds = 1;
+
+  private BlockBatch(ByteBuffer records, int at, Slabs slabBuffers) throws FaroException {
+    request = RecordDescriptor.request(records, at);
+    firstBlock = RecordDescriptor.firstBlock(records, at);
+    fabric = RecordDescriptor.fabric(records, at);
+    handle = RecordDescriptor.batch(records, at);
+    int segments = RecordDescriptor.segmentCount(records, at);
+    slabs = new ByteBuffer[segments];
+    slabOffsets = new int[segments];
+    segmentStarts = new long[segments + 1];
+    for (int i = 0; i < segments; i++) {
+      int segment = RecordDescriptor.segment(at, i);
+      slabs[i] = slabBuffers.get(records.getInt(segment + RecordDescriptor.SEGMENT_SLAB));
+      slabOffsets[i] = records.getInt(segment + RecordDescriptor.SEGMENT_OFFSET);
+      int length = records.getInt(segment + RecordDescriptor.SEGMENT_LENGTH);
+      if (slabOffsets[i] < 0 || length < 0 || slabOffsets[i] > slabs[i].capacity() - length) {
+        throw new IllegalStateException(
+            "segment of " + length + " bytes at " + slabOffsets[i] + " in a slab of " + slabs[i].capacity());
+      }
+      segmentStarts[i + 1] = segmentStarts[i] + length;
+    }
+    int count = RecordDescriptor.blockCount(records, at);
+    blockStarts = new long[count + 1];
+    byte[] notOk = null;
+    int entry = RecordDescriptor.block(records, at, 0);
+    for (int i = 0; i < count; i++, entry += RecordDescriptor.BLOCK_BYTES) {
+      int status = records.getInt(entry + RecordDescriptor.BLOCK_STATUS);
+      if (status != 0) {
+        notOk = notOk == null ? new byte[count] : notOk;
+        notOk[i] = (byte) BlockStatus.ofCode(status).code();
+      }
+      blockStarts[i + 1] = blockStarts[i] + records.getLong(entry + RecordDescriptor.BLOCK_LENGTH);
+    }
+    statuses = notOk;
+    if (blockStarts[count] != segmentStarts[segments]) {
+      throw new IllegalStateException(
+          "blocks of " + blockStarts[count] + " bytes in segments of " + segmentStarts[segments]);
+    }
+  }
+
+  /** Decodes a delivery. Whatever is thrown, the native batch still belongs to the caller. */
+  static BlockBatch decode(ByteBuffer records, int at, Slabs slabs) throws FaroException {
+    return new BlockBatch(records, at, slabs);
+  }
+
+  public long request() {
+    return request;
+  }
 
   /** Position of the first block in the request. */
   public int firstBlock() {
-    throw new UnsupportedOperationException();
+    return firstBlock;
   }
 
   public int count() {
-    throw new UnsupportedOperationException();
+    return blockStarts.length - 1;
   }
 
   /** Which fabric carried the bytes. */
   public Fabric fabric() {
-    throw new UnsupportedOperationException();
+    return fabric;
   }
 
   /** Status of a block; {@code index} counts from 0 in this batch. */
   public BlockStatus status(int index) {
-    throw new UnsupportedOperationException();
+    if (statuses == null) {
+      length(index);
+      return BlockStatus.OK;
+    }
+    return BlockStatus.ofCode(statuses[index]);
   }
 
   /** Exact length of a block in bytes; 0 unless its status is OK. */
   public long length(int index) {
-    throw new UnsupportedOperationException();
+    return blockStarts[index + 1] - blockStarts[index];
   }
 
   /**
    * The bytes of a block with status OK, with a reference that the caller owns and must release. They
-   * outlive the batch's own validity.
+   * outlive the batch's own validity. Throws {@link IllegalStateException} for a block that is not there, and when the
+   * batch is gone.
    */
   public BlockBytes take(int index) {
-    throw new UnsupportedOperationException();
+    BlockStatus status = status(index);
+    if (status != BlockStatus.OK) {
+      throw new IllegalStateException(nameOf(index) + " has no bytes: " + status);
+    }
+    int now;
+    do {
+      now = holds;
+      if (now <= 0) {
+        throw new IllegalStateException(nameOf(index) + " is gone, its batch was released");
+      }
+    } while (!HOLDS.compareAndSet(this, now, now + 1));
+    return new BlockBytes(this, index);
+  }
+
+  /** One hold less; with the last one the native memory goes back. Every caller owns exactly one hold. */
+  void releaseHold() {
+    if (HOLDS.decrementAndGet(this) == 0 && handle != 0) {
+      Native.releaseBatch(handle);
+    }
+  }
+
+  String nameOf(int index) {
+    return "block " + (firstBlock + index) + " of request " + request;
+  }
+
+  /** Where a block starts in the stream of segments. */
+  long start(int index) {
+    return blockStarts[index];
+  }
+
+  /** The segment that holds the byte at {@code position} of the stream. */
+  int segmentAt(long position) {
+    if (slabs.length == 1) {
+      return 0;
+    }
+    int found = Arrays.binarySearch(segmentStarts, position);
+    if (found < 0) {
+      return -found - 2;
+    }
+    // Empty segments share their start with the next one: take the last, which has the byte.
+    while (found + 1 < slabs.length && segmentStarts[found + 1] == position) {
+      found++;
+    }
+    return found;
+  }
+
+  /** A view of the stream's bytes from {@code position} to {@code end}, or to the end of {@code segment}. */
+  ByteBuffer view(int segment, long position, long end) {
+    ByteBuffer view = slabs[segment].duplicate();
+    long shift = slabOffsets[segment] - segmentStarts[segment];
+    view.limit((int) (Math.min(end, segmentStarts[segment + 1]) + shift));
+    view.position((int) (position + shift));
+    return view;
   }
 }

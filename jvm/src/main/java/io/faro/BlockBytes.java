@@ -1,36 +1,118 @@
 package io.faro;
 
+import java.io.IOException;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
+import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
 
-/** The bytes of one block, counted: born with one reference, gone with the last. */
+/**
+ * The bytes of one block, counted: born with one reference, gone with the last. Thread-safe.
+ *
+ * <p>This is all that a block costs: one object of three fields. Its count is its own, so that a release too many is
+ * found here and named, and can not take another block's bytes away.
+ */
 public final class BlockBytes {
-  BlockBytes() {}
+  private static final AtomicIntegerFieldUpdater<BlockBytes> REFERENCES =
+      AtomicIntegerFieldUpdater.newUpdater(BlockBytes.class, "references");
+
+  private final BlockBatch batch;
+  private final int index;
+  private volatile int references = 1;
+
+  BlockBytes(BlockBatch batch, int index) {
+    this.batch = batch;
+    this.index = index;
+  }
 
   public long length() {
-    throw new UnsupportedOperationException();
+    return batch.length(index);
   }
 
   /** One more reference. Throws {@link IllegalStateException} when all are gone. */
   public BlockBytes retain() {
-    throw new UnsupportedOperationException();
+    change(1);
+    return this;
   }
 
   /** One reference less; with the last one the bytes go. Throws {@link IllegalStateException} when all are gone. */
   public void release() {
-    throw new UnsupportedOperationException();
+    if (change(-1) == 0) {
+      batch.releaseHold();
+    }
+  }
+
+  private int change(int by) {
+    int now;
+    do {
+      now = references;
+      if (now <= 0) {
+        throw gone();
+      }
+    } while (!REFERENCES.compareAndSet(this, now, now + by));
+    return now + by;
+  }
+
+  /** Throws {@link IllegalStateException} when the last reference is gone. */
+  void checkHeld() {
+    if (references <= 0) {
+      throw gone();
+    }
+  }
+
+  /**
+   * Like {@link #checkHeld}, for after a copy: a full fence, so that the copy's loads cannot be delayed past the check.
+   * When it passes, the bytes were this block's during the whole copy.
+   */
+  void checkStillHeld() {
+    if (REFERENCES.getAndAdd(this, 0) <= 0) {
+      throw gone();
+    }
+  }
+
+  private IllegalStateException gone() {
+    return new IllegalStateException(batch.nameOf(index) + " was released already");
   }
 
   /** Reads the bytes from their start. Holds no reference of its own: closing it releases nothing. */
   public InputStream inputStream() {
-    throw new UnsupportedOperationException();
+    checkHeld();
+    return new BlockStream(this, batch, index);
   }
 
   /**
    * A read-only view (no copy when the block lies in one segment, else a copy). A view is good until the last
-   * release; after it, its content is undefined.
+   * release; after it, its content is undefined. A block of 2 GiB or more is an {@link UnsupportedOperationException}:
+   * read it by {@link #inputStream}.
    */
   public ByteBuffer nioByteBuffer() {
-    throw new UnsupportedOperationException();
+    checkHeld();
+    long length = length();
+    if (length > Integer.MAX_VALUE) {
+      throw new UnsupportedOperationException(
+          batch.nameOf(index) + " has " + length + " bytes, a ByteBuffer at most " + Integer.MAX_VALUE);
+    }
+    if (length == 0) {
+      return ByteBuffer.allocate(0).asReadOnlyBuffer();
+    }
+    long start = batch.start(index);
+    ByteBuffer view = batch.view(batch.segmentAt(start), start, start + length);
+    if (view.remaining() == length) {
+      return view.slice().asReadOnlyBuffer();
+    }
+    byte[] copy = new byte[(int) length];
+    try (InputStream in = inputStream()) {
+      int read = in.read(copy, 0, copy.length);
+      if (read != copy.length) {
+        throw new IllegalStateException(batch.nameOf(index) + " ended after " + read + " of " + length + " bytes");
+      }
+    } catch (IOException e) {
+      throw new IllegalStateException(batch.nameOf(index), e);
+    }
+    return ByteBuffer.wrap(copy).asReadOnlyBuffer();
+  }
+
+  @Override
+  public String toString() {
+    return batch.nameOf(index) + " (" + length() + " bytes, " + references + " references)";
   }
 }

@@ -1,27 +1,75 @@
 package io.faro;
 
-/** The blocks of one request, encoded as they cross to native code. Reusable; for one thread at a time. */
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+
+/**
+ * The blocks of one request, encoded as they cross to native code: one direct buffer of wire BlockIds, filled in place,
+ * so that a request of a thousand blocks makes no object per block and is copied once. The buffer grows to what
+ * its largest request needed, at most 768 KiB. Reusable; for one thread at a time.
+ */
 public final class BlockIds {
   /** Most blocks of one request. */
   public static final int MAX_BLOCKS = 32_768;
+
+  private static final int FIRST_BLOCKS = 256;
+
+  private static final ThreadLocal<BlockIds> LOCAL = ThreadLocal.withInitial(BlockIds::new);
+
+  private ByteBuffer ids = allocate(FIRST_BLOCKS);
+  private int count;
 
   public BlockIds() {}
 
   /** The calling thread's instance, cleared. */
   public static BlockIds local() {
-    throw new UnsupportedOperationException();
+    return LOCAL.get().clear();
+  }
+
+  private static ByteBuffer allocate(int blocks) {
+    return ByteBuffer.allocateDirect(blocks * BlockIdDescriptor.BYTES).order(ByteOrder.LITTLE_ENDIAN);
   }
 
   public BlockIds clear() {
-    throw new UnsupportedOperationException();
+    count = 0;
+    return this;
   }
 
-  /** Appends Spark's {@code shuffle_<shuffleId>_<mapId>_<startReduce>_<endReduce>}; the end is exclusive. */
+  /**
+   * Appends Spark's {@code shuffle_<shuffleId>_<mapId>_<startReduce>_<endReduce>}; the end is exclusive. Throws
+   * {@link IllegalArgumentException} for a negative shuffle or reduce id, {@link IllegalStateException} when full.
+   */
   public BlockIds add(int shuffleId, long mapId, int startReduce, int endReduce) {
-    throw new UnsupportedOperationException();
+    if ((shuffleId | startReduce | endReduce) < 0) {
+      throw new IllegalArgumentException(
+          "negative id in shuffle_" + shuffleId + "_" + mapId + "_" + startReduce + "_" + endReduce);
+    }
+    int at = count * BlockIdDescriptor.BYTES;
+    if (at == ids.capacity()) {
+      grow();
+    }
+    BlockIdDescriptor.put(ids, at, shuffleId, mapId, startReduce, endReduce);
+    count++;
+    return this;
+  }
+
+  private void grow() {
+    if (count == MAX_BLOCKS) {
+      throw new IllegalStateException("a request has at most " + MAX_BLOCKS + " blocks");
+    }
+    ByteBuffer larger = allocate(count * 2);
+    ids.clear();
+    larger.put(ids);
+    larger.clear();
+    ids = larger;
   }
 
   public int count() {
-    throw new UnsupportedOperationException();
+    return count;
+  }
+
+  /** The encoded ids, from position 0. */
+  ByteBuffer buffer() {
+    return ids;
   }
 }

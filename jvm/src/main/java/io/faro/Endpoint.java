@@ -1,24 +1,82 @@
 package io.faro;
 
+import java.util.Collections;
+import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Objects;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
-/** One per process: serves this process's map outputs to peers and fetches theirs. Thread-safe. */
+/**
+ * One per process: serves this process's map outputs to peers and fetches theirs. Thread-safe.
+ *
+ * <p>All work is done by native threads that know nothing of the JVM. Two daemon Java threads stand between:
+ * {@code faro-completions} takes finished blocks out and calls the listeners, {@code faro-resolver} answers where map
+ * outputs lie. Both wait inside native code, so a finished block costs no hand-over between Java threads.
+ */
 public final class Endpoint implements AutoCloseable {
-  private Endpoint() {}
+  private static final Logger LOG = LoggerFactory.getLogger(Endpoint.class);
+
+  /** How long {@link #close} waits for a listener or resolver that does not return. */
+  private static final long CLOSE_WAIT_SECONDS = 10;
+
+  private final long handle;
+  private final long requestTimeoutMillis;
+  private final Requests requests = new Requests();
+  private final Thread completions;
+  private final Thread resolver;
+  private final AtomicBoolean closed = new AtomicBoolean();
+
+  private Endpoint(long handle, EndpointConfig config, OutputResolver outputResolver) {
+    this.handle = handle;
+    this.requestTimeoutMillis = config.requestTimeoutMillis;
+    this.completions = daemon("faro-completions", new CompletionLoop(handle, requests));
+    this.resolver = daemon("faro-resolver", new ResolverLoop(handle, outputResolver));
+  }
+
+  private static Thread daemon(String name, Runnable body) {
+    Thread thread = new Thread(body, name);
+    thread.setDaemon(true);
+    return thread;
+  }
 
   /** Opens the fabrics and starts the threads. */
   public static Endpoint start(EndpointConfig config, OutputResolver resolver) throws FaroException {
-    throw new UnsupportedOperationException();
+    Objects.requireNonNull(resolver, "resolver");
+    Faro.ensureAvailability();
+    long handle = Native.start(
+        config.name,
+        config.fabric.code(),
+        config.bindAddress,
+        config.advertisedAddress,
+        config.port,
+        config.memoryLimitBytes,
+        config.requestTimeoutMillis);
+    boolean started = false;
+    try {
+      Endpoint endpoint = new Endpoint(handle, config, resolver);
+      endpoint.completions.start();
+      endpoint.resolver.start();
+      started = true;
+      return endpoint;
+    } finally {
+      if (!started) {
+        Native.close(handle);
+        Native.free(handle);
+      }
+    }
   }
 
   /** What a peer must know to reach this endpoint; text, at most 4 KiB. */
   public byte[] card() throws FaroException {
-    throw new UnsupportedOperationException();
+    return Native.card(handle);
   }
 
   /** A handle for the endpoint behind a card; the same endpoint always gets the same handle. Does not connect. */
   public long addPeer(byte[] card) throws FaroException {
-    throw new UnsupportedOperationException();
+    return Native.addPeer(handle, card);
   }
 
   /**
@@ -27,22 +85,108 @@ public final class Endpoint implements AutoCloseable {
    */
   public FetchHandle fetch(long peer, BlockIds blocks, long timeoutMillis, FetchListener listener)
       throws FaroException {
-    throw new UnsupportedOperationException();
+    Objects.requireNonNull(listener, "listener");
+    if (timeoutMillis < 0) {
+      throw new IllegalArgumentException("timeout of " + timeoutMillis + " ms");
+    }
+    if (blocks.count() == 0) {
+      throw new IllegalArgumentException("a request of no blocks");
+    }
+    long timeout = timeoutMillis == 0 ? requestTimeoutMillis : timeoutMillis;
+    FetchHandle fetch = new FetchHandle(this, peer, blocks.count(), listener);
+    requests.register(fetch, () -> Native.fetch(handle, peer, blocks.buffer(), blocks.count(), timeout));
+    return fetch;
+  }
+
+  void cancel(long request) {
+    try {
+      Native.cancel(handle, request);
+    } catch (EndpointException.Closed e) {
+      LOG.trace("Request {} ended with its endpoint", request);
+    } catch (FaroException e) {
+      LOG.warn("Request {} cannot be cancelled, it ends at its deadline", request, e);
+    }
   }
 
   /** Forgets and closes all files of a shuffle that this endpoint serves. */
   public void forgetShuffle(int shuffleId) {
-    throw new UnsupportedOperationException();
+    try {
+      Native.forgetShuffle(handle, shuffleId);
+    } catch (EndpointException.Closed e) {
+      LOG.trace("Shuffle {} was forgotten with its endpoint", shuffleId);
+    } catch (FaroException e) {
+      LOG.warn("Files of shuffle {} stay open", shuffleId, e);
+    }
   }
 
   /** Counters by name, e.g. {@code remoteBlocks.tcp}; empty when closed. */
   public Map<String, Long> counters() {
-    throw new UnsupportedOperationException();
+    String text;
+    try {
+      text = Native.counters(handle);
+    } catch (FaroException e) {
+      LOG.debug("No counters", e);
+      return Collections.emptyMap();
+    }
+    Map<String, Long> counters = new LinkedHashMap<>();
+    for (String line : text.split("\n")) {
+      int equals = line.indexOf('=');
+      if (equals > 0) {
+        counters.put(line.substring(0, equals), Long.parseUnsignedLong(line.substring(equals + 1)));
+      }
+    }
+    return counters;
   }
 
-  /** Ends all fetches with {@link FetchException.Closing}, stops all threads. Blocks taken stay readable. Idempotent. */
+  /** Fetches under way. */
+  int fetchesUnderWay() {
+    return requests.size();
+  }
+
+  /**
+   * Ends all fetches with {@link FetchException.Closing}, stops all threads. Blocks taken stay readable until they are
+   * released. Idempotent; may be called from a listener.
+   */
   @Override
   public void close() {
-    throw new UnsupportedOperationException();
+    if (!closed.compareAndSet(false, true)) {
+      return;
+    }
+    try {
+      Native.close(handle);
+    } catch (FaroException e) {
+      LOG.error("Closing the native endpoint", e);
+    }
+    boolean interrupted = join(completions) | join(resolver);
+    CompletionLoop.abandonRest(requests, "the endpoint was closed");
+    try {
+      Native.free(handle);
+    } catch (FaroException e) {
+      LOG.error("Freeing the native endpoint", e);
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  /** Waits for a thread's end, whatever interrupts say; true: the caller was interrupted. */
+  private static boolean join(Thread thread) {
+    if (thread == Thread.currentThread()) {
+      return false;
+    }
+    boolean interrupted = false;
+    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(CLOSE_WAIT_SECONDS);
+    for (long left = deadline - System.nanoTime(); thread.isAlive(); left = deadline - System.nanoTime()) {
+      if (left <= 0) {
+        LOG.warn("{} did not end in {} s: a listener or resolver does not return", thread.getName(), CLOSE_WAIT_SECONDS);
+        break;
+      }
+      try {
+        thread.join(Math.max(1, TimeUnit.NANOSECONDS.toMillis(left)));
+      } catch (InterruptedException e) {
+        interrupted = true;
+      }
+    }
+    return interrupted;
   }
 }

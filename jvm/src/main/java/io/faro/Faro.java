@@ -1,8 +1,28 @@
 package io.faro;
 
-/** Whether the native library can be used here; asking loads it. */
+/**
+ * Whether the native library can be used here; asking loads it. The library is optional (as Netty's epoll transport is):
+ * without it a program goes on and can say why.
+ */
 public final class Faro {
   private Faro() {}
+
+  /** Loads once, when first asked. */
+  private static final class Loaded {
+    static final FaroUnavailableException CAUSE = load();
+
+    private static FaroUnavailableException load() {
+      try {
+        NativeLibrary.ofThisProcess().load();
+        LogBridge.start();
+        return null;
+      } catch (FaroUnavailableException e) {
+        return e;
+      } catch (Throwable t) {
+        return new FaroUnavailableException("the native library cannot be loaded: " + t, t);
+      }
+    }
+  }
 
   public static boolean isAvailable() {
     return unavailabilityCause() == null;
@@ -10,16 +30,18 @@ public final class Faro {
 
   /** Throws {@link FaroUnavailableException} when the native library cannot be used. */
   public static void ensureAvailability() throws FaroUnavailableException {
-    throw new UnsupportedOperationException();
+    if (Loaded.CAUSE != null) {
+      throw new FaroUnavailableException(Loaded.CAUSE.getMessage(), Loaded.CAUSE);
+    }
   }
 
   /** Why not, or {@code null} when it is available. */
   public static Throwable unavailabilityCause() {
-    throw new UnsupportedOperationException();
+    return Loaded.CAUSE;
   }
 
   /** Version of this jar (and, when available, of the native library: they are equal). */
   public static String version() {
-    throw new UnsupportedOperationException();
+    return NativeLibrary.jarVersion();
   }
 }

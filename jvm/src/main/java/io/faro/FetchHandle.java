@@ -1,23 +1,107 @@
 package io.faro;
 
-/** A fetch under way. */
-public final class FetchHandle {
-  final long request = 0;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
-  FetchHandle() {}
+/**
+ * A fetch under way: the way from a request's number to its listener. Listener calls are serialised by this object's
+ * monitor (the completions thread and, at the end of an endpoint, the closing one), and end with the first
+ * {@code onComplete}.
+ */
+public final class FetchHandle {
+  private static final Logger LOG = LoggerFactory.getLogger(FetchHandle.class);
+
+  private final Endpoint endpoint;
+  private final long peer;
+  private final int blocks;
+  private final FetchListener listener;
+  private volatile long request;
+  private volatile boolean done;
+  /** Blocks before this one have been reported. Guarded by this. */
+  private int reported;
+
+  FetchHandle(Endpoint endpoint, long peer, int blocks, FetchListener listener) {
+    this.endpoint = endpoint;
+    this.peer = peer;
+    this.blocks = blocks;
+    this.listener = listener;
+  }
+
+  void begun(long number) {
+    request = number;
+  }
 
   /** Number of the request, as in logs and errors. */
   public long request() {
     return request;
   }
 
-  /** Gives the fetch up; {@link FetchException.Cancelled} follows for blocks not yet reported. Idempotent. */
-  public void cancel() {
-    throw new UnsupportedOperationException();
+  /** Peer handle of {@link Endpoint#addPeer}. */
+  public long peer() {
+    return peer;
   }
 
-  /** Whether {@link FetchListener#onComplete} has been called, or is about to return. */
+  /** Gives the fetch up; {@link FetchException.Cancelled} follows for blocks not yet reported. Idempotent. */
+  public void cancel() {
+    if (!done) {
+      endpoint.cancel(request);
+    }
+  }
+
+  /** Whether {@link FetchListener#onComplete} has been called, or is about to be. */
   public boolean isDone() {
-    throw new UnsupportedOperationException();
+    return done;
+  }
+
+  /** Takes the delivery's hold of the batch over. */
+  synchronized void blocks(BlockBatch batch) {
+    try {
+      if (!done) {
+        reported = batch.firstBlock() + batch.count();
+        listener.onBlocks(batch);
+      }
+    } catch (Throwable t) {
+      threw("onBlocks", t);
+    } finally {
+      batch.releaseHold();
+    }
+  }
+
+  synchronized void failed(int code, int firstBlock, int count, String detail) {
+    if (done) {
+      return;
+    }
+    reported = Math.max(reported, firstBlock + count);
+    FetchException error =
+        FetchException.of(code, new FetchException.Failed(peer, request, firstBlock, count, detail));
+    try {
+      listener.onError(firstBlock, count, error);
+    } catch (Throwable t) {
+      threw("onError", t);
+    }
+  }
+
+  synchronized void completed() {
+    if (done) {
+      return;
+    }
+    done = true;
+    try {
+      listener.onComplete();
+    } catch (Throwable t) {
+      threw("onComplete", t);
+    }
+  }
+
+  /** Ends the fetch here: an error for all blocks not yet reported, then {@code onComplete}. */
+  synchronized void abandon(int code, String detail) {
+    if (reported < blocks) {
+      failed(code, reported, blocks - reported, detail);
+    }
+    completed();
+  }
+
+  private void threw(String method, Throwable t) {
+    LOG.error("{}.{} threw, request {}", listener.getClass().getName(), method, request, t);
   }
 }

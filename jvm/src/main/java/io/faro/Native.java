@@ -5,9 +5,10 @@ import java.nio.ByteBuffer;
 /**
  * The JNI boundary, one method for each symbol of native/jni. Package-private: the public API is {@link Endpoint}.
  *
- * <p>All methods throw a {@link FaroException} subtype, never leave the process. {@code endpoint}
- * is a handle from {@link #start}; after {@link #free} no method may be called with it (the owner,
- * Endpoint, guards that).
+ * <p>Handles are numbers with a generation, not addresses. A stale or invented one is an exception: for an
+ * endpoint {@link EndpointException.Closed}, for a batch or pin {@link IllegalStateException}. A call that is under
+ * way keeps what it uses alive, so {@link #free} is allowed at any time. Null, heap buffers and counts out of bounds
+ * are {@link IllegalArgumentException}; a panic is {@link EndpointException.NativeFault}.
  */
 final class Native {
   private Native() {}
@@ -17,52 +18,65 @@ final class Native {
 
   /** Opens an endpoint. Fabric: 0 auto, 1 tcp, 2 shm. */
   static native long start(
-      String name, int fabric, String bind, String advertise, int port, long memoryLimit, long requestTimeoutMillis);
+      String name, int fabric, String bind, String advertise, int port, long memoryLimit, long requestTimeoutMillis)
+      throws FaroException;
 
-  static native byte[] card(long endpoint);
+  static native byte[] card(long endpoint) throws FaroException;
 
-  static native long addPeer(long endpoint, byte[] card);
+  static native long addPeer(long endpoint, byte[] card) throws FaroException;
 
   /** {@code blocks}: direct buffer, count x 24 bytes of wire BlockId from position 0. */
-  static native long fetch(long endpoint, long peer, ByteBuffer blocks, int count, long timeoutMillis);
+  static native long fetch(long endpoint, long peer, ByteBuffer blocks, int count, long timeoutMillis)
+      throws FaroException;
 
-  static native void cancel(long endpoint, long request);
+  static native void cancel(long endpoint, long request) throws FaroException;
 
   /**
    * Waits up to {@code timeoutMillis}, fills {@code records} (direct) with whole crossing records and returns
-   * their bytes; 0: nothing happened; -1: the endpoint is closed.
+   * their bytes. 0: nothing happened. -1: the endpoint is closed and everything was handed over. Less: the next
+   * record alone needs that many bytes, negated. One caller at a time.
    */
-  static native int completions(long endpoint, ByteBuffer records, long timeoutMillis);
+  static native int completions(long endpoint, ByteBuffer records, long timeoutMillis) throws FaroException;
 
   /** Returns a batch's memory to the arena; exactly once per batch handle. */
   static native void releaseBatch(long batch);
 
-  /** A direct buffer over a slab (valid while any batch of it is unreleased). */
-  static native ByteBuffer slab(long endpoint, int index);
+  /** Keeps a slab mapped, whatever becomes of its endpoint, until {@link #unpinSlab}. */
+  static native long pinSlab(long endpoint, int index) throws FaroException;
+
+  /** A direct buffer over the pinned slab's bytes; not to be touched after {@link #unpinSlab}. */
+  static native ByteBuffer slabBytes(long pin);
+
+  /** Ends a pin; exactly once. */
+  static native void unpinSlab(long pin);
 
   /**
    * Waits for map outputs to resolve: {@code out} gets pairs (shuffleId, mapId); returns the number of pairs,
    * 0 for none, -1 for a closed endpoint.
    */
-  static native int unresolved(long endpoint, long[] out, long timeoutMillis);
+  static native int unresolved(long endpoint, long[] out, long timeoutMillis) throws FaroException;
 
   /** Answers one; both paths null: no such output. */
-  static native void resolve(long endpoint, int shuffleId, long mapId, String dataPath, String indexPath);
+  static native void resolve(long endpoint, int shuffleId, long mapId, String dataPath, String indexPath)
+      throws FaroException;
 
-  static native void forgetShuffle(long endpoint, int shuffleId);
+  static native void forgetShuffle(long endpoint, int shuffleId) throws FaroException;
 
   /** Names and values, alternating as {@code name=value} lines. */
-  static native String counters(long endpoint);
+  static native String counters(long endpoint) throws FaroException;
 
   /** Ends all requests, stops all threads, lets all waiting callers return. Idempotent. */
-  static native void close(long endpoint);
+  static native void close(long endpoint) throws FaroException;
 
   /** Frees the handle after {@link #close} and after all callers have left. */
-  static native void free(long endpoint);
+  static native void free(long endpoint) throws FaroException;
 
-  /** Log lines that waited in native code, {@code level \t target \t text} per line ('\n' escaped); null: none. */
-  static native String drainLog();
+  /**
+   * Waits up to {@code timeoutMillis} for log lines and takes all there are: {@code level \t target \t text}, one per
+   * line, line breaks in the text escaped; {@code null}: none came.
+   */
+  static native String drainLog(long timeoutMillis);
 
-  /** Most verbose level that native code should keep: 1 error .. 5 trace. */
+  /** Most verbose level that native code keeps: 0 none, 1 error .. 5 trace. The first call installs the logger. */
   static native void logLevel(int level);
 }

@@ -1,0 +1,119 @@
+package io.faro;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.ByteBuffer;
+
+/**
+ * Reads a block straight from the arena: a bulk read is one copy per segment, and the only copy there is.
+ *
+ * <p>Detects rather than prevents a release that races with a read: the count is checked before the copy and again,
+ * behind a fence, after it. A read that returns has returned the block's own bytes; one that lost the race throws. That
+ * is two loads for each bulk read, where holding a reference would be two atomic updates and would leak the
+ * block of every stream that nobody closes (Spark closes the block, not always the stream).
+ */
+final class BlockStream extends InputStream {
+  private final BlockBytes block;
+  private final BlockBatch batch;
+  /** End of the block in the batch's stream of segments. */
+  private final long end;
+  /** Next byte in the batch's stream of segments. */
+  private long position;
+  /** Rest of the current segment that belongs to the block; null before the first and after the last. */
+  private ByteBuffer view;
+  private int segment = -1;
+  private boolean closed;
+
+  BlockStream(BlockBytes block, BlockBatch batch, int index) {
+    this.block = block;
+    this.batch = batch;
+    this.position = batch.start(index);
+    this.end = position + batch.length(index);
+  }
+
+  @Override
+  public int read() throws IOException {
+    if (!ready()) {
+      return -1;
+    }
+    int value = view.get() & 0xff;
+    position++;
+    block.checkStillHeld();
+    return value;
+  }
+
+  @Override
+  public int read(byte[] into, int offset, int length) throws IOException {
+    if ((offset | length) < 0 || length > into.length - offset) {
+      throw new IndexOutOfBoundsException(offset + " + " + length + " of " + into.length);
+    }
+    if (length == 0) {
+      open();
+      return 0;
+    }
+    if (!ready()) {
+      return -1;
+    }
+    int done = 0;
+    do {
+      int part = Math.min(length - done, view.remaining());
+      view.get(into, offset + done, part);
+      position += part;
+      done += part;
+    } while (done < length && ready());
+    block.checkStillHeld();
+    return done;
+  }
+
+  @Override
+  public long skip(long bytes) throws IOException {
+    open();
+    long skipped = Math.max(0, Math.min(bytes, end - position));
+    position += skipped;
+    if (view != null) {
+      if (skipped <= view.remaining()) {
+        view.position(view.position() + (int) skipped);
+      } else {
+        view = null;
+        segment = -1;
+      }
+    }
+    return skipped;
+  }
+
+  @Override
+  public int available() throws IOException {
+    open();
+    return (int) Math.min(Integer.MAX_VALUE, end - position);
+  }
+
+  @Override
+  public void close() {
+    closed = true;
+    view = null;
+  }
+
+  private void open() throws IOException {
+    if (closed) {
+      throw new IOException("the stream is closed");
+    }
+    block.checkHeld();
+  }
+
+  /** Makes {@link #view} hold the next byte; false at the end. */
+  private boolean ready() throws IOException {
+    open();
+    if (position == end) {
+      view = null;
+      return false;
+    }
+    if (view == null || !view.hasRemaining()) {
+      segment = segment < 0 ? batch.segmentAt(position) : segment + 1;
+      view = batch.view(segment, position, end);
+      while (!view.hasRemaining()) {
+        view = batch.view(++segment, position, end);
+      }
+    }
+    return true;
+  }
+}

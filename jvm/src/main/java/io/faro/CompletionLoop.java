@@ -1,0 +1,129 @@
+package io.faro;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Body of {@code faro-completions}: takes records of finished blocks out of native code, many for one JNI call, and
+ * hands them to their listeners. One thread keeps each fetch in order without a lock per block; listeners are to be
+ * short. Nothing a listener or a record does ends the thread; only the endpoint's end does, or a native side that
+ * fails {@value #MAX_FAILURES} times in a row.
+ */
+final class CompletionLoop implements Runnable {
+  private static final Logger LOG = LoggerFactory.getLogger(CompletionLoop.class);
+
+  static final int MAX_FAILURES = 8;
+  private static final int BUFFER_BYTES = 1 << 20;
+  private static final long WAIT_MILLIS = 250;
+  private static final int PROTOCOL = 7;
+  private static final int CLOSING = 8;
+  private static final int CLOSED = -1;
+
+  private final long endpoint;
+  private final Requests requests;
+  private final Slabs slabs;
+  private ByteBuffer records = allocate(BUFFER_BYTES);
+
+  CompletionLoop(long endpoint, Requests requests) {
+    this.endpoint = endpoint;
+    this.requests = requests;
+    this.slabs = new Slabs(endpoint);
+  }
+
+  private static ByteBuffer allocate(int bytes) {
+    return ByteBuffer.allocateDirect(bytes).order(ByteOrder.LITTLE_ENDIAN);
+  }
+
+  @Override
+  public void run() {
+    int failures = 0;
+    while (failures < MAX_FAILURES) {
+      try {
+        int bytes = Native.completions(endpoint, records, WAIT_MILLIS);
+        failures = 0;
+        if (bytes == CLOSED) {
+          return;
+        }
+        if (bytes < CLOSED) {
+          records = allocate(-bytes);
+        } else {
+          deliverAll(bytes);
+        }
+      } catch (EndpointException.Closed e) {
+        return;
+      } catch (Throwable t) {
+        failures++;
+        LOG.error("Taking completions failed ({} of {} times in a row)", failures, MAX_FAILURES, t);
+        abandonAll(requests, PROTOCOL, "completions are lost: " + t);
+      }
+    }
+    LOG.error("No more fetches through Faro in this process");
+    abandonRest(requests, "completions fail");
+  }
+
+  private void deliverAll(int bytes) {
+    for (int at = 0; at < bytes; ) {
+      int length = RecordDescriptor.checkedBytes(records, at, bytes - at);
+      deliver(at);
+      at += length;
+    }
+  }
+
+  private void deliver(int at) {
+    long request = RecordDescriptor.request(records, at);
+    FetchHandle handle = requests.find(request);
+    int outcome = RecordDescriptor.outcome(records, at);
+    if (outcome == 0) {
+      deliverBlocks(at, handle);
+    } else if (handle != null) {
+      handle.failed(
+          outcome,
+          RecordDescriptor.firstBlock(records, at),
+          RecordDescriptor.blockCount(records, at),
+          RecordDescriptor.detail(records, at));
+    }
+    if (handle != null && RecordDescriptor.last(records, at)) {
+      requests.remove(request);
+      handle.completed();
+    }
+  }
+
+  private void deliverBlocks(int at, FetchHandle handle) {
+    BlockBatch batch = null;
+    try {
+      if (handle != null) {
+        batch = BlockBatch.decode(records, at, slabs);
+      }
+    } catch (Throwable t) {
+      LOG.error("Blocks of request {} cannot be delivered", handle.request(), t);
+      handle.failed(
+          PROTOCOL,
+          RecordDescriptor.firstBlock(records, at),
+          RecordDescriptor.blockCount(records, at),
+          "blocks arrived and cannot be delivered: " + t);
+    } finally {
+      long memory = RecordDescriptor.batch(records, at);
+      if (batch == null && memory != 0) {
+        Native.releaseBatch(memory);
+      }
+    }
+    if (batch != null) {
+      handle.blocks(batch);
+    }
+  }
+
+  private static void abandonAll(Requests requests, int code, String detail) {
+    for (FetchHandle handle : requests.takeAll()) {
+      handle.abandon(code, detail);
+    }
+  }
+
+  /** Ends all fetches that native code did not, and accepts no more. */
+  static void abandonRest(Requests requests, String detail) {
+    for (FetchHandle handle : requests.end()) {
+      handle.abandon(CLOSING, detail);
+    }
+  }
+}

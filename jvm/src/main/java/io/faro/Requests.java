@@ -1,0 +1,81 @@
+package io.faro;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
+
+/**
+ * Fetches under way, by request number.
+ *
+ * <p>Native code chooses the number, so the first blocks can arrive before {@link #register} has stored the handle.
+ * Submitters share a lock over both steps; only a look-up that misses waits for them and looks again. One boxed number
+ * for each request, nothing for a block.
+ */
+final class Requests {
+  /** Hands a request to native code and returns its number. */
+  interface Submission {
+    long submit() throws FaroException;
+  }
+
+  private final ConcurrentHashMap<Long, FetchHandle> byNumber = new ConcurrentHashMap<>();
+  private final ReentrantReadWriteLock submitting = new ReentrantReadWriteLock();
+  /** Set under the write lock, read under the read lock. */
+  private boolean ended;
+
+  void register(FetchHandle handle, Submission submission) throws FaroException {
+    submitting.readLock().lock();
+    try {
+      if (ended) {
+        throw new EndpointException.Closed("the endpoint is closed");
+      }
+      long request = submission.submit();
+      handle.begun(request);
+      byNumber.put(request, handle);
+    } finally {
+      submitting.readLock().unlock();
+    }
+  }
+
+  /** The fetch, or null when it has ended. */
+  FetchHandle find(long request) {
+    FetchHandle handle = byNumber.get(request);
+    if (handle == null) {
+      submitting.writeLock().lock();
+      submitting.writeLock().unlock();
+      handle = byNumber.get(request);
+    }
+    return handle;
+  }
+
+  void remove(long request) {
+    byNumber.remove(request);
+  }
+
+  /** Takes all fetches out; those after it are still accepted. */
+  List<FetchHandle> takeAll() {
+    submitting.writeLock().lock();
+    try {
+      List<FetchHandle> all = new ArrayList<>(byNumber.values());
+      byNumber.clear();
+      return all;
+    } finally {
+      submitting.writeLock().unlock();
+    }
+  }
+
+  /** Accepts no more fetches and takes all out. */
+  List<FetchHandle> end() {
+    submitting.writeLock().lock();
+    try {
+      ended = true;
+    } finally {
+      submitting.writeLock().unlock();
+    }
+    return takeAll();
+  }
+
+  int size() {
+    return byNumber.size();
+  }
+}
