@@ -11,8 +11,11 @@
 //! address=tcp://10.0.0.7:41234
 //! crc=9ab3f00d
 //! ```
-//! `crc` is the CRC-32C of everything before its line. Addresses stand in order of preference.
-//! Unknown keys are skipped, so that later versions can add some.
+//! The version is the first line and is judged before anything else; the rest of the text may be
+//! another in another version. `crc` is the CRC-32C of everything before its line, eight lower-case
+//! digits: exactly one spelling, so that a flipped bit of the checksum itself is noticed too.
+//! Addresses stand in order of preference. Unknown keys are skipped, so that later builds can add
+//! some without a new version.
 
 use crate::{crc32c, WireError};
 
@@ -20,11 +23,13 @@ use crate::{crc32c, WireError};
 pub const CARD_VERSION: u32 = 1;
 /// Longest card, in bytes.
 pub const MAX_CARD_BYTES: usize = 4_096;
+/// Longest name, in bytes; `encode` cuts longer ones.
+pub const MAX_NAME_BYTES: usize = 256;
 
 /// One way to reach an endpoint: a scheme (`tcp`, `shm`, `verbs`) and the fabric's own text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CardAddress {
-    /// Fabric name.
+    /// Fabric name; without `://`.
     pub scheme: String,
     /// What follows `scheme://`.
     pub location: String,
@@ -41,23 +46,41 @@ pub struct Card {
     pub addresses: Vec<CardAddress>,
 }
 
+/// Line breaks become spaces: they would end the line.
+fn one_line(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
+}
+
+fn missing(what: &'static str) -> WireError {
+    WireError::Truncated {
+        what,
+        needed: 1,
+        got: 0,
+    }
+}
+
 impl Card {
-    /// The card's bytes. Line breaks in the name become spaces.
+    /// The card's bytes. Line breaks become spaces.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let name = self.name.replace(['\n', '\r'], " ");
+        let mut name_end = self.name.len().min(MAX_NAME_BYTES);
+        while !self.name.is_char_boundary(name_end) {
+            name_end -= 1;
+        }
         let mut text = format!(
-            "faro-card={CARD_VERSION}\nendpoint={:032x}\nname={name}\n",
-            self.endpoint
+            "faro-card={CARD_VERSION}\nendpoint={:032x}\nname={}\n",
+            self.endpoint,
+            one_line(&self.name[..name_end])
         );
         for address in &self.addresses {
             text.push_str(&format!(
                 "address={}://{}\n",
-                address.scheme, address.location
+                one_line(&address.scheme),
+                one_line(&address.location)
             ));
         }
         let crc = crc32c(text.as_bytes());
-        text.push_str(&format!("crc={crc:08x}\n"));
+        text.push_str(&crc_line(crc));
         text.into_bytes()
     }
 
@@ -76,47 +99,15 @@ impl Card {
         let text = std::str::from_utf8(bytes).map_err(|_| WireError::NotUtf8 {
             what: "endpoint card",
         })?;
-        let missing = |what| WireError::Truncated {
-            what,
-            needed: 1,
-            got: 0,
-        };
-        let crc_at = text
-            .rfind("crc=")
-            .ok_or_else(|| missing("endpoint card's crc line"))?;
-        let (signed, crc_line) = text.split_at(crc_at);
-        let got = u32::from_str_radix(crc_line["crc=".len()..].trim_end(), 16).map_err(|_| {
-            WireError::BadValue {
-                what: "endpoint card's crc line",
-                got: 0,
-            }
-        })?;
-        let expected = crc32c(signed.as_bytes());
-        if got != expected {
-            return Err(WireError::BadChecksum {
-                what: "endpoint card",
-                expected,
-                got,
-            });
-        }
-        let mut lines = signed.lines().filter_map(|line| line.split_once('='));
-        let version = lines
-            .next()
-            .filter(|(key, _)| *key == "faro-card")
-            .and_then(|(_, value)| value.parse::<u32>().ok())
-            .ok_or_else(|| missing("endpoint card's version line"))?;
-        if version != CARD_VERSION {
-            return Err(WireError::BadValue {
-                what: "endpoint card version",
-                got: u64::from(version),
-            });
-        }
+        check_version(text)?;
+        let signed = check_crc(text)?;
         let (mut endpoint, mut name, mut addresses) = (None, None, Vec::new());
-        for (key, value) in lines {
+        for (key, value) in signed.lines().filter_map(|line| line.split_once('=')) {
             match key {
-                "endpoint" => endpoint = u128::from_str_radix(value, 16).ok(),
-                "name" => name = Some(value.to_owned()),
+                "endpoint" => endpoint = Some(parse_endpoint(value)?),
+                "name" => name = Some(parse_name(value)?),
                 "address" => {
+                    // An address without a scheme is none that this build could use.
                     if let Some((scheme, location)) = value.split_once("://") {
                         addresses.push(CardAddress {
                             scheme: scheme.to_owned(),
@@ -133,4 +124,77 @@ impl Card {
             addresses,
         })
     }
+}
+
+fn crc_line(crc: u32) -> String {
+    format!("crc={crc:08x}\n")
+}
+
+fn check_version(text: &str) -> Result<(), WireError> {
+    let version = text
+        .lines()
+        .next()
+        .and_then(|line| line.strip_prefix("faro-card="))
+        .and_then(|value| value.parse::<u32>().ok())
+        .ok_or_else(|| missing("endpoint card's version line"))?;
+    if version != CARD_VERSION {
+        return Err(WireError::BadValue {
+            what: "endpoint card version",
+            got: u64::from(version),
+        });
+    }
+    Ok(())
+}
+
+/// The text before the last line, which must be its checksum.
+fn check_crc(text: &str) -> Result<&str, WireError> {
+    let crc_at = text
+        .rfind("\ncrc=")
+        .map(|line_break| line_break + 1)
+        .ok_or_else(|| missing("endpoint card's crc line"))?;
+    let (signed, line) = text.split_at(crc_at);
+    let got = line
+        .strip_prefix("crc=")
+        .and_then(|digits| u32::from_str_radix(digits.trim_end(), 16).ok())
+        .filter(|got| crc_line(*got) == line)
+        .ok_or(WireError::BadValue {
+            what: "endpoint card's crc line, with its length",
+            got: line.len() as u64,
+        })?;
+    let expected = crc32c(signed.as_bytes());
+    if got != expected {
+        return Err(WireError::BadChecksum {
+            what: "endpoint card",
+            expected,
+            got,
+        });
+    }
+    if signed.contains('\r') {
+        return Err(WireError::BadValue {
+            what: "carriage return in an endpoint card",
+            got: u64::from(b'\r'),
+        });
+    }
+    Ok(signed)
+}
+
+fn parse_endpoint(value: &str) -> Result<u128, WireError> {
+    u128::from_str_radix(value, 16)
+        .ok()
+        .filter(|endpoint| format!("{endpoint:032x}") == value)
+        .ok_or(WireError::BadValue {
+            what: "endpoint card's endpoint line, with its length",
+            got: value.len() as u64,
+        })
+}
+
+fn parse_name(value: &str) -> Result<String, WireError> {
+    if value.len() > MAX_NAME_BYTES {
+        return Err(WireError::TooLarge {
+            what: "endpoint card's name",
+            got: value.len() as u64,
+            limit: MAX_NAME_BYTES as u64,
+        });
+    }
+    Ok(value.to_owned())
 }

@@ -119,10 +119,10 @@ impl FrameHeader {
         header
     }
 
-    /// Checks magic, version and checksum of the first [`HEADER_BYTES`] of `bytes`.
+    /// Checks magic, version, checksum and reserved field of the first [`HEADER_BYTES`] of `bytes`.
     ///
     /// # Errors
-    /// `Truncated`, `BadMagic`, `UnsupportedVersion`, `BadChecksum`; kinds and lengths are the
+    /// `Truncated`, `BadMagic`, `UnsupportedVersion`, `BadChecksum`, `BadValue`; kinds and lengths are the
     /// caller's to judge, because their bounds depend on the connection's state.
     pub fn parse(bytes: &[u8]) -> Result<Self, WireError> {
         let (header, _) = Self::read_from_prefix(bytes).map_err(|_| WireError::Truncated {
@@ -154,6 +154,12 @@ impl FrameHeader {
                 what: "frame header",
                 expected,
                 got: header.header_crc.get(),
+            });
+        }
+        if header.reserved.get() != 0 {
+            return Err(WireError::BadValue {
+                what: "frame header's reserved field",
+                got: u64::from(header.reserved.get()),
             });
         }
         Ok(header)

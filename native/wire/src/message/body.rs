@@ -1,0 +1,100 @@
+//! A bounds-checked walk over a body; the only place that slices received bytes.
+
+use crate::WireError;
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+/// A bounds-checked walk over a body.
+pub(super) struct Body<'a> {
+    what: &'static str,
+    rest: &'a [u8],
+}
+
+impl<'a> Body<'a> {
+    pub(super) fn new(what: &'static str, rest: &'a [u8]) -> Self {
+        Self { what, rest }
+    }
+
+    pub(super) fn u32(&mut self) -> Result<u32, WireError> {
+        let mut word = [0; 4];
+        word.copy_from_slice(self.bytes(4)?);
+        Ok(u32::from_le_bytes(word))
+    }
+
+    /// A count that stays within `limit`, so that what is sized by it is bounded.
+    pub(super) fn count(&mut self, what: &'static str, limit: u32) -> Result<usize, WireError> {
+        let got = self.u32()?;
+        if got > limit {
+            return Err(WireError::TooLarge {
+                what,
+                got: u64::from(got),
+                limit: u64::from(limit),
+            });
+        }
+        Ok(got as usize)
+    }
+
+    pub(super) fn bytes(&mut self, needed: usize) -> Result<&'a [u8], WireError> {
+        if self.rest.len() < needed {
+            return Err(WireError::Truncated {
+                what: self.what,
+                needed,
+                got: self.rest.len(),
+            });
+        }
+        let (taken, rest) = self.rest.split_at(needed);
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    pub(super) fn array<T: FromBytes + Immutable + KnownLayout + Unaligned + Copy>(
+        &mut self,
+        count: usize,
+    ) -> Result<Vec<T>, WireError> {
+        let needed = count.saturating_mul(size_of::<T>());
+        let bytes = self.bytes(needed)?;
+        // `T` is unaligned and `bytes` exactly `count` of them, so the cast has no way to fail.
+        <[T]>::ref_from_bytes(bytes)
+            .map(<[T]>::to_vec)
+            .map_err(|_| WireError::Truncated {
+                what: self.what,
+                needed,
+                got: bytes.len(),
+            })
+    }
+
+    /// A reserved field must be zero: a later version may give it a meaning that this side would
+    /// otherwise ignore.
+    pub(super) fn zero(&self, reserved: u32) -> Result<(), WireError> {
+        if reserved == 0 {
+            return Ok(());
+        }
+        Err(WireError::BadValue {
+            what: "reserved field",
+            got: u64::from(reserved),
+        })
+    }
+
+    /// A count or length of which zero would say nothing.
+    pub(super) fn nonzero(&self, what: &'static str, value: u32) -> Result<(), WireError> {
+        if value != 0 {
+            return Ok(());
+        }
+        Err(WireError::BadValue { what, got: 0 })
+    }
+
+    /// Nothing may follow.
+    pub(super) fn end(self) -> Result<(), WireError> {
+        if self.rest.is_empty() {
+            return Ok(());
+        }
+        Err(WireError::Trailing {
+            what: self.what,
+            extra: self.rest.len(),
+        })
+    }
+}
+
+/// Appends a count or code.
+pub(super) fn put_u32(out: &mut Vec<u8>, value: usize) {
+    out.extend_from_slice(&(value as u32).to_le_bytes());
+}

@@ -1,0 +1,89 @@
+//! `FAILED`: the end of a request that did not succeed.
+//!
+//! ```text
+//!  0 u32 code
+//!  4 u32 length of the detail, in bytes
+//!  8 detail, UTF-8
+//! ```
+
+use super::body::{put_u32, Body};
+use super::MAX_DETAIL_BYTES;
+use crate::WireError;
+
+/// Why an owner gave a request up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum FailureCode {
+    /// The reader asked for it.
+    Cancelled = 1,
+    /// The owner has as many requests as it can hold; try again or elsewhere.
+    Busy = 2,
+    /// The reader's deadline passed at the owner.
+    DeadlinePassed = 3,
+    /// A fault of the owner, named in the detail.
+    Internal = 4,
+    /// The owner is shutting down.
+    Closing = 5,
+}
+
+impl TryFrom<u32> for FailureCode {
+    type Error = WireError;
+    fn try_from(value: u32) -> Result<Self, Self::Error> {
+        Ok(match value {
+            1 => Self::Cancelled,
+            2 => Self::Busy,
+            3 => Self::DeadlinePassed,
+            4 => Self::Internal,
+            5 => Self::Closing,
+            got => {
+                return Err(WireError::BadValue {
+                    what: "failure code",
+                    got: u64::from(got),
+                });
+            }
+        })
+    }
+}
+
+/// `FAILED`: 8-byte head (code, detail length), detail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failed {
+    /// Why.
+    pub code: FailureCode,
+    /// What a person should read; cut at [`MAX_DETAIL_BYTES`].
+    pub detail: String,
+}
+
+impl Failed {
+    /// The body's bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut end = self.detail.len().min(MAX_DETAIL_BYTES);
+        while !self.detail.is_char_boundary(end) {
+            end -= 1;
+        }
+        let detail = &self.detail[..end];
+        let mut out = Vec::with_capacity(8 + detail.len());
+        put_u32(&mut out, self.code as usize);
+        put_u32(&mut out, detail.len());
+        out.extend_from_slice(detail.as_bytes());
+        out
+    }
+
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// `Truncated`, `Trailing`, `TooLarge`, `NotUtf8`; `BadValue` for an unknown code.
+    pub fn decode(body: &[u8]) -> Result<Self, WireError> {
+        let mut body = Body::new("FAILED", body);
+        let code = FailureCode::try_from(body.u32()?)?;
+        let length = body.count("FAILED detail", MAX_DETAIL_BYTES as u32)?;
+        let detail = std::str::from_utf8(body.bytes(length)?)
+            .map_err(|_| WireError::NotUtf8 {
+                what: "FAILED detail",
+            })?
+            .to_owned();
+        body.end()?;
+        Ok(Self { code, detail })
+    }
+}
