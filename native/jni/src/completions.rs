@@ -1,0 +1,134 @@
+//! Many finished blocks for one crossing: completions become records in Java's direct buffer.
+//!
+//! A record is never split. What does not fit waits here for the next call, and a record larger
+//! than the whole buffer is announced with its size, so that Java comes back with a larger buffer:
+//! neither side needs a bound on how long a record can be.
+
+use crate::batches::BATCHES;
+use crate::throw::{Failure, Outcome, Typed};
+use crate::{args, endpoints};
+use faro_endpoint::Completion;
+use faro_wire::crossing::{Record, Segment, BLOCK_ENTRY_BYTES, RECORD_HEAD_BYTES, SEGMENT_BYTES};
+use jni::objects::{JByteBuffer, JClass};
+use jni::sys::{jint, jlong};
+use jni::EnvUnowned;
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::sync::PoisonError;
+
+/// Completions taken from the endpoint at once.
+const MAX_TAKEN: usize = 256;
+/// Returned when the endpoint is closed and everything has been handed over.
+const CLOSED: jint = -1;
+
+/// Between an endpoint and its one caller of `completions`.
+#[derive(Default)]
+pub struct Outgoing {
+    /// Taken from the endpoint, not yet written; in order.
+    waiting: VecDeque<Completion>,
+    /// Where completions are taken to; empty between calls, kept for its capacity.
+    taken: Vec<Completion>,
+    /// Encoded records of one call; empty between calls, kept for its capacity.
+    records: Vec<u8>,
+    /// One record's segments; empty between records, kept for its capacity.
+    segments: Vec<Segment>,
+}
+
+/// Bytes that `Record::encode` will write for a completion.
+fn encoded_bytes(completion: &Completion) -> usize {
+    RECORD_HEAD_BYTES
+        + match &completion.outcome {
+            Ok(delivery) => {
+                delivery.pieces.len() * SEGMENT_BYTES + delivery.blocks.len() * BLOCK_ENTRY_BYTES
+            }
+            Err(failure) => failure.detail.len().next_multiple_of(8),
+        }
+}
+
+impl Outgoing {
+    /// Encodes what fits into `capacity` bytes. Batches written here belong to Java from now on.
+    fn encode(&mut self, capacity: usize) {
+        while let Some(completion) = self.waiting.pop_front() {
+            if self.records.len() + encoded_bytes(&completion) > capacity {
+                self.waiting.push_front(completion);
+                return;
+            }
+            self.encode_one(completion);
+        }
+    }
+
+    fn encode_one(&mut self, completion: Completion) {
+        let (error, blocks, detail, pieces) = match completion.outcome {
+            Ok(delivery) => (None, delivery.blocks, String::new(), delivery.pieces),
+            Err(failure) => (Some(failure.code), Vec::new(), failure.detail, Vec::new()),
+        };
+        self.segments.clear();
+        self.segments.extend(pieces.iter().map(|piece| Segment {
+            slab: piece.lease.slab(),
+            offset: piece.lease.offset() + piece.offset,
+            length: piece.length,
+        }));
+        let batch = if pieces.is_empty() {
+            0
+        } else {
+            BATCHES.insert(pieces)
+        };
+        Record {
+            error,
+            request: completion.request,
+            first_block: completion.first_block,
+            block_count: completion.block_count,
+            batch,
+            fabric: completion.fabric,
+            last: completion.last,
+            segments: &self.segments,
+            blocks: &blocks,
+            detail: &detail,
+        }
+        .encode(&mut self.records);
+    }
+}
+
+/// `Native.completions`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_Native_completions<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    endpoint: jlong,
+    records: JByteBuffer<'local>,
+    timeout_millis: jlong,
+) -> jint {
+    env.with_env(|env| -> Outcome<jint> {
+        let held = endpoints::get(endpoint)?;
+        let (address, capacity) = args::direct(env, "records", &records)?;
+        let capacity = capacity.min(jint::MAX as usize);
+        let mut guard = held.outgoing.lock().unwrap_or_else(PoisonError::into_inner);
+        let outgoing = &mut *guard;
+        if outgoing.waiting.is_empty() {
+            // Asked before taking, so that what a closing endpoint delivers last is not left behind.
+            let closed = held.ended.load(Ordering::Acquire);
+            let timeout = args::wait(if closed { 0 } else { timeout_millis });
+            held.endpoint
+                .completions(MAX_TAKEN, timeout, &mut outgoing.taken);
+            outgoing.waiting.extend(outgoing.taken.drain(..));
+            if outgoing.waiting.is_empty() {
+                return Ok(if closed { CLOSED } else { 0 });
+            }
+        }
+        outgoing.records.clear();
+        outgoing.encode(capacity);
+        let bytes = outgoing.records.len();
+        if bytes == 0 {
+            let needed = outgoing.waiting.front().map_or(0, encoded_bytes);
+            return jint::try_from(needed).map(|needed| -needed).map_err(|_| {
+                Failure::Argument(format!("a record of {needed} bytes fits no buffer"))
+            });
+        }
+        // SAFETY: `bytes <= capacity` (encode stops there), the direct buffer has that many, and its
+        // only user, Java's completions thread, waits in this call.
+        unsafe { std::ptr::copy_nonoverlapping(outgoing.records.as_ptr(), address, bytes) };
+        outgoing.records.clear();
+        Ok(bytes as jint)
+    })
+    .resolve::<Typed>()
+}

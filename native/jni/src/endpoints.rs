@@ -1,0 +1,232 @@
+//! Endpoints by handle: start, peers, fetches, counters, end.
+
+use crate::args;
+use crate::completions::Outgoing;
+use crate::registry::Registry;
+use crate::throw::{Failure, Outcome, Typed};
+use faro_endpoint::{Config, Endpoint, FabricChoice};
+use faro_wire::block::BLOCK_ID_BYTES;
+use faro_wire::message::MAX_BLOCKS;
+use faro_wire::BlockId;
+use jni::objects::{JByteArray, JByteBuffer, JClass, JString};
+use jni::sys::{jint, jlong};
+use jni::EnvUnowned;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// An endpoint and what its `completions` caller left over.
+pub struct Held {
+    pub endpoint: Arc<Endpoint>,
+    pub outgoing: Mutex<Outgoing>,
+    /// `close` has returned: nothing new will come, so an empty answer is the last one.
+    pub ended: AtomicBool,
+}
+
+static ENDPOINTS: Registry<Arc<Held>> = Registry::new();
+
+/// The endpoint behind a handle, alive for as long as the caller keeps it.
+pub fn get(handle: jlong) -> Outcome<Arc<Held>> {
+    ENDPOINTS
+        .get(handle as u64)
+        .ok_or(Failure::NoEndpoint(handle as u64))
+}
+
+fn address(key: &'static str, value: String) -> Outcome<IpAddr> {
+    value.parse().map_err(|_| Failure::Config {
+        key,
+        value,
+        allowed: "an IPv4 or IPv6 address".to_owned(),
+    })
+}
+
+/// `Native.start`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_Native_start<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    name: JString<'local>,
+    fabric: jint,
+    bind: JString<'local>,
+    advertise: JString<'local>,
+    port: jint,
+    memory_limit: jlong,
+    request_timeout_millis: jlong,
+) -> jlong {
+    env.with_env(|env| -> Outcome<jlong> {
+        let config = Config {
+            name: args::text(env, "name", &name)?,
+            fabric: match fabric {
+                0 => FabricChoice::Auto,
+                1 => FabricChoice::Tcp,
+                2 => FabricChoice::Shm,
+                other => return Err(Failure::Argument(format!("fabric code {other}"))),
+            },
+            bind: address("bindAddress", args::text(env, "bindAddress", &bind)?)?,
+            advertise: address(
+                "advertisedAddress",
+                args::text(env, "advertisedAddress", &advertise)?,
+            )?,
+            port: u16::try_from(port).map_err(|_| Failure::Config {
+                key: "port",
+                value: port.to_string(),
+                allowed: "0 (any) to 65535".to_owned(),
+            })?,
+            memory_limit: memory_limit.max(0) as u64,
+            request_timeout: args::millis(request_timeout_millis),
+        };
+        let endpoint = Endpoint::start(config)?;
+        Ok(ENDPOINTS.insert(Arc::new(Held {
+            endpoint,
+            outgoing: Mutex::new(Outgoing::default()),
+            ended: AtomicBool::new(false),
+        })) as jlong)
+    })
+    .resolve::<Typed>()
+}
+
+/// `Native.card`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_Native_card<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    endpoint: jlong,
+) -> JByteArray<'local> {
+    env.with_env(|env| -> Outcome<JByteArray<'local>> {
+        let card = get(endpoint)?.endpoint.card();
+        Ok(env.byte_array_from_slice(&card)?)
+    })
+    .resolve::<Typed>()
+}
+
+/// `Native.addPeer`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_Native_addPeer<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    endpoint: jlong,
+    card: JByteArray<'local>,
+) -> jlong {
+    env.with_env(|env| -> Outcome<jlong> {
+        if card.is_null() {
+            return Err(Failure::Argument("card is null".to_owned()));
+        }
+        let held = get(endpoint)?;
+        let card = env.convert_byte_array(&card)?;
+        Ok(held.endpoint.add_peer(&card)? as jlong)
+    })
+    .resolve::<Typed>()
+}
+
+/// `Native.fetch`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_Native_fetch<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    endpoint: jlong,
+    peer: jlong,
+    blocks: JByteBuffer<'local>,
+    count: jint,
+    timeout_millis: jlong,
+) -> jlong {
+    env.with_env(|env| -> Outcome<jlong> {
+        let held = get(endpoint)?;
+        let (address, capacity) = args::direct(env, "blocks", &blocks)?;
+        let count = usize::try_from(count)
+            .ok()
+            .filter(|count| *count <= MAX_BLOCKS as usize && count * BLOCK_ID_BYTES <= capacity)
+            .ok_or_else(|| {
+                Failure::Argument(format!("{count} blocks in a buffer of {capacity} bytes"))
+            })?;
+        // SAFETY: `count` ids lie within the direct buffer's capacity (just checked); BlockId is
+        // unaligned plain bytes; Java's Endpoint.fetch keeps the buffer reachable and unwritten
+        // during this call, and nothing keeps the slice after it.
+        let ids = unsafe { std::slice::from_raw_parts(address.cast::<BlockId>(), count) };
+        let request = held
+            .endpoint
+            .fetch(peer as u64, ids, args::millis(timeout_millis))?;
+        Ok(request as jlong)
+    })
+    .resolve::<Typed>()
+}
+
+/// `Native.cancel`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_Native_cancel<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    endpoint: jlong,
+    request: jlong,
+) {
+    env.with_env(|_| -> Outcome<()> {
+        get(endpoint)?.endpoint.cancel(request as u64);
+        Ok(())
+    })
+    .resolve::<Typed>();
+}
+
+/// `Native.forgetShuffle`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_Native_forgetShuffle<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    endpoint: jlong,
+    shuffle: jint,
+) {
+    env.with_env(|_| -> Outcome<()> {
+        get(endpoint)?.endpoint.forget_shuffle(shuffle as u32);
+        Ok(())
+    })
+    .resolve::<Typed>();
+}
+
+/// `Native.counters`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_Native_counters<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    endpoint: jlong,
+) -> JString<'local> {
+    env.with_env(|env| -> Outcome<JString<'local>> {
+        let mut text = String::new();
+        for (name, value) in get(endpoint)?.endpoint.counters() {
+            text.push_str(&format!("{name}={value}\n"));
+        }
+        Ok(JString::new(env, text)?)
+    })
+    .resolve::<Typed>()
+}
+
+/// `Native.close`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_Native_close<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    endpoint: jlong,
+) {
+    env.with_env(|_| -> Outcome<()> {
+        let held = get(endpoint)?;
+        held.endpoint.close();
+        held.ended.store(true, Ordering::Release);
+        Ok(())
+    })
+    .resolve::<Typed>();
+}
+
+/// `Native.free`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_Native_free<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    endpoint: jlong,
+) {
+    env.with_env(|_| -> Outcome<()> {
+        let handle = endpoint as u64;
+        let held = ENDPOINTS
+            .remove(handle)
+            .ok_or(Failure::NoEndpoint(handle))?;
+        drop(held);
+        Ok(())
+    })
+    .resolve::<Typed>();
+}

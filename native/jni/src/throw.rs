@@ -1,0 +1,226 @@
+//! Errors and panics become Java exceptions, of the class that says what to do about them.
+
+use faro_endpoint::EndpointError;
+use faro_pool::PoolError;
+use jni::errors::ErrorPolicy;
+use jni::objects::{JString, JThrowable, JValue};
+use jni::strings::JNIStr;
+use jni::{jni_sig, jni_str, Env};
+use std::any::Any;
+use std::cell::RefCell;
+
+/// What an entry point's body returns.
+pub type Outcome<T> = Result<T, Failure>;
+
+/// Why a call from Java fails.
+#[derive(Debug)]
+pub enum Failure {
+    /// The JVM refused something; an exception may be pending already.
+    Jni(jni::errors::Error),
+    /// The endpoint did.
+    Endpoint(EndpointError),
+    /// No endpoint with this handle, or not any more.
+    NoEndpoint(u64),
+    /// A batch or pin that is not there (any more): the caller released it twice.
+    NotHeld { what: &'static str, handle: u64 },
+    /// A setting out of its domain.
+    Config {
+        key: &'static str,
+        value: String,
+        allowed: String,
+    },
+    /// An argument that breaks the boundary's contract.
+    Argument(String),
+}
+
+impl From<jni::errors::Error> for Failure {
+    fn from(error: jni::errors::Error) -> Self {
+        Self::Jni(error)
+    }
+}
+
+impl From<EndpointError> for Failure {
+    fn from(error: EndpointError) -> Self {
+        match error {
+            EndpointError::Pool(PoolError::LimitTooSmall { got, min }) => Self::Config {
+                key: "memoryLimitBytes",
+                value: got.to_string(),
+                allowed: format!("at least {min}"),
+            },
+            error => Self::Endpoint(error),
+        }
+    }
+}
+
+impl Failure {
+    /// Class and message; `None`: the three-text constructor of `BadConfigurationException`.
+    fn exception(&self) -> (&'static JNIStr, String) {
+        let endpoint = jni_str!("io/faro/EndpointException");
+        let closed = jni_str!("io/faro/EndpointException$Closed");
+        match self {
+            Self::Jni(error) => (endpoint, format!("JNI: {error}")),
+            Self::Endpoint(error) => {
+                let class = match error {
+                    EndpointError::Card(_) => jni_str!("io/faro/EndpointException$BadCard"),
+                    EndpointError::Full { .. } => jni_str!("io/faro/EndpointException$Full"),
+                    EndpointError::Closed => closed,
+                    EndpointError::BadRequest { .. } => {
+                        jni_str!("java/lang/IllegalArgumentException")
+                    }
+                    _ => endpoint,
+                };
+                (class, error.to_string())
+            }
+            Self::NoEndpoint(handle) => (
+                closed,
+                format!("endpoint handle {handle:#x} is not, or no longer, valid"),
+            ),
+            Self::NotHeld { what, handle } => (
+                jni_str!("java/lang/IllegalStateException"),
+                format!("{what} {handle:#x} is not held (released twice?)"),
+            ),
+            Self::Config {
+                key,
+                value,
+                allowed,
+            } => (
+                jni_str!("io/faro/BadConfigurationException"),
+                format!("{key} is '{value}', allowed: {allowed}"),
+            ),
+            Self::Argument(text) => (jni_str!("java/lang/IllegalArgumentException"), text.clone()),
+        }
+    }
+}
+
+/// The error policy of every entry point.
+pub struct Typed;
+
+impl<T: Default> ErrorPolicy<T, Failure> for Typed {
+    type Captures<'unowned_env_local: 'native_method, 'native_method> = ();
+
+    fn on_error<'unowned_env_local: 'native_method, 'native_method>(
+        env: &mut Env<'unowned_env_local>,
+        _captures: &mut (),
+        failure: Failure,
+    ) -> jni::errors::Result<T> {
+        if env.exception_check() {
+            return Ok(T::default());
+        }
+        if let Failure::Config {
+            key,
+            value,
+            allowed,
+        } = &failure
+        {
+            throw_bad_configuration(env, key, value, allowed)?;
+        } else {
+            let (class, message) = failure.exception();
+            throw_message(env, class, &message)?;
+        }
+        Ok(T::default())
+    }
+
+    fn on_panic<'unowned_env_local: 'native_method, 'native_method>(
+        env: &mut Env<'unowned_env_local>,
+        _captures: &mut (),
+        payload: Box<dyn Any + Send + 'static>,
+    ) -> jni::errors::Result<T> {
+        let message = format!("native code panicked{}: {}", place(), text_of(&*payload));
+        // A payload whose drop panics would unwind out of here: leak it instead.
+        std::mem::forget(payload);
+        if env.exception_check() {
+            log::error!("{message}");
+            return Ok(T::default());
+        }
+        throw_message(
+            env,
+            jni_str!("io/faro/EndpointException$NativeFault"),
+            &message,
+        )?;
+        Ok(T::default())
+    }
+}
+
+thread_local! {
+    /// Where this thread's last panic happened; the payload does not say.
+    static PANIC_PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Panics of any thread go to the log queue with their place, instead of to stderr.
+pub fn install_panic_hook() {
+    std::panic::set_hook(Box::new(|info| {
+        let place = info.location().map(ToString::to_string);
+        let thread = std::thread::current();
+        log::error!(
+            "thread {} panicked at {}: {}",
+            thread.name().unwrap_or("without a name"),
+            place.as_deref().unwrap_or("an unknown place"),
+            text_of(info.payload())
+        );
+        // Gone when the thread is ending.
+        let _ = PANIC_PLACE.try_with(|cell| *cell.borrow_mut() = place);
+    }));
+}
+
+fn place() -> String {
+    PANIC_PLACE
+        .with(RefCell::take)
+        .map_or_else(String::new, |place| format!(" at {place}"))
+}
+
+/// The text of a panic, literal or formatted.
+fn text_of(payload: &(dyn Any + Send)) -> &str {
+    payload
+        .downcast_ref::<&'static str>()
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("a payload that is not text")
+}
+
+fn throw_message(env: &mut Env<'_>, class: &JNIStr, message: &str) -> jni::errors::Result<()> {
+    // `find_class` asks the loader of the calling class, which is Faro's own; the shorter ways of
+    // `throw_new` would ask the thread's context loader first, which may hold another Faro.
+    let class = env.find_class(class)?;
+    let message = JString::new(env, message)?;
+    let exception = env.new_object(
+        &class,
+        jni_sig!("(Ljava/lang/String;)V"),
+        &[JValue::from(&message)],
+    )?;
+    raise(env, exception)
+}
+
+fn throw_bad_configuration(
+    env: &mut Env<'_>,
+    key: &str,
+    value: &str,
+    allowed: &str,
+) -> jni::errors::Result<()> {
+    let class = env.find_class(jni_str!("io/faro/BadConfigurationException"))?;
+    let (key, value, allowed) = (
+        JString::new(env, key)?,
+        JString::new(env, value)?,
+        JString::new(env, allowed)?,
+    );
+    let exception = env.new_object(
+        &class,
+        jni_sig!("(Ljava/lang/String;Ljava/lang/String;Ljava/lang/String;)V"),
+        &[
+            JValue::from(&key),
+            JValue::from(&value),
+            JValue::from(&allowed),
+        ],
+    )?;
+    raise(env, exception)
+}
+
+fn raise<'local>(
+    env: &mut Env<'local>,
+    exception: jni::objects::JObject<'local>,
+) -> jni::errors::Result<()> {
+    let exception = env.cast_local::<JThrowable>(exception)?;
+    match env.throw(exception) {
+        Ok(()) | Err(jni::errors::Error::JavaException) => Ok(()),
+        Err(other) => Err(other),
+    }
+}
