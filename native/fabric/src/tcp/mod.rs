@@ -1,17 +1,26 @@
-//! Placeholder until the fabric lands.
-#![allow(missing_docs, clippy::all)]
-use crate::*;
-pub struct TcpConfig { pub bind: std::net::SocketAddr, pub advertise: String, pub endpoint: EndpointId, pub pool: Arc<faro_pool::Pool> }
-pub struct TcpFabric;
-impl TcpFabric { pub fn new(_c: TcpConfig) -> Result<Self, FabricError> { todo!() } }
-impl Fabric for TcpFabric {
- fn kind(&self)->FabricKind{todo!()} fn location(&self)->String{todo!()} fn waker(&self)->Waker{todo!()}
- fn connect(&mut self,_:&str,_:EndpointId,_:Instant)->Result<PeerId,FabricError>{todo!()}
- fn disconnect(&mut self,_:PeerId,_:CloseReason){} 
- fn expose(&mut self,_:PeerId,_:Exposure)->Result<RemoteRange,Rejected<Exposure>>{todo!()}
- fn revoke(&mut self,_:u64)->Revoked{todo!()}
- fn send(&mut self,_:PeerId,_:Message)->Result<(),Rejected<Message>>{todo!()}
- fn write(&mut self,_:PeerId,_:Write)->Result<(),Rejected<Write>>{todo!()}
- fn read(&mut self,_:PeerId,_:Read)->Result<(),Rejected<Read>>{todo!()}
- fn flush(&mut self){} fn poll(&mut self,_:&mut Vec<Event>,_:Duration)->Result<(),FabricError>{todo!()} fn counters(&self)->Vec<(&'static str,u64)>{todo!()}
+//! TCP: frames and payload on one connection per direction of interest.
+//!
+//! A write is a frame with its payload, received straight into the exposed lease. What `Done` means here: the bytes were handed to the kernel, the source may be
+//! reused. Waiting for the target's word would double the frames and hold every lease for a round
+//! trip, and no caller needs it: whoever must know that bytes are in place and right learns it
+//! from the messages that follow the write, and their CRC. A refused write is named back
+//! to the writer (WRITE_ACK), which turns its outcome into `Refused` if it has not ended yet, and
+//! counts it in any case (`writes_refused_by_peer`).
+//!
+//! A read is a request and a reply with the payload, sent straight from the exposed lease. A
+//! `Readable` that was revoked while replies were queued stays alive by its `Arc` until they are
+//! sent; new requests are refused.
+
+mod datapath;
+mod setup;
+
+pub use crate::stream::bounds::Bounds;
+pub use setup::{resolve, TcpConfig};
+
+use crate::stream::hub::Hub;
+
+/// The TCP fabric.
+pub struct TcpFabric {
+    hub: Hub<datapath::Tcp>,
+    location: String,
 }

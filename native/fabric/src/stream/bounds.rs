@@ -1,0 +1,52 @@
+//! Every bound of the stream fabrics, in one place.
+
+use std::time::Duration;
+
+/// What one fabric instance lets its peers and its caller pile up.
+#[derive(Debug, Clone)]
+pub struct Bounds {
+    /// Connections, greeting and lingering ones included; more are closed at once.
+    pub connections: usize,
+    /// A connection that was accepted says HELLO within this time.
+    pub hello_timeout: Duration,
+    /// Operations of ours per peer that have not ended.
+    pub operations: usize,
+    /// Bytes of these operations per peer.
+    pub queued_bytes: u64,
+    /// Exposures per peer.
+    pub exposures: usize,
+    /// Reads of one peer that wait for their reply to be sent.
+    pub reads_served: usize,
+    /// Bytes read from (or written to) one peer per `poll` before others get their turn.
+    pub turn_bytes: usize,
+    /// How long a closed connection may take to fetch our GOODBYE.
+    pub linger: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            connections: 4_096,
+            hello_timeout: Duration::from_secs(10),
+            operations: 1_024,
+            queued_bytes: 64 << 20,
+            exposures: 65_536,
+            reads_served: 1_024,
+            turn_bytes: 1 << 20,
+            linger: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Bytes of the staging buffer: many small frames per system call.
+pub(crate) const STAGING_BYTES: usize = 64 << 10;
+/// Staging behind a large direct read: room for the next head, little to copy.
+pub(crate) const TAIL_BYTES: usize = 4 << 10;
+/// From this remainder on, bytes are received in place.
+pub(crate) const DIRECT_BYTES: usize = 16 << 10;
+/// Slices of one gathered send.
+pub(crate) const SLICES: usize = 128;
+/// Bytes thrown away after GOODBYE before the connection is dropped.
+pub(crate) const LINGER_BYTES: usize = 1 << 20;
+/// Connections accepted per `poll`.
+pub(crate) const ACCEPTS: usize = 64;

@@ -1,0 +1,141 @@
+//! The exposure table: the only way from a number in a frame to memory of ours.
+//!
+//! Keys are a bijection of a counter under two random secrets: never reused in the instance's
+//! life, and not to be guessed from the outside. They are no secret towards the peer that holds
+//! one, hence every use is checked against the peer the key was granted to.
+
+use crate::{Exposure, FabricError, PeerId};
+use faro_pool::Lease;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+/// Keys are mixed already; hashing them again would only cost time.
+#[derive(Default)]
+pub(crate) struct Identity(u64);
+
+impl Hasher for Identity {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value;
+    }
+}
+
+/// A map by a well-mixed or sequential 64-bit number of our own choosing.
+pub(crate) type ByKey<T> = HashMap<u64, T, BuildHasherDefault<Identity>>;
+
+struct Entry {
+    peer: PeerId,
+    exposure: Exposure,
+}
+
+/// See the module's comment.
+pub(crate) struct Exposures {
+    entries: ByKey<Entry>,
+    /// Counts up; with `secrets` it makes the next key.
+    next: u64,
+    secrets: [u64; 2],
+}
+
+/// SplitMix64's finalizer, a bijection (Steele, Lea, Flood 2014).
+fn mix(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// Bytes nobody can guess.
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], FabricError> {
+    let mut bytes = [0; N];
+    let mut have = 0;
+    while have < N {
+        match rustix::rand::getrandom(&mut bytes[have..], rustix::rand::GetRandomFlags::empty()) {
+            Ok(got) => have += got,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => {
+                return Err(FabricError::Io {
+                    what: "getrandom".to_owned(),
+                    source: error.into(),
+                });
+            }
+        }
+    }
+    Ok(bytes)
+}
+
+impl Exposures {
+    pub(crate) fn new() -> Result<Self, FabricError> {
+        Ok(Self {
+            entries: ByKey::default(),
+            next: 0,
+            secrets: [u64::from_le_bytes(random()?), u64::from_le_bytes(random()?)],
+        })
+    }
+
+    /// A key never given out before.
+    pub(crate) fn new_key(&mut self) -> u64 {
+        let key = mix(mix(self.next.wrapping_add(self.secrets[0])) ^ self.secrets[1]);
+        self.next = self.next.wrapping_add(1);
+        key
+    }
+
+    pub(crate) fn insert(&mut self, key: u64, peer: PeerId, exposure: Exposure) {
+        self.entries.insert(key, Entry { peer, exposure });
+    }
+
+    pub(crate) fn remove(&mut self, key: u64) -> Option<(PeerId, Exposure)> {
+        let entry = self.entries.remove(&key)?;
+        Some((entry.peer, entry.exposure))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The bytes that `peer` may write under `key`, if that is what they are.
+    pub(crate) fn writable(
+        &mut self,
+        peer: PeerId,
+        key: u64,
+        offset: u64,
+        length: usize,
+    ) -> Option<&mut [u8]> {
+        match self.entries.get_mut(&key)? {
+            Entry {
+                peer: granted,
+                exposure: Exposure::Writable(lease),
+            } if *granted == peer => {
+                let start = usize::try_from(offset).ok()?;
+                lease.bytes_mut().get_mut(start..start.checked_add(length)?)
+            }
+            _ => None,
+        }
+    }
+
+    /// The lease that `peer` may read that range of under `key`.
+    pub(crate) fn readable(
+        &self,
+        peer: PeerId,
+        key: u64,
+        offset: u64,
+        length: usize,
+    ) -> Option<&Arc<Lease>> {
+        match self.entries.get(&key)? {
+            Entry {
+                peer: granted,
+                exposure: Exposure::Readable(lease),
+            } if *granted == peer => {
+                let end = usize::try_from(offset).ok()?.checked_add(length)?;
+                (end <= lease.capacity()).then_some(lease)
+            }
+            _ => None,
+        }
+    }
+}

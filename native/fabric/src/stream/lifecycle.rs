@@ -1,0 +1,321 @@
+//! How connections begin and end; none of it is on the datapath.
+//!
+//! After GOODBYE a socket is not closed at once: closing with unread bytes makes the kernel send
+//! RST, which would destroy the GOODBYE that explains it. The sending direction is shut
+//! down, and what still comes is thrown away until the peer closes, a bound or a deadline
+//! is reached (RFC 9112 section 9.6). For the caller the connection is over before that.
+
+use super::bounds::{ACCEPTS, LINGER_BYTES};
+use super::frames::{Goodbye, GoodbyeCode, Hello};
+use super::hub::{Conn, Hub, LISTENER};
+use super::inbound::Inbound;
+use super::outbound::{Ends, Frame};
+use super::session::{Carrier, Context, Phase, Session};
+use super::socket::{Listener, Socket};
+use crate::{CloseReason, EndpointId, Event, FabricError, Outcome, PeerId};
+use faro_wire::kind;
+use std::io::{self, IoSliceMut};
+use std::net::Shutdown;
+use std::time::{Duration, Instant};
+use zerocopy::IntoBytes;
+
+/// How long the listener rests when the process has no descriptors left.
+const ACCEPT_REST: Duration = Duration::from_millis(100);
+
+/// A connection that is over, but may still fetch our GOODBYE.
+pub(crate) struct Lingering<S> {
+    socket: S,
+    deadline: Instant,
+    /// Bytes that may still be thrown away.
+    left: usize,
+}
+
+impl<C: Carrier> Hub<C> {
+    fn total(&self) -> usize {
+        self.conns.len() + self.lingering.len()
+    }
+
+    /// Registers a socket as a new connection.
+    fn adopt(&mut self, mut socket: C::Socket, session: Session<C::Peer>) -> io::Result<PeerId> {
+        self.last_peer += 1;
+        let peer = PeerId(self.last_peer);
+        let interest = mio::Interest::READABLE | mio::Interest::WRITABLE;
+        let token = mio::Token(peer.0 as usize);
+        self.poll
+            .registry()
+            .register(&mut socket, token, interest)?;
+        self.deadlines.insert((session.deadline, peer.0));
+        let conn = Conn {
+            socket,
+            inbound: Inbound::new(),
+            session,
+            writable: false,
+            ending: false,
+            unread: false,
+        };
+        self.conns.insert(peer.0, conn);
+        Ok(peer)
+    }
+
+    /// Takes in a connection of ours whose connect was started, or failed at once.
+    pub(crate) fn connect(
+        &mut self,
+        started: io::Result<C::Socket>,
+        location: &str,
+        expected: EndpointId,
+        deadline: Instant,
+    ) -> Result<PeerId, FabricError> {
+        if self.total() >= self.shared.bounds.connections {
+            return Err(FabricError::Bound {
+                what: "connections",
+                limit: self.shared.bounds.connections as u64,
+            });
+        }
+        let expected = Some((expected, location.to_owned()));
+        let session = Session::new(Phase::Connecting, expected, deadline);
+        match started.and_then(|socket| self.adopt(socket, session)) {
+            Ok(peer) => Ok(peer),
+            Err(error) => {
+                self.last_peer += 1;
+                let peer = PeerId(self.last_peer);
+                let reason = CloseReason::Unreachable {
+                    location: location.to_owned(),
+                    detail: error.to_string(),
+                };
+                self.shared.counters.handshakes_failed += 1;
+                self.shared.events.push(Event::Closed { peer, reason });
+                Ok(peer)
+            }
+        }
+    }
+
+    /// Looks whether a connect is through; greets if so. False: not yet, or over.
+    pub(crate) fn finish_connect(&mut self, peer: PeerId) -> bool {
+        let Some(conn) = self.conns.get_mut(&peer.0) else {
+            return false;
+        };
+        match conn.socket.connect_finished() {
+            Ok(false) => return false,
+            Ok(true) => {}
+            Err(error) => {
+                let detail = error.to_string();
+                self.close(peer, CloseReason::Lost { detail });
+                return false;
+            }
+        }
+        conn.session.phase = Phase::Greeting;
+        if let Some((expected, _)) = conn.session.expected {
+            let hello = Hello::new(self.shared.endpoint, expected);
+            let mut cx = Context::<C> {
+                peer,
+                session: &mut conn.session,
+                shared: &mut self.shared,
+            };
+            cx.push(Frame::small(kind::HELLO, 0, hello.as_bytes()));
+        }
+        true
+    }
+
+    /// Accepts what waits, up to a turn's number.
+    pub(crate) fn accept(&mut self) {
+        for _ in 0..ACCEPTS {
+            match self.listener.accept() {
+                Ok(None) => self.shared.counters.connections_refused += 1,
+                Ok(Some(_)) if self.total() >= self.shared.bounds.connections => {
+                    self.shared.counters.connections_refused += 1;
+                }
+                Ok(Some(socket)) => {
+                    let deadline = Instant::now() + self.shared.bounds.hello_timeout;
+                    let session = Session::new(Phase::AwaitHello, None, deadline);
+                    if let Err(error) = self.adopt(socket, session) {
+                        log::warn!("cannot watch a new connection: {error}");
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.accept_more = false;
+                    return;
+                }
+                // The connection was gone before we took it.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted
+                    ) => {}
+                Err(error) => {
+                    log::warn!("cannot accept connections for now: {error}");
+                    self.accept_more = false;
+                    let token = LISTENER.0 as u64;
+                    self.deadlines.insert((Instant::now() + ACCEPT_REST, token));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Ends what is past its time.
+    pub(crate) fn expire(&mut self) {
+        let now = Instant::now();
+        while let Some(&(deadline, id)) = self.deadlines.first() {
+            if deadline > now {
+                return;
+            }
+            self.deadlines.pop_first();
+            if id == LISTENER.0 as u64 {
+                self.accept_more = true;
+            }
+            self.lingering.remove(&id);
+            let Some(conn) = self.conns.get(&id) else {
+                continue;
+            };
+            if conn.session.phase != Phase::Open {
+                let reason = match conn.session.expected {
+                    Some(_) => CloseReason::Lost {
+                        detail: "no answer before the deadline".to_owned(),
+                    },
+                    None => CloseReason::Bound {
+                        what: "milliseconds before HELLO",
+                        limit: self.shared.bounds.hello_timeout.as_millis() as u64,
+                    },
+                };
+                self.close(PeerId(id), reason);
+            }
+        }
+    }
+
+    /// Ends a connection: GOODBYE, flush, the pending operations' ends, `Closed`.
+    pub(crate) fn close(&mut self, peer: PeerId, reason: CloseReason) {
+        let Some(conn) = self.conns.get_mut(&peer.0) else {
+            return;
+        };
+        let mut told = false;
+        if let (Some((code, text)), true) =
+            (goodbye(&reason), conn.session.phase != Phase::Connecting)
+        {
+            let body = Goodbye::encode(self.shared.endpoint, code, &text);
+            let mut cx = Context::<C> {
+                peer,
+                session: &mut conn.session,
+                shared: &mut self.shared,
+            };
+            cx.push_verdicts();
+            cx.push(Frame::owned(kind::GOODBYE, 0, body, Ends::Nothing));
+            told = self.write_all(peer);
+        }
+        let Some(conn) = self.conns.remove(&peer.0) else {
+            return;
+        };
+        let Conn {
+            mut socket,
+            mut session,
+            ..
+        } = conn;
+        self.deadlines.remove(&(session.deadline, peer.0));
+        self.report_end(peer, &mut session, reason);
+        let deadline = Instant::now() + self.shared.bounds.linger;
+        if told && socket.shutdown(Shutdown::Write).is_ok() {
+            self.deadlines.insert((deadline, peer.0));
+            let lingering = Lingering {
+                socket,
+                deadline,
+                left: LINGER_BYTES,
+            };
+            self.lingering.insert(peer.0, lingering);
+            self.linger_on(peer);
+        } else if let Err(error) = self.poll.registry().deregister(&mut socket) {
+            log::debug!("cannot unwatch a closed connection: {error}");
+        }
+    }
+
+    /// Writes until the queue is empty (true) or the kernel takes no more.
+    fn write_all(&mut self, peer: PeerId) -> bool {
+        loop {
+            if self.write(peer).is_err() {
+                return false;
+            }
+            match self.conns.get(&peer.0) {
+                Some(conn) if conn.session.outbound.is_empty() => return true,
+                Some(conn) if conn.writable => {}
+                _ => return false,
+            }
+        }
+    }
+
+    /// Tells the caller, if it knows of the connection.
+    fn report_end(&mut self, peer: PeerId, session: &mut Session<C::Peer>, reason: CloseReason) {
+        let counters = &mut self.shared.counters;
+        counters.closed += 1;
+        if matches!(reason, CloseReason::Protocol(_) | CloseReason::Bound { .. }) {
+            counters.protocol_errors += 1;
+        }
+        if session.phase != Phase::Open {
+            counters.handshakes_failed += 1;
+        }
+        let mut cx = Context::<C> {
+            peer,
+            session,
+            shared: &mut self.shared,
+        };
+        let abandoned = cx.session.outbound.abandon();
+        // What the carrier holds was sent before what is still queued.
+        self.carrier.on_closed(&mut cx);
+        for ends in abandoned {
+            cx.ended(ends, true);
+        }
+        let mut reads: Vec<_> = cx.session.reads.drain().collect();
+        reads.sort_unstable_by_key(|(sequence, _)| *sequence);
+        for (_, read) in reads {
+            cx.read_ended(read, Outcome::Flushed);
+        }
+        let reason = match (&cx.session.phase, &cx.session.expected, reason) {
+            (Phase::Open, _, reason) => reason,
+            (_, None, reason) => {
+                log::debug!("a connection ended before its HELLO: {reason}");
+                return;
+            }
+            (_, Some((_, location)), CloseReason::Lost { detail }) => CloseReason::Unreachable {
+                location: location.clone(),
+                detail,
+            },
+            (_, Some(_), reason) => reason,
+        };
+        cx.event(Event::Closed { peer, reason });
+    }
+
+    /// Something happened to a lingering connection: throw its bytes away.
+    pub(crate) fn linger_on(&mut self, peer: PeerId) {
+        let Some(lingering) = self.lingering.get_mut(&peer.0) else {
+            return;
+        };
+        let mut waste = [0; 4096];
+        while lingering.left > 0 {
+            self.shared.counters.receive_calls += 1;
+            match lingering.socket.receive(&mut [IoSliceMut::new(&mut waste)]) {
+                Ok(bytes) if bytes > 0 => lingering.left = lingering.left.saturating_sub(bytes),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                _ => break,
+            }
+        }
+        if let Some(lingering) = self.lingering.remove(&peer.0) {
+            self.deadlines.remove(&(lingering.deadline, peer.0));
+        }
+    }
+}
+
+/// What the peer is told of the end; nothing if it is gone or said goodbye itself.
+fn goodbye(reason: &CloseReason) -> Option<(GoodbyeCode, String)> {
+    let code = match reason {
+        CloseReason::Local => GoodbyeCode::Closing,
+        CloseReason::Protocol(_) => GoodbyeCode::Protocol,
+        CloseReason::WrongEndpoint { .. } => GoodbyeCode::WrongEndpoint,
+        CloseReason::Bound { .. } => GoodbyeCode::Bound,
+        CloseReason::Peer { .. } | CloseReason::Lost { .. } | CloseReason::Unreachable { .. } => {
+            return None;
+        }
+    };
+    let text = match reason {
+        CloseReason::Local => "it is done".to_owned(),
+        reason => reason.to_string(),
+    };
+    Some((code, text))
+}

@@ -1,0 +1,78 @@
+//! The caller's side that all stream fabrics share: messages and exposures.
+
+use super::hub::Hub;
+use super::outbound::{Ends, Frame};
+use super::session::Carrier;
+use crate::{Exposure, Message, PeerId, Rejected, RemoteRange, Write};
+use faro_pool::Lease;
+use faro_wire::header::{MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES};
+
+impl Exposure {
+    /// The memory.
+    #[must_use]
+    pub fn lease(&self) -> &Lease {
+        match self {
+            Self::Writable(lease) => lease,
+            Self::Readable(lease) => lease,
+        }
+    }
+}
+
+/// The limit that a write exceeds: the protocol's, or the end of its source.
+pub(crate) fn too_large(write: &Write) -> Option<u64> {
+    let room = write.source.capacity().saturating_sub(write.offset);
+    let limit = room.min(MAX_PAYLOAD_BYTES as usize);
+    (write.length > limit).then_some(limit as u64)
+}
+
+impl<C: Carrier> Hub<C> {
+    /// See [`crate::Fabric::send`].
+    pub(crate) fn send(&mut self, peer: PeerId, message: Message) -> Result<(), Rejected<Message>> {
+        let bytes = message.body.len();
+        if bytes > MAX_MESSAGE_BYTES as usize {
+            return Err(Rejected::TooLarge(message, u64::from(MAX_MESSAGE_BYTES)));
+        }
+        let Some((mut cx, _)) = self.open(peer) else {
+            return Err(Rejected::NotConnected(message, peer));
+        };
+        if !cx.admit(bytes) {
+            return Err(Rejected::Full(message));
+        }
+        let ends = Ends::Message { bytes };
+        cx.push(Frame::owned(message.kind, message.id, message.body, ends));
+        Ok(())
+    }
+
+    /// See [`crate::Fabric::expose`].
+    pub(crate) fn expose(
+        &mut self,
+        peer: PeerId,
+        exposure: Exposure,
+    ) -> Result<RemoteRange, Rejected<Exposure>> {
+        let Some((cx, _)) = self.open(peer) else {
+            return Err(Rejected::NotConnected(exposure, peer));
+        };
+        if cx.session.exposures >= cx.shared.bounds.exposures {
+            cx.shared.counters.rejected_full += 1;
+            return Err(Rejected::Full(exposure));
+        }
+        cx.session.exposures += 1;
+        let key = cx.shared.exposures.new_key();
+        let length = exposure.lease().capacity() as u32;
+        cx.shared.exposures.insert(key, peer, exposure);
+        Ok(RemoteRange {
+            key,
+            offset: 0,
+            length,
+        })
+    }
+
+    /// Takes an exposure back, from one instant to the next: the table is the only way in.
+    pub(crate) fn revoke(&mut self, key: u64) -> Option<Exposure> {
+        let (peer, exposure) = self.shared.exposures.remove(key)?;
+        if let Some(conn) = self.conns.get_mut(&peer.0) {
+            conn.session.exposures -= 1;
+        }
+        Some(exposure)
+    }
+}

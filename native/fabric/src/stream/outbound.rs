@@ -1,0 +1,222 @@
+//! Frames on their way out: a queue whose bytes are gathered into few system calls.
+//!
+//! A frame is an inline head (header, and a small body or the head of a payload) and at most one
+//! run of bytes behind it: a message's body, or part of a lease, which is sent from where it lies.
+//! The queue's memory is reused, so that a write costs no allocation.
+
+use super::bounds::SLICES;
+use crate::Outcome;
+use faro_pool::Lease;
+use faro_wire::{crc32c, header::HEADER_BYTES, FrameHeader};
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use zerocopy::IntoBytes;
+
+/// Header and the largest body or head that goes inline.
+const INLINE_BYTES: usize = HEADER_BYTES + 40;
+
+/// Something with a file descriptor that goes along with a frame.
+pub(crate) type Descriptor = Arc<dyn AsFd + Send + Sync>;
+
+/// What follows the inline head.
+pub(crate) enum Tail {
+    Nothing,
+    Bytes(Vec<u8>),
+    Lease {
+        source: Arc<Lease>,
+        offset: usize,
+        length: usize,
+    },
+}
+
+/// What the hand-over to the kernel ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Ends {
+    /// Nothing of the caller's.
+    Nothing,
+    /// A message of that many bytes.
+    Message { bytes: usize },
+    /// A write; `sequence` is what the peer would refuse it by.
+    Write {
+        token: u64,
+        sequence: u64,
+        bytes: usize,
+        outcome: Outcome,
+    },
+    /// A read of the peer's was answered.
+    ReadServed,
+}
+
+/// One frame, ready to send.
+pub(crate) struct Frame {
+    /// Header and inline bytes; the first `inline` count.
+    head: [u8; INLINE_BYTES],
+    inline: usize,
+    tail: Tail,
+    pub(crate) ends: Ends,
+    descriptor: Option<Descriptor>,
+}
+
+impl Frame {
+    /// A frame whose whole body is inline.
+    pub(crate) fn small(kind: u8, id: u64, body: &[u8]) -> Self {
+        Self::assemble(FrameHeader::for_body(kind, id, body), body, Tail::Nothing)
+    }
+
+    /// A frame with a body of its own.
+    pub(crate) fn owned(kind: u8, id: u64, body: Vec<u8>, ends: Ends) -> Self {
+        let header = FrameHeader::for_body(kind, id, &body);
+        let mut frame = Self::assemble(header, &[], Tail::Bytes(body));
+        frame.ends = ends;
+        frame
+    }
+
+    /// A head under its CRC, and payload behind it.
+    pub(crate) fn payload(kind: u8, id: u64, head: &[u8], tail: Tail, ends: Ends) -> Self {
+        let length = head.len() + tail.length();
+        let header = FrameHeader::sealed(kind, 0, id, length as u32, crc32c(head));
+        let mut frame = Self::assemble(header, head, tail);
+        frame.ends = ends;
+        frame
+    }
+
+    /// The same frame, accompanied by a descriptor.
+    pub(crate) fn with_descriptor(mut self, descriptor: Option<Descriptor>) -> Self {
+        self.descriptor = descriptor;
+        self
+    }
+
+    fn assemble(header: FrameHeader, body: &[u8], tail: Tail) -> Self {
+        let mut head = [0; INLINE_BYTES];
+        let inline = HEADER_BYTES + body.len();
+        head[..HEADER_BYTES].copy_from_slice(header.as_bytes());
+        head[HEADER_BYTES..inline].copy_from_slice(body);
+        Self {
+            head,
+            inline,
+            tail,
+            ends: Ends::Nothing,
+            descriptor: None,
+        }
+    }
+
+    fn length(&self) -> usize {
+        self.inline + self.tail.length()
+    }
+}
+
+impl Tail {
+    fn length(&self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Lease { length, .. } => *length,
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Nothing => &[],
+            Self::Bytes(bytes) => bytes,
+            Self::Lease {
+                source,
+                offset,
+                length,
+            } => &source.bytes()[*offset..offset + length],
+        }
+    }
+}
+
+/// The queue of one connection.
+#[derive(Default)]
+pub(crate) struct Outbound {
+    frames: VecDeque<Frame>,
+    /// Bytes of the first frame that the kernel has.
+    sent: usize,
+}
+
+impl Outbound {
+    pub(crate) fn push(&mut self, frame: Frame) {
+        self.frames.push_back(frame);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// Frames waiting.
+    pub(crate) fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// The next bytes, in as many slices as one call takes: `(slices used, bytes, descriptor)`.
+    /// A descriptor belongs to the first byte of a call, so a frame with one starts a call.
+    pub(crate) fn gather<'q>(
+        &'q self,
+        slices: &mut [IoSlice<'q>; SLICES],
+    ) -> (usize, usize, Option<&'q Descriptor>) {
+        let (mut used, mut total, mut skip) = (0, 0, self.sent);
+        let mut descriptor = None;
+        for frame in &self.frames {
+            if used + 2 > SLICES {
+                break;
+            }
+            if frame.descriptor.is_some() && skip == 0 {
+                if total > 0 {
+                    break;
+                }
+                descriptor = frame.descriptor.as_ref();
+            }
+            for part in [&frame.head[..frame.inline], frame.tail.bytes()] {
+                let cut = skip.min(part.len());
+                skip -= cut;
+                let part = &part[cut..];
+                if !part.is_empty() {
+                    slices[used] = IoSlice::new(part);
+                    used += 1;
+                    total += part.len();
+                }
+            }
+        }
+        (used, total, descriptor)
+    }
+
+    /// The kernel took `bytes`; hands out what that ended, in order.
+    pub(crate) fn advance(&mut self, bytes: usize, mut ended: impl FnMut(Ends)) {
+        self.sent += bytes;
+        while let Some(front) = self.frames.front() {
+            let length = front.length();
+            if self.sent < length {
+                return;
+            }
+            self.sent -= length;
+            if let Some(frame) = self.frames.pop_front() {
+                ended(frame.ends);
+            }
+        }
+    }
+
+    /// The peer refused a write; true if it is still here to be told so.
+    pub(crate) fn refuse(&mut self, refused: u64) -> bool {
+        // The peer has seen its head: it can only be the first frame.
+        match self.frames.front_mut().map(|frame| &mut frame.ends) {
+            Some(Ends::Write {
+                sequence, outcome, ..
+            }) if *sequence == refused => {
+                *outcome = Outcome::Refused;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Empties the queue: what had not ended, in order.
+    pub(crate) fn abandon(&mut self) -> impl Iterator<Item = Ends> + use<> {
+        self.sent = 0;
+        std::mem::take(&mut self.frames)
+            .into_iter()
+            .map(|frame| frame.ends)
+    }
+}

@@ -1,0 +1,467 @@
+//! What a frame means: phases of a connection, kinds, and the operations that are under way.
+//!
+//! ```text
+//!  connector: Connecting -> Greeting -> Open        acceptor: AwaitHello -> Open
+//! ```
+//! What only one fabric has (one-sided frames) is its [`Carrier`]'s; HELLO, WELCOME, GOODBYE and
+//! messages are here.
+
+use super::bounds::Bounds;
+use super::counters::Counters;
+use super::exposure::{ByKey, Exposures};
+use super::frames::{AckEntry, Goodbye, GoodbyeCode, Hello, Welcome, MAX_ACKS};
+use super::inbound::{Consumer, Shape, Sink};
+use super::outbound::{Ends, Frame, Outbound};
+use super::socket::{Listener, Socket};
+use crate::{CloseReason, EndpointId, Event, FabricKind, Message, Outcome, PeerId};
+use faro_pool::Lease;
+use faro_wire::{header, kind, FrameHeader, WireError};
+use std::time::Instant;
+use zerocopy::IntoBytes;
+
+/// What one fabric adds to the shared stream.
+pub(crate) trait Carrier: Send + Sized {
+    /// Which one it is.
+    const KIND: FabricKind;
+    /// Its sockets.
+    type Socket: Socket;
+    /// Where they come from.
+    type Listener: Listener<Socket = Self::Socket>;
+    /// What it keeps per connection.
+    type Peer: Default + Send;
+
+    /// The shape of a one-sided kind and the longest body it may have; `None`: not of this fabric.
+    fn shape(kind: u8) -> Option<(Shape, u32)>;
+    /// Called after each receive: takes over what came beside the bytes (descriptors).
+    fn collect(socket: &mut Self::Socket, peer: &mut Self::Peer) -> Result<(), CloseReason>;
+    /// A head of payload came.
+    fn on_head(
+        &mut self,
+        cx: &mut Context<'_, Self>,
+        header: &FrameHeader,
+        head: &[u8],
+        length: usize,
+    ) -> Result<Sink, CloseReason>;
+    /// A whole one-sided frame came.
+    fn on_frame(
+        &mut self,
+        cx: &mut Context<'_, Self>,
+        header: &FrameHeader,
+        body: &[u8],
+    ) -> Result<(), CloseReason>;
+    /// A connection ended: report what only the carrier knows to be pending, oldest first.
+    fn on_closed(&mut self, cx: &mut Context<'_, Self>);
+}
+
+/// Where a connection is in its life.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Ours, not through yet.
+    Connecting,
+    /// Ours, HELLO is on its way.
+    Greeting,
+    /// Theirs, has not said who it is.
+    AwaitHello,
+    /// Usable.
+    Open,
+}
+
+/// A read of ours.
+pub(crate) struct PendingRead {
+    pub(crate) token: u64,
+    pub(crate) length: usize,
+    pub(crate) target: Lease,
+}
+
+/// One connection, but for its socket and its framing.
+pub(crate) struct Session<P> {
+    pub(crate) phase: Phase,
+    /// Whom a connector expects, and where; `None` for accepted connections.
+    pub(crate) expected: Option<(EndpointId, String)>,
+    /// Until when `Open` must be reached.
+    pub(crate) deadline: Instant,
+    pub(crate) outbound: Outbound,
+    /// Operations of ours that have not ended.
+    pub(crate) operations: usize,
+    /// Their bytes.
+    pub(crate) operation_bytes: u64,
+    /// Last sequence number given to a one-sided operation.
+    pub(crate) sequence: u64,
+    /// Reads of ours, by sequence number.
+    pub(crate) reads: ByKey<PendingRead>,
+    /// Reads of theirs whose reply is not sent yet.
+    pub(crate) reads_served: usize,
+    /// Exposures granted to this peer.
+    pub(crate) exposures: usize,
+    /// Verdicts to tell in the next WRITE_ACK.
+    pub(crate) verdicts: Vec<AckEntry>,
+    /// On the hub's list of connections to flush.
+    pub(crate) dirty: bool,
+    /// The carrier's own.
+    pub(crate) carrier: P,
+}
+
+impl<P: Default> Session<P> {
+    pub(crate) fn new(
+        phase: Phase,
+        expected: Option<(EndpointId, String)>,
+        deadline: Instant,
+    ) -> Self {
+        Self {
+            phase,
+            expected,
+            deadline,
+            outbound: Outbound::default(),
+            operations: 0,
+            operation_bytes: 0,
+            sequence: 0,
+            reads: ByKey::default(),
+            reads_served: 0,
+            exposures: 0,
+            verdicts: Vec::new(),
+            dirty: false,
+            carrier: P::default(),
+        }
+    }
+}
+
+/// What all connections of one fabric share.
+pub(crate) struct Shared {
+    pub(crate) endpoint: EndpointId,
+    pub(crate) bounds: Bounds,
+    pub(crate) exposures: Exposures,
+    pub(crate) events: Vec<Event>,
+    pub(crate) counters: Counters,
+    /// Connections with something to send.
+    pub(crate) dirty: Vec<PeerId>,
+}
+
+/// One connection while something is done with it.
+pub(crate) struct Context<'a, C: Carrier> {
+    pub(crate) peer: PeerId,
+    pub(crate) session: &'a mut Session<C::Peer>,
+    pub(crate) shared: &'a mut Shared,
+}
+
+impl<C: Carrier> Context<'_, C> {
+    /// Queues a frame; it leaves with the next flush.
+    pub(crate) fn push(&mut self, frame: Frame) {
+        self.session.outbound.push(frame);
+        self.touch();
+    }
+
+    /// Has the connection flushed.
+    pub(crate) fn touch(&mut self) {
+        if !std::mem::replace(&mut self.session.dirty, true) {
+            self.shared.dirty.push(self.peer);
+        }
+    }
+
+    pub(crate) fn event(&mut self, event: Event) {
+        self.shared.events.push(event);
+    }
+
+    /// Room for one more operation of `bytes`? Counts it in if so.
+    pub(crate) fn admit(&mut self, bytes: usize) -> bool {
+        let bounds = &self.shared.bounds;
+        let bytes = bytes as u64;
+        let fits = self.session.operations < bounds.operations
+            && (self.session.operation_bytes == 0
+                || self.session.operation_bytes + bytes <= bounds.queued_bytes);
+        if fits {
+            self.session.operations += 1;
+            self.session.operation_bytes += bytes;
+        } else {
+            self.shared.counters.rejected_full += 1;
+        }
+        fits
+    }
+
+    /// An operation that was admitted is over.
+    pub(crate) fn retire(&mut self, bytes: usize) {
+        self.session.operations -= 1;
+        self.session.operation_bytes -= bytes as u64;
+    }
+
+    pub(crate) fn next_sequence(&mut self) -> u64 {
+        self.session.sequence += 1;
+        self.session.sequence
+    }
+
+    /// Queues a verdict for the next WRITE_ACK.
+    pub(crate) fn verdict(&mut self, sequence: u64, verdict: u32) {
+        self.session.verdicts.push(AckEntry {
+            sequence: sequence.into(),
+            verdict: verdict.into(),
+            reserved: 0.into(),
+        });
+        if self.session.verdicts.len() >= MAX_ACKS {
+            self.push_verdicts();
+        } else {
+            self.touch();
+        }
+    }
+
+    /// Turns the collected verdicts into a frame.
+    pub(crate) fn push_verdicts(&mut self) {
+        if self.session.verdicts.is_empty() {
+            return;
+        }
+        let body = self.session.verdicts.as_bytes().to_vec();
+        self.session.verdicts.clear();
+        self.push(Frame::owned(kind::WRITE_ACK, 0, body, Ends::Nothing));
+    }
+
+    /// A frame (or the connection) ended: tell whose operation that was.
+    pub(crate) fn ended(&mut self, ends: Ends, flushed: bool) {
+        let peer = self.peer;
+        match ends {
+            Ends::Nothing => {}
+            Ends::Message { bytes } => self.retire(bytes),
+            Ends::ReadServed => self.session.reads_served -= 1,
+            Ends::Write {
+                token,
+                bytes,
+                outcome,
+                ..
+            } => {
+                self.retire(bytes);
+                let outcome = if flushed { Outcome::Flushed } else { outcome };
+                self.event(Event::WriteEnded {
+                    peer,
+                    token,
+                    outcome,
+                });
+            }
+        }
+    }
+
+    /// A read of ours is over.
+    pub(crate) fn read_ended(&mut self, read: PendingRead, outcome: Outcome) {
+        self.retire(0);
+        let peer = self.peer;
+        self.event(Event::ReadEnded {
+            peer,
+            token: read.token,
+            target: read.target,
+            outcome,
+        });
+    }
+
+    fn opened(&mut self, endpoint: EndpointId) {
+        let peer = self.peer;
+        self.session.phase = Phase::Open;
+        if self.session.expected.is_some() {
+            self.shared.counters.connected += 1;
+            self.event(Event::Connected { peer, endpoint });
+        } else {
+            self.shared.counters.accepted += 1;
+            self.event(Event::Accepted { peer, endpoint });
+        }
+    }
+
+    fn on_hello(&mut self, body: &[u8]) -> Result<(), CloseReason> {
+        let hello = Hello::decode(body)?;
+        if !hello.speaks(header::VERSION) {
+            return Err(WireError::UnsupportedVersion {
+                got: hello.highest,
+                supported: header::VERSION,
+            }
+            .into());
+        }
+        let (expected, got) = (
+            EndpointId::from_le_bytes(hello.expected),
+            self.shared.endpoint,
+        );
+        if expected != got {
+            return Err(CloseReason::WrongEndpoint { expected, got });
+        }
+        let welcome = Welcome {
+            endpoint: got.to_le_bytes(),
+        };
+        self.push(Frame::small(kind::WELCOME, 0, welcome.as_bytes()));
+        self.opened(EndpointId::from_le_bytes(hello.endpoint));
+        Ok(())
+    }
+
+    fn on_welcome(&mut self, body: &[u8]) -> Result<(), CloseReason> {
+        let got = EndpointId::from_le_bytes(Welcome::decode(body)?.endpoint);
+        self.check_identity(got)?;
+        self.opened(got);
+        Ok(())
+    }
+
+    fn check_identity(&self, got: EndpointId) -> Result<(), CloseReason> {
+        match &self.session.expected {
+            Some((expected, _)) if *expected != got => Err(CloseReason::WrongEndpoint {
+                expected: *expected,
+                got,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn on_goodbye(&mut self, body: &[u8]) -> CloseReason {
+        match Goodbye::decode(body) {
+            Ok(goodbye) => {
+                if goodbye.code == GoodbyeCode::WrongEndpoint as u32 {
+                    if let Err(reason) = self.check_identity(goodbye.endpoint) {
+                        return reason;
+                    }
+                }
+                CloseReason::Peer {
+                    detail: goodbye.text,
+                }
+            }
+            Err(error) => error.into(),
+        }
+    }
+}
+
+/// Gives the frames of one connection their meaning.
+pub(crate) struct Receiver<'a, C: Carrier> {
+    pub(crate) cx: Context<'a, C>,
+    pub(crate) carrier: &'a mut C,
+}
+
+impl<C: Carrier> Consumer for Receiver<'_, C> {
+    fn begin(&mut self, header: &FrameHeader) -> Result<Shape, CloseReason> {
+        let greeting = Some((Shape::Whole, header::MAX_GREETING_BYTES));
+        let allowed = match (&self.cx.session.phase, header.kind) {
+            (_, kind::GOODBYE) => greeting,
+            (Phase::AwaitHello, kind::HELLO) | (Phase::Greeting, kind::WELCOME) => greeting,
+            (Phase::Open, kind::HELLO | kind::WELCOME) => None,
+            (Phase::Open, message) if message >= kind::FIRST_MESSAGE => {
+                Some((Shape::Whole, header::MAX_MESSAGE_BYTES))
+            }
+            (Phase::Open, one_sided) => C::shape(one_sided),
+            _ => {
+                return Err(WireError::BadValue {
+                    what: "frame kind before the greeting",
+                    got: u64::from(header.kind),
+                }
+                .into());
+            }
+        };
+        let Some((shape, limit)) = allowed else {
+            return Err(WireError::UnknownKind { got: header.kind }.into());
+        };
+        let length = header.length.get();
+        if length > limit {
+            return Err(WireError::TooLarge {
+                what: "frame body",
+                got: u64::from(length),
+                limit: u64::from(limit),
+            }
+            .into());
+        }
+        Ok(shape)
+    }
+
+    fn head(
+        &mut self,
+        header: &FrameHeader,
+        head: &[u8],
+        length: usize,
+    ) -> Result<Sink, CloseReason> {
+        self.carrier.on_head(&mut self.cx, header, head, length)
+    }
+
+    fn slot(&mut self, sink: &Sink, at: usize, length: usize) -> Option<&mut [u8]> {
+        match sink {
+            Sink::Exposed { key, offset, .. } => {
+                let offset = offset.checked_add(at as u64)?;
+                let peer = self.cx.peer;
+                self.cx
+                    .shared
+                    .exposures
+                    .writable(peer, *key, offset, length)
+            }
+            Sink::Read { sequence, refused } => {
+                let read = self.cx.session.reads.get_mut(sequence)?;
+                (!refused).then_some(())?;
+                read.target.bytes_mut().get_mut(at..at.checked_add(length)?)
+            }
+        }
+    }
+
+    fn payload_end(
+        &mut self,
+        header: &FrameHeader,
+        sink: Sink,
+        length: usize,
+        dropped: bool,
+    ) -> Result<(), CloseReason> {
+        self.cx.shared.counters.frames_in += 1;
+        match sink {
+            Sink::Exposed { key, immediate, .. } => {
+                let taken = (!dropped).then_some(length);
+                self.cx.write_came(key, immediate, taken);
+                if dropped {
+                    self.cx.refuse_if_room(header.id.get());
+                }
+            }
+            Sink::Read { sequence, refused } => {
+                if let Some(read) = self.cx.session.reads.remove(&sequence) {
+                    let outcome = if refused {
+                        Outcome::Refused
+                    } else {
+                        Outcome::Done
+                    };
+                    self.cx.read_ended(read, outcome);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn frame(&mut self, header: &FrameHeader, body: Vec<u8>) -> Result<(), CloseReason> {
+        let cx = &mut self.cx;
+        cx.shared.counters.frames_in += 1;
+        match header.kind {
+            kind::GOODBYE => Err(cx.on_goodbye(&body)),
+            kind::HELLO => cx.on_hello(&body),
+            kind::WELCOME => cx.on_welcome(&body),
+            kind if kind >= kind::FIRST_MESSAGE => {
+                let peer = cx.peer;
+                let id = header.id.get();
+                cx.shared.counters.messages_in += 1;
+                cx.event(Event::Message {
+                    peer,
+                    message: Message { kind, id, body },
+                });
+                Ok(())
+            }
+            _ => self.carrier.on_frame(cx, header, &body),
+        }
+    }
+}
+
+impl<C: Carrier> Context<'_, C> {
+    /// A peer's write ended: taken with that many bytes, or refused.
+    pub(crate) fn write_came(&mut self, key: u64, immediate: Option<u32>, taken: Option<usize>) {
+        let peer = self.peer;
+        let Some(bytes) = taken else {
+            self.shared.counters.writes_refused += 1;
+            return;
+        };
+        self.shared.counters.writes_in += 1;
+        self.shared.counters.write_bytes_in += bytes as u64;
+        if let Some(immediate) = immediate {
+            self.event(Event::Written {
+                peer,
+                key,
+                immediate,
+                length: bytes as u32,
+            });
+        }
+    }
+
+    /// Tells the writer of a refusal. A courtesy, so it is bounded: a peer that writes nothing
+    /// but nonsense and does not listen gets no queue of ours to grow.
+    fn refuse_if_room(&mut self, sequence: u64) {
+        if self.session.outbound.len() <= 2 * self.shared.bounds.operations {
+            self.verdict(sequence, super::frames::REFUSED);
+        }
+    }
+}

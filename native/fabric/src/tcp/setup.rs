@@ -1,0 +1,174 @@
+//! Addresses, sockets and their options.
+//!
+//! Socket buffers are left to the kernel's autotuning: a fixed size switches it off
+//! and is cut at `net.core.?mem_max`, which is mostly below what autotuning reaches.
+
+use super::datapath::Tcp;
+use super::TcpFabric;
+use crate::stream::bounds::Bounds;
+use crate::stream::hub::Hub;
+use crate::stream::socket::{self, Listener, Socket};
+use crate::{EndpointId, FabricError};
+use faro_pool::Pool;
+use mio::net::{TcpListener, TcpStream};
+use socket2::{Domain, Protocol, SockRef, Type};
+use std::io::{self, IoSlice, IoSliceMut, Read};
+use std::net::{IpAddr, Shutdown, SocketAddr, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Connections the kernel completes before we accept them (cut at `net.core.somaxconn`).
+const BACKLOG: i32 = 1_024;
+/// A silent peer is asked for life after this time ...
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+/// ... and then every so often, the kernel's default number of times.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
+
+/// How to set a TCP fabric up.
+#[derive(Clone)]
+pub struct TcpConfig {
+    /// Where to listen; port 0 takes a free one, a wildcard address listens on all.
+    pub bind: SocketAddr,
+    /// Host that peers are told; a name is resolved once, here. Empty: the bind address.
+    pub advertise: String,
+    /// Who we are.
+    pub endpoint: EndpointId,
+    /// Where leases come from. TCP itself needs none of it.
+    pub pool: Arc<Pool>,
+}
+
+impl TcpFabric {
+    /// Binds and listens.
+    ///
+    /// # Errors
+    /// `Io` with the address; `BadLocation` if what is to be advertised does not resolve.
+    pub fn new(config: TcpConfig) -> Result<Self, FabricError> {
+        Self::with_bounds(config, Bounds::default())
+    }
+
+    /// The same, with other bounds.
+    ///
+    /// # Errors
+    /// As `new`.
+    pub fn with_bounds(config: TcpConfig, bounds: Bounds) -> Result<Self, FabricError> {
+        let failed = |source| FabricError::Io {
+            what: format!("listening on {}", config.bind),
+            source,
+        };
+        let listener = listen(config.bind).map_err(failed)?;
+        let bound = listener.local_addr().map_err(failed)?;
+        let host = match (config.advertise.as_str(), bound.ip()) {
+            ("", ip) if ip.is_unspecified() => {
+                return Err(bad("", "a wildcard bind needs a host to advertise"));
+            }
+            ("", ip) => ip,
+            (host, ip) => resolve(host, ip)?,
+        };
+        Ok(Self {
+            hub: Hub::new(config.endpoint, bounds, listener, Tcp)?,
+            location: SocketAddr::new(host, bound.port()).to_string(),
+        })
+    }
+}
+
+fn bad(location: &str, detail: &str) -> FabricError {
+    FabricError::BadLocation {
+        fabric: "tcp",
+        location: location.to_owned(),
+        detail: detail.to_owned(),
+    }
+}
+
+/// An IP literal (with or without brackets) or a host name, as an address to advertise; of the
+/// family that is bound if there is a choice. Blocks in the resolver: for set-up, never for a
+/// progress thread.
+///
+/// # Errors
+/// `BadLocation` if the name does not resolve.
+pub fn resolve(host: &str, bind: IpAddr) -> Result<IpAddr, FabricError> {
+    let literal = host.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(ip) = literal.parse() {
+        return Ok(ip);
+    }
+    let found: Vec<IpAddr> = (host, 0)
+        .to_socket_addrs()
+        .map_err(|error| bad(host, &error.to_string()))?
+        .map(|address| address.ip())
+        .collect();
+    found
+        .iter()
+        .find(|ip| ip.is_ipv4() == bind.is_ipv4())
+        .or(found.first())
+        .copied()
+        .ok_or_else(|| bad(host, "the name has no address"))
+}
+
+/// A card's location: IP literal (IPv6 in brackets) and port.
+pub(super) fn parse(location: &str) -> Result<SocketAddr, FabricError> {
+    location
+        .parse()
+        .map_err(|_| bad(location, "expected an IP literal and a port"))
+}
+
+fn listen(bind: SocketAddr) -> io::Result<TcpListener> {
+    let socket = socket2::Socket::new(
+        Domain::for_address(bind),
+        Type::STREAM.nonblocking().cloexec(),
+        Some(Protocol::TCP),
+    )?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&bind.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(TcpListener::from_std(socket.into()))
+}
+
+/// Starts to connect.
+pub(super) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(address)?;
+    tune(&stream)?;
+    Ok(stream)
+}
+
+fn tune(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let keepalive = socket2::TcpKeepalive::new()
+        .with_time(KEEPALIVE_IDLE)
+        .with_interval(KEEPALIVE_INTERVAL);
+    SockRef::from(stream).set_tcp_keepalive(&keepalive)
+}
+
+impl Listener for TcpListener {
+    type Socket = TcpStream;
+
+    fn accept(&self) -> io::Result<Option<TcpStream>> {
+        let (stream, from) = Self::accept(self)?;
+        // Fails only if the connection is gone already, which reading it will tell.
+        if let Err(error) = tune(&stream) {
+            log::debug!("socket options of a connection from {from}: {error}");
+        }
+        Ok(Some(stream))
+    }
+}
+
+impl Socket for TcpStream {
+    fn receive(&mut self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        self.read_vectored(slices)
+    }
+
+    fn send(
+        &mut self,
+        slices: &[IoSlice<'_>],
+        _descriptor: Option<BorrowedFd<'_>>,
+    ) -> io::Result<usize> {
+        socket::gather(self.as_fd(), slices)
+    }
+
+    fn connect_finished(&self) -> io::Result<bool> {
+        socket::connect_state(self.take_error(), self.peer_addr().map(drop))
+    }
+
+    fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        TcpStream::shutdown(self, how)
+    }
+}

@@ -1,0 +1,53 @@
+//! The conformance suite, on every fabric of this crate.
+
+use faro_fabric::conformance::{Bench, Site};
+use faro_fabric::fabric_conformance;
+use faro_fabric::tcp::{TcpConfig, TcpFabric};
+use faro_pool::Pool;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+fn endpoint() -> u128 {
+    u128::from(NEXT.fetch_add(1, Ordering::Relaxed)) << 64 | 0xfa20
+}
+
+struct Tcp(IpAddr);
+
+impl Tcp {
+    fn on(host: &str) -> Self {
+        Self(host.parse().unwrap())
+    }
+}
+
+impl Bench for Tcp {
+    fn site(&self) -> Site {
+        let pool = Pool::new(128 << 20).unwrap();
+        let endpoint = endpoint();
+        let config = TcpConfig {
+            bind: SocketAddr::new(self.0, 0),
+            advertise: String::new(),
+            endpoint,
+            pool: pool.clone(),
+        };
+        Site {
+            fabric: Box::new(TcpFabric::new(config).unwrap()),
+            pool,
+            endpoint,
+        }
+    }
+
+    fn nowhere(&self) -> String {
+        // A port that was free a moment ago.
+        let listener = TcpListener::bind(SocketAddr::new(self.0, 0)).unwrap();
+        listener.local_addr().unwrap().to_string()
+    }
+
+    fn learns_refusals(&self) -> bool {
+        false
+    }
+}
+
+fabric_conformance!(tcp_v4, Tcp::on("127.0.0.1"));
+fabric_conformance!(tcp_v6, Tcp::on("::1"));
