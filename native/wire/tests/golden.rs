@@ -1,0 +1,116 @@
+//! The bytes on the wire and across JNI are those in `tests/golden`, which Java reads as well.
+//! `FARO_BLESS=1` rewrites the files' bytes (see the README there); a change of these is a change
+//! of protocol.
+
+mod support;
+
+use faro_wire::header::HEADER_BYTES;
+use faro_wire::message::{Failed, Fetch, Layout, MoreCredit, Pushed};
+use faro_wire::{Card, FrameHeader};
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::Once;
+use support::samples;
+
+fn golden() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden")
+}
+
+fn path(name: &str) -> PathBuf {
+    golden().join(format!("{name}.hex"))
+}
+
+/// The bytes of a file: hex digits, white space, `#` to the end of a line.
+fn read(name: &str) -> Vec<u8> {
+    let path = files().join(format!("{name}.hex"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path:?}: {e}"));
+    text.lines()
+        .flat_map(|line| line.split('#').next().unwrap_or("").split_whitespace())
+        .map(|byte| {
+            u8::from_str_radix(byte, 16).unwrap_or_else(|e| panic!("{path:?}: {byte}: {e}"))
+        })
+        .collect()
+}
+
+/// Keeps the comment at the top, replaces the rest.
+fn bless(name: &str, bytes: &[u8]) {
+    let path = path(name);
+    let old = std::fs::read_to_string(&path).unwrap_or_default();
+    let mut text: String = old
+        .lines()
+        .take_while(|line| line.starts_with('#'))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    for row in bytes.chunks(16) {
+        let row: Vec<_> = row.iter().map(|byte| format!("{byte:02x}")).collect();
+        writeln!(text, "{}", row.join(" ")).unwrap();
+    }
+    std::fs::write(path, text).unwrap();
+}
+
+/// Where the files are; blessed first if that was asked for.
+fn files() -> PathBuf {
+    static BLESSED: Once = Once::new();
+    BLESSED.call_once(|| {
+        if std::env::var_os("FARO_BLESS").is_some_and(|value| value == "1") {
+            for (name, bytes) in samples::all() {
+                bless(name, &bytes);
+            }
+        }
+    });
+    golden()
+}
+
+#[test]
+fn every_layout_is_what_the_files_say() {
+    for (name, bytes) in samples::all() {
+        assert_eq!(read(name), bytes, "{name}.hex");
+    }
+}
+
+#[test]
+fn no_file_is_without_a_layout_and_none_without_its_explanation() {
+    let known: Vec<_> = samples::all().into_iter().map(|(name, _)| name).collect();
+    for entry in std::fs::read_dir(files()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "hex") {
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            assert!(known.contains(&name), "{name}.hex belongs to no layout");
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert!(
+                text.starts_with("# "),
+                "{name}.hex has no comment at its top"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_files_decode_to_the_samples() {
+    assert_eq!(Card::decode(&read("card")), Ok(samples::card()));
+    assert_eq!(Fetch::decode(&read("message_fetch")), Ok(samples::fetch()));
+    assert_eq!(
+        Layout::decode(&read("message_layout")),
+        Ok(samples::layout())
+    );
+    assert_eq!(
+        MoreCredit::decode(&read("message_credit")),
+        Ok(samples::more_credit())
+    );
+    assert_eq!(
+        Pushed::decode(&read("message_pushed")),
+        Ok(samples::pushed())
+    );
+    assert_eq!(
+        Failed::decode(&read("message_failed")),
+        Ok(samples::failed())
+    );
+
+    let bytes = read("frame_header");
+    assert_eq!(bytes.len(), HEADER_BYTES);
+    let header = FrameHeader::parse(&bytes).unwrap();
+    assert_eq!(header, samples::header());
+    let body = read("message_fetch");
+    assert_eq!(header.length.get() as usize, body.len());
+    header.check_body(&body).unwrap();
+}

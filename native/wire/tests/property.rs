@@ -1,0 +1,333 @@
+//! Round trips, truncations, flipped bits; for values of every layout.
+
+mod support;
+
+use faro_wire::card::{MAX_CARD_BYTES, MAX_NAME_BYTES};
+use faro_wire::crossing::{FabricCode, FetchErrorCode, Record, Segment};
+use faro_wire::header::HEADER_BYTES;
+use faro_wire::message::{
+    BlockEntry, Chunk, Credit, Failed, FailureCode, Fetch, Layout, MoreCredit, Pushed,
+    MAX_DETAIL_BYTES,
+};
+use faro_wire::{BlockId, BlockStatus, Card, CardAddress, FrameHeader, WireError};
+use proptest::prelude::*;
+use proptest::sample::select;
+use support::decoders;
+use zerocopy::IntoBytes;
+
+prop_compose! {
+    fn block_id()(
+        map in any::<i64>(), shuffle in any::<u32>(), start in any::<u32>(), end in any::<u32>(),
+    ) -> BlockId {
+        BlockId {
+            map_id: map.into(),
+            shuffle_id: shuffle.into(),
+            start_reduce: start.into(),
+            end_reduce: end.into(),
+            reserved: 0.into(),
+        }
+    }
+}
+
+prop_compose! {
+    fn credit()(key in any::<u64>(), offset in any::<u64>(), length in 1..=u32::MAX) -> Credit {
+        Credit {
+            key: key.into(),
+            offset: offset.into(),
+            length: length.into(),
+            reserved: 0.into(),
+        }
+    }
+}
+
+prop_compose! {
+    fn chunk()(credit in any::<u32>(), length in 1..=u32::MAX, crc in any::<u32>()) -> Chunk {
+        Chunk {
+            credit: credit.into(),
+            length: length.into(),
+            crc: crc.into(),
+            reserved: 0.into(),
+        }
+    }
+}
+
+fn entry() -> impl Strategy<Value = BlockEntry> {
+    const MISSING: [BlockStatus; 4] = [
+        BlockStatus::UnknownOutput,
+        BlockStatus::BadRange,
+        BlockStatus::BadIndex,
+        BlockStatus::Unreadable,
+    ];
+    prop_oneof![
+        (0_u64..1 << 50).prop_map(BlockEntry::found),
+        select(&MISSING[..]).prop_map(BlockEntry::missing),
+    ]
+}
+
+fn failure_code() -> impl Strategy<Value = FailureCode> {
+    (1_u32..=5).prop_map(|code| FailureCode::try_from(code).unwrap())
+}
+
+prop_compose! {
+    fn fetch()(
+        deadline_ms in any::<u32>(),
+        credits in prop::collection::vec(credit(), 0..20),
+        blocks in prop::collection::vec(block_id(), 1..60),
+    ) -> Fetch {
+        Fetch { deadline_ms, credits, blocks }
+    }
+}
+
+fn pushed() -> impl Strategy<Value = Pushed> {
+    prop_oneof![
+        prop::collection::vec(chunk(), 1..20).prop_map(|chunks| Pushed {
+            chunks,
+            last: false
+        }),
+        prop::collection::vec(chunk(), 0..20).prop_map(|chunks| Pushed { chunks, last: true }),
+    ]
+}
+
+prop_compose! {
+    fn card()(
+        endpoint in any::<u128>(),
+        name in "[^\r\n]{0,60}",
+        addresses in prop::collection::vec(("[a-z]{1,8}", "[^\r\n]{0,60}"), 0..6),
+    ) -> Card {
+        let addresses = addresses
+            .into_iter()
+            .map(|(scheme, location)| CardAddress { scheme, location })
+            .collect();
+        Card { endpoint, name, addresses }
+    }
+}
+
+/// A decoder of one message that keeps only the error.
+type Check = fn(&[u8]) -> Result<(), WireError>;
+
+/// Encoded messages of every kind, each with its decoder.
+fn any_message() -> impl Strategy<Value = (Vec<u8>, Check)> {
+    prop_oneof![
+        fetch().prop_map(|m| (m.encode(), (|b: &[u8]| Fetch::decode(b).map(drop)) as Check)),
+        prop::collection::vec(entry(), 1..60).prop_map(|blocks| {
+            (
+                Layout { blocks }.encode(),
+                (|b: &[u8]| Layout::decode(b).map(drop)) as Check,
+            )
+        }),
+        prop::collection::vec(credit(), 1..20).prop_map(|credits| {
+            (
+                MoreCredit { credits }.encode(),
+                (|b: &[u8]| MoreCredit::decode(b).map(drop)) as Check,
+            )
+        }),
+        pushed().prop_map(|m| (
+            m.encode(),
+            (|b: &[u8]| Pushed::decode(b).map(drop)) as Check
+        )),
+        (failure_code(), ".{0,60}").prop_map(|(code, detail)| {
+            (
+                Failed { code, detail }.encode(),
+                (|b: &[u8]| Failed::decode(b).map(drop)) as Check,
+            )
+        }),
+    ]
+}
+
+/// One to three different bits of `length` bytes: fewer than CRC-32C can miss at any length here.
+fn bits(length: usize) -> impl Strategy<Value = std::collections::BTreeSet<usize>> {
+    prop::collection::btree_set(0..length * 8, 1..=3)
+}
+
+fn flip(bytes: &mut [u8], bits: &std::collections::BTreeSet<usize>) {
+    for bit in bits {
+        bytes[bit / 8] ^= 1 << (bit % 8);
+    }
+}
+
+proptest! {
+    #[test]
+    fn fetch_makes_the_round_trip(message in fetch()) {
+        prop_assert_eq!(Fetch::decode(&message.encode()), Ok(message));
+    }
+
+    #[test]
+    fn layout_makes_the_round_trip(blocks in prop::collection::vec(entry(), 1..200)) {
+        let message = Layout { blocks };
+        prop_assert_eq!(Layout::decode(&message.encode()), Ok(message));
+    }
+
+    #[test]
+    fn credit_makes_the_round_trip(credits in prop::collection::vec(credit(), 1..200)) {
+        let message = MoreCredit { credits };
+        prop_assert_eq!(MoreCredit::decode(&message.encode()), Ok(message));
+    }
+
+    #[test]
+    fn pushed_makes_the_round_trip(message in pushed()) {
+        prop_assert_eq!(Pushed::decode(&message.encode()), Ok(message));
+    }
+
+    #[test]
+    fn failed_makes_the_round_trip_up_to_its_bound(
+        code in failure_code(),
+        detail in ".{0,1500}",
+    ) {
+        let got = Failed::decode(&Failed { code, detail: detail.clone() }.encode()).unwrap();
+        prop_assert_eq!(got.code, code);
+        prop_assert!(detail.starts_with(&got.detail));
+        if detail.len() <= MAX_DETAIL_BYTES {
+            prop_assert_eq!(got.detail, detail);
+        } else {
+            prop_assert!(got.detail.len() <= MAX_DETAIL_BYTES);
+            prop_assert!(got.detail.len() + 4 > MAX_DETAIL_BYTES, "cut within a character at most");
+        }
+    }
+
+    #[test]
+    fn card_makes_the_round_trip(card in card()) {
+        let bytes = card.encode();
+        prop_assume!(bytes.len() <= MAX_CARD_BYTES && card.name.len() <= MAX_NAME_BYTES);
+        prop_assert_eq!(Card::decode(&bytes), Ok(card));
+    }
+
+    #[test]
+    fn header_makes_the_round_trip(
+        kind in any::<u8>(), flags in any::<u16>(), id in any::<u64>(), length in any::<u32>(),
+        crc in any::<u32>(), tail in prop::collection::vec(any::<u8>(), 0..40),
+    ) {
+        let header = FrameHeader::sealed(kind, flags, id, length, crc);
+        prop_assert_eq!(
+            (header.kind, header.flags.get(), header.id.get(), header.length.get()),
+            (kind, flags, id, length)
+        );
+        let mut bytes = header.as_bytes().to_vec();
+        bytes.extend(tail);
+        prop_assert_eq!(FrameHeader::parse(&bytes), Ok(header), "whatever follows it");
+    }
+
+    #[test]
+    fn a_message_cut_anywhere_is_truncated((bytes, decode) in any_message()) {
+        prop_assert_eq!(decode(&bytes), Ok(()));
+        for length in 0..bytes.len() {
+            let cut = decode(&bytes[..length]);
+            prop_assert!(
+                matches!(cut, Err(WireError::Truncated { .. })),
+                "{} of {} bytes: {:?}", length, bytes.len(), cut
+            );
+        }
+    }
+
+    #[test]
+    fn a_message_with_more_behind_it_is_refused(
+        (mut bytes, decode) in any_message(),
+        extra in prop::collection::vec(any::<u8>(), 1..40),
+    ) {
+        bytes.extend(&extra);
+        let refused = match decode(&bytes) {
+            Err(WireError::Trailing { extra, .. }) => extra,
+            other => panic!("{other:?}"),
+        };
+        prop_assert_eq!(refused, extra.len());
+    }
+
+    #[test]
+    fn a_card_cut_anywhere_is_refused(card in card()) {
+        let bytes = card.encode();
+        prop_assume!(bytes.len() <= MAX_CARD_BYTES);
+        for length in 0..bytes.len() {
+            prop_assert!(Card::decode(&bytes[..length]).is_err(), "{length} of {}", bytes.len());
+        }
+    }
+
+    #[test]
+    fn flipped_bits_of_a_header_are_noticed(
+        kind in any::<u8>(), flags in any::<u16>(), id in any::<u64>(), length in any::<u32>(),
+        crc in any::<u32>(), bits in bits(HEADER_BYTES),
+    ) {
+        let mut bytes = FrameHeader::sealed(kind, flags, id, length, crc).as_bytes().to_vec();
+        flip(&mut bytes, &bits);
+        prop_assert!(FrameHeader::parse(&bytes).is_err());
+    }
+
+    #[test]
+    fn flipped_bits_of_a_body_are_noticed(
+        (mut body, bits) in prop::collection::vec(any::<u8>(), 1..4096)
+            .prop_flat_map(|body| { let bits = bits(body.len()); (Just(body), bits) }),
+    ) {
+        let header = FrameHeader::for_body(1, 2, &body);
+        prop_assert_eq!(header.check_body(&body), Ok(()));
+        flip(&mut body, &bits);
+        let noticed = matches!(header.check_body(&body), Err(WireError::BadChecksum { .. }));
+        prop_assert!(noticed);
+    }
+
+    #[test]
+    fn a_flipped_bit_of_a_card_is_noticed(card in card()) {
+        let mut bytes = card.encode();
+        prop_assume!(bytes.len() <= MAX_CARD_BYTES);
+        for bit in 0..bytes.len() * 8 {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            prop_assert!(Card::decode(&bytes).is_err(), "bit {bit}");
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+
+    #[test]
+    fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        for (_, decode) in decoders::ALL {
+            decode(&bytes);
+        }
+    }
+
+    #[test]
+    fn a_record_says_what_its_diagram_says(
+        error in prop::option::of(select(&[FetchErrorCode::Unreachable, FetchErrorCode::Cancelled][..])),
+        (request, batch) in any::<(u64, u64)>(),
+        first_block in any::<u32>(),
+        fabric in select(&[FabricCode::None, FabricCode::Tcp, FabricCode::Shm, FabricCode::Verbs][..]),
+        last in any::<bool>(),
+        segments in prop::collection::vec(any::<(u32, u32, u32)>(), 0..20),
+        blocks in prop::collection::vec(entry(), 0..20),
+        detail in ".{0,40}",
+        before in prop::collection::vec(any::<u8>(), 0..20),
+    ) {
+        let segments: Vec<_> = segments
+            .into_iter()
+            .map(|(slab, offset, length)| Segment { slab, offset, length })
+            .collect();
+        let record = Record {
+            error, request, first_block, block_count: blocks.len() as u32, batch, fabric, last,
+            segments: &segments, blocks: &blocks, detail: &detail,
+        };
+        let mut out = before.clone();
+        record.encode(&mut out);
+        prop_assert_eq!(&out[..before.len()], &before[..], "appends");
+        let bytes = &out[before.len()..];
+        prop_assert_eq!(bytes.len(), record.encoded_bytes());
+        prop_assert_eq!(bytes.len() % 8, 0);
+
+        let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+        prop_assert_eq!(u32_at(0) as usize, bytes.len());
+        prop_assert_eq!(u32_at(4), error.map_or(0, |e| e as u32));
+        prop_assert_eq!(u64_at(8), request);
+        prop_assert_eq!((u32_at(16), u32_at(20)), (first_block, blocks.len() as u32));
+        prop_assert_eq!(u64_at(24), batch);
+        prop_assert_eq!((u32_at(32), u32_at(36)), (segments.len() as u32, fabric as u32));
+        prop_assert_eq!((u32_at(40), u32_at(44)), (u32::from(last), detail.len() as u32));
+        let mut at = 48;
+        for segment in &segments {
+            let got = (u32_at(at), u32_at(at + 4), u32_at(at + 8), u32_at(at + 12));
+            prop_assert_eq!(got, (segment.slab, segment.offset, segment.length, 0));
+            at += 16;
+        }
+        for block in &blocks {
+            let got = (u32_at(at), u32_at(at + 4), u64_at(at + 8));
+            prop_assert_eq!(got, (block.status.get(), 0, block.length.get()));
+            at += 16;
+        }
+        prop_assert_eq!(&bytes[at..at + detail.len()], detail.as_bytes());
+        prop_assert!(bytes[at + detail.len()..].iter().all(|byte| *byte == 0));
+    }
+}

@@ -1,0 +1,359 @@
+//! What each decoder refuses, by name and value: one case for each sentence of its contract.
+
+mod support;
+
+use faro_wire::card::{MAX_CARD_BYTES, MAX_NAME_BYTES};
+use faro_wire::message::{
+    BlockEntry, Failed, Fetch, Layout, MoreCredit, Pushed, MAX_BLOCKS, MAX_CREDITS,
+    MAX_DETAIL_BYTES,
+};
+use faro_wire::{crc32c, BlockStatus, Card, FrameHeader, WireError};
+use support::samples;
+use zerocopy::IntoBytes;
+
+/// `bytes` with the word at `at` replaced.
+fn with(mut bytes: Vec<u8>, at: usize, word: u32) -> Vec<u8> {
+    bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
+    bytes
+}
+
+fn bad_value<T: std::fmt::Debug>(result: Result<T, WireError>) -> (&'static str, u64) {
+    match result {
+        Err(WireError::BadValue { what, got }) => (what, got),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn too_large<T: std::fmt::Debug>(result: Result<T, WireError>) -> (u64, u64) {
+    match result {
+        Err(WireError::TooLarge { got, limit, .. }) => (got, limit),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn reserved_fields_must_be_zero() {
+    let reserved = ("reserved field", 7);
+    let fetch = samples::fetch().encode();
+    // Head, first credit, second credit, first block, last block.
+    for at in [12, 16 + 20, 16 + 44, 16 + 48 + 20, 16 + 48 + 3 * 24 + 20] {
+        assert_eq!(
+            bad_value(Fetch::decode(&with(fetch.clone(), at, 7))),
+            reserved,
+            "at {at}"
+        );
+    }
+    for at in [4, 8 + 4, 8 + 5 * 16 + 4] {
+        let layout = samples::layout().encode();
+        assert_eq!(
+            bad_value(Layout::decode(&with(layout, at, 7))),
+            reserved,
+            "at {at}"
+        );
+    }
+    for at in [4, 8 + 20, 8 + 44] {
+        let credit = samples::more_credit().encode();
+        assert_eq!(
+            bad_value(MoreCredit::decode(&with(credit, at, 7))),
+            reserved,
+            "at {at}"
+        );
+    }
+    for at in [8 + 12, 8 + 28] {
+        let pushed = samples::pushed().encode();
+        assert_eq!(
+            bad_value(Pushed::decode(&with(pushed, at, 7))),
+            reserved,
+            "at {at}"
+        );
+    }
+}
+
+#[test]
+fn the_header_names_what_is_wrong_with_it() {
+    let header = samples::header_bytes();
+    assert_eq!(
+        FrameHeader::parse(&with(header.clone(), 0, 0x5054_5448)),
+        Err(WireError::BadMagic { got: 0x5054_5448 })
+    );
+    let mut other = header.clone();
+    other[4] = 2;
+    assert_eq!(
+        FrameHeader::parse(&other),
+        Err(WireError::UnsupportedVersion {
+            got: 2,
+            supported: 1
+        })
+    );
+    let mut resealed = with(with(header.clone(), 28, 9), 12, 0);
+    let crc = crc32c(&resealed);
+    resealed = with(resealed, 12, crc);
+    assert_eq!(
+        bad_value(FrameHeader::parse(&resealed)),
+        ("frame header's reserved field", 9)
+    );
+    for length in 0..header.len() {
+        assert_eq!(
+            FrameHeader::parse(&header[..length]),
+            Err(WireError::Truncated {
+                what: "frame header",
+                needed: 32,
+                got: length
+            })
+        );
+    }
+}
+
+#[test]
+fn runs_of_nothing_are_refused() {
+    let fetch = samples::fetch().encode();
+    assert_eq!(
+        bad_value(Fetch::decode(&with(fetch.clone(), 8, 0))),
+        ("FETCH blocks", 0)
+    );
+    assert_eq!(
+        bad_value(Fetch::decode(&with(fetch, 16 + 16, 0))),
+        ("length of a credit", 0)
+    );
+    let credit = samples::more_credit().encode();
+    assert_eq!(
+        bad_value(MoreCredit::decode(&with(credit, 8 + 24 + 16, 0))),
+        ("length of a credit", 0)
+    );
+    assert_eq!(
+        bad_value(MoreCredit::decode(&[0; 8])),
+        ("CREDIT credits", 0)
+    );
+    assert_eq!(bad_value(Layout::decode(&[0; 8])), ("LAYOUT blocks", 0));
+    assert_eq!(bad_value(Pushed::decode(&[0; 8])), ("PUSHED chunks", 0));
+    let nothing_and_last = Pushed {
+        chunks: vec![],
+        last: true,
+    };
+    assert_eq!(
+        Pushed::decode(&nothing_and_last.encode()),
+        Ok(nothing_and_last)
+    );
+    let pushed = samples::pushed().encode();
+    assert_eq!(
+        bad_value(Pushed::decode(&with(pushed, 8 + 16 + 4, 0))),
+        ("length of a chunk", 0)
+    );
+}
+
+#[test]
+fn counts_beyond_their_bound_are_refused_before_anything_is_sized_by_them() {
+    for got in [MAX_BLOCKS + 1, u32::MAX] {
+        let expected = (u64::from(got), u64::from(MAX_BLOCKS));
+        assert_eq!(
+            too_large(Fetch::decode(&with(samples::fetch().encode(), 8, got))),
+            expected
+        );
+        assert_eq!(
+            too_large(Layout::decode(&with(samples::layout().encode(), 0, got))),
+            expected
+        );
+    }
+    for got in [MAX_CREDITS + 1, u32::MAX] {
+        let expected = (u64::from(got), u64::from(MAX_CREDITS));
+        assert_eq!(
+            too_large(Fetch::decode(&with(samples::fetch().encode(), 4, got))),
+            expected
+        );
+        assert_eq!(
+            too_large(MoreCredit::decode(&with(
+                samples::more_credit().encode(),
+                0,
+                got
+            ))),
+            expected
+        );
+        assert_eq!(
+            too_large(Pushed::decode(&with(samples::pushed().encode(), 0, got))),
+            expected
+        );
+    }
+    let got = MAX_DETAIL_BYTES as u32 + 1;
+    assert_eq!(
+        too_large(Failed::decode(&with(samples::failed().encode(), 4, got))),
+        (u64::from(got), MAX_DETAIL_BYTES as u64)
+    );
+}
+
+#[test]
+fn the_largest_messages_are_accepted() {
+    let mut fetch = samples::fetch();
+    fetch.blocks = vec![fetch.blocks[0]; MAX_BLOCKS as usize];
+    fetch.credits = vec![fetch.credits[0]; MAX_CREDITS as usize];
+    assert_eq!(Fetch::decode(&fetch.encode()), Ok(fetch));
+    let layout = Layout {
+        blocks: vec![BlockEntry::found(1); MAX_BLOCKS as usize],
+    };
+    assert_eq!(Layout::decode(&layout.encode()), Ok(layout));
+}
+
+#[test]
+fn unknown_codes_are_refused_with_their_value() {
+    let failed = samples::failed().encode();
+    for got in [0, 6, u32::MAX] {
+        let expected = ("failure code", u64::from(got));
+        assert_eq!(
+            bad_value(Failed::decode(&with(failed.clone(), 0, got))),
+            expected
+        );
+    }
+    let layout = samples::layout().encode();
+    assert_eq!(
+        bad_value(Layout::decode(&with(layout, 8, 5))),
+        ("block status", 5)
+    );
+    let pushed = samples::pushed().encode();
+    assert_eq!(
+        bad_value(Pushed::decode(&with(pushed, 4, 2))),
+        ("PUSHED last", 2)
+    );
+}
+
+#[test]
+fn a_layout_cannot_lie_about_lengths() {
+    let mut missing = BlockEntry::missing(BlockStatus::BadRange);
+    missing.length = 3.into();
+    let decode = |blocks: Vec<BlockEntry>| Layout::decode(&Layout { blocks }.encode());
+    assert_eq!(
+        bad_value(decode(vec![missing])),
+        ("length of a missing block", 3)
+    );
+    let half = 1 << 62;
+    let sum = "length of a block, summed with those before";
+    assert!(decode(vec![BlockEntry::found(half), BlockEntry::found(half - 1)]).is_ok());
+    for last in [half, u64::MAX] {
+        let blocks = vec![BlockEntry::found(half), BlockEntry::found(last)];
+        assert_eq!(bad_value(decode(blocks)), (sum, last));
+    }
+}
+
+#[test]
+fn text_must_be_utf_8() {
+    let mut failed = samples::failed().encode();
+    failed[8] = 0xff;
+    assert_eq!(
+        Failed::decode(&failed),
+        Err(WireError::NotUtf8 {
+            what: "FAILED detail"
+        })
+    );
+    assert_eq!(
+        Card::decode(&[0xff]),
+        Err(WireError::NotUtf8 {
+            what: "endpoint card"
+        })
+    );
+}
+
+/// `text` with its checksum line.
+fn sealed(text: &str) -> Vec<u8> {
+    format!("{text}crc={:08x}\n", crc32c(text.as_bytes())).into_bytes()
+}
+
+const ENDPOINT: &str = "endpoint=5f0ca1b2c3d4e5f60718293a4b5c6d7e\n";
+
+#[test]
+fn a_card_of_another_version_is_told_from_a_broken_one() {
+    let newer = Card::decode(b"faro-card=2\nwhatever comes then");
+    assert_eq!(bad_value(newer), ("endpoint card version", 2));
+    let mut broken = samples::card().encode();
+    broken[20] ^= 1;
+    assert!(matches!(
+        Card::decode(&broken),
+        Err(WireError::BadChecksum { .. })
+    ));
+}
+
+#[test]
+fn a_card_needs_its_lines() {
+    let full = format!("faro-card=1\n{ENDPOINT}name=x\n");
+    assert!(Card::decode(&sealed(&full)).is_ok());
+    for line in ["faro-card=1\n", ENDPOINT, "name=x\n"] {
+        let without = sealed(&full.replace(line, ""));
+        let Err(WireError::Truncated { what, .. }) = Card::decode(&without) else {
+            panic!("accepted without {line}");
+        };
+        assert!(what.contains("line"), "{what}");
+    }
+    assert!(matches!(
+        Card::decode(full.as_bytes()),
+        Err(WireError::Truncated { .. })
+    ));
+}
+
+#[test]
+fn a_card_skips_what_it_does_not_know() {
+    let text = format!(
+        "faro-card=1\n{ENDPOINT}colour=blue\nno key\nname=a=b crc=00000000\naddress=nowhere\n\
+         address=tcp://h:1\n"
+    );
+    let card = Card::decode(&sealed(&text)).unwrap();
+    assert_eq!(card.name, "a=b crc=00000000");
+    assert_eq!(card.addresses.len(), 1);
+    assert_eq!(card.addresses[0].location, "h:1");
+}
+
+#[test]
+fn a_card_has_one_spelling_of_its_numbers() {
+    let short = format!("faro-card=1\n{}name=x\n", "endpoint=5f\n");
+    assert!(matches!(
+        Card::decode(&sealed(&short)),
+        Err(WireError::BadValue { .. })
+    ));
+    let upper = String::from_utf8(samples::card().encode()).unwrap();
+    let at = upper.rfind("crc=").unwrap() + 4;
+    let upper = format!("{}{}", &upper[..at], upper[at..].to_uppercase());
+    assert!(
+        upper.as_bytes() != samples::card().encode(),
+        "the sample's checksum has letters"
+    );
+    assert!(matches!(
+        Card::decode(upper.as_bytes()),
+        Err(WireError::BadValue { .. })
+    ));
+}
+
+#[test]
+fn cards_and_names_are_bounded() {
+    let got = MAX_CARD_BYTES + 1;
+    assert_eq!(
+        too_large(Card::decode(&vec![b'x'; got])),
+        (got as u64, MAX_CARD_BYTES as u64)
+    );
+    let long = "é".repeat(MAX_NAME_BYTES);
+    let text = format!("faro-card=1\n{ENDPOINT}name={long}\n");
+    assert_eq!(
+        too_large(Card::decode(&sealed(&text))),
+        (long.len() as u64, MAX_NAME_BYTES as u64)
+    );
+    let card = Card {
+        name: format!("x{long}"),
+        ..samples::card()
+    };
+    let got = Card::decode(&card.encode()).unwrap();
+    assert_eq!(
+        got.name,
+        format!("x{}", "é".repeat((MAX_NAME_BYTES - 1) / 2))
+    );
+    let broken = Card {
+        name: "two\r\nlines".to_owned(),
+        ..samples::card()
+    };
+    assert_eq!(Card::decode(&broken.encode()).unwrap().name, "two  lines");
+}
+
+#[test]
+fn checksums_are_crc_32c() {
+    // RFC 3720, B.4: 32 bytes of zeros, of ones, and ascending.
+    assert_eq!(crc32c(&[0; 32]), 0x8a91_36aa);
+    assert_eq!(crc32c(&[0xff; 32]), 0x62a8_ab43);
+    let ascending: Vec<u8> = (0..32).collect();
+    assert_eq!(crc32c(&ascending), 0x46dd_794e);
+    let header = samples::header();
+    assert_eq!(header.as_bytes().len(), 32);
+}

@@ -1,0 +1,95 @@
+//! Every decoder of this crate, and what must hold of whatever it accepts. Shared by the smoke test
+//! and the fuzz targets.
+
+use faro_wire::card::MAX_CARD_BYTES;
+use faro_wire::header::HEADER_BYTES;
+use faro_wire::message::{Failed, Fetch, Layout, MoreCredit, Pushed};
+use faro_wire::{Card, FrameHeader, WireError};
+
+/// A decoder: whether it accepted the bytes.
+pub type Decoder = fn(&[u8]) -> bool;
+
+/// All of them, by name.
+pub const ALL: [(&str, Decoder); 7] = [
+    ("frame", frame),
+    ("fetch", fetch),
+    ("layout", layout),
+    ("credit", credit),
+    ("pushed", pushed),
+    ("failed", failed),
+    ("card", card),
+];
+
+/// Errors are written into logs: their text must be bounded, whatever the input was.
+fn refused(error: &WireError) -> bool {
+    assert!(error.to_string().len() < 256, "{error:?}");
+    false
+}
+
+/// What was accepted says the same again: nothing was skipped, nothing was guessed.
+fn canonical<T>(
+    bytes: &[u8],
+    decoded: Result<T, WireError>,
+    encode: impl FnOnce(&T) -> Vec<u8>,
+) -> bool {
+    match decoded {
+        Ok(message) => {
+            assert_eq!(encode(&message), bytes);
+            true
+        }
+        Err(error) => refused(&error),
+    }
+}
+
+pub fn frame(bytes: &[u8]) -> bool {
+    match FrameHeader::parse(bytes) {
+        Ok(header) => {
+            let again = FrameHeader::sealed(
+                header.kind,
+                header.flags.get(),
+                header.id.get(),
+                header.length.get(),
+                header.body_crc.get(),
+            );
+            assert_eq!(again, header);
+            let _ = header.check_body(&bytes[HEADER_BYTES..]);
+            true
+        }
+        Err(error) => refused(&error),
+    }
+}
+
+pub fn fetch(bytes: &[u8]) -> bool {
+    canonical(bytes, Fetch::decode(bytes), Fetch::encode)
+}
+
+pub fn layout(bytes: &[u8]) -> bool {
+    canonical(bytes, Layout::decode(bytes), Layout::encode)
+}
+
+pub fn credit(bytes: &[u8]) -> bool {
+    canonical(bytes, MoreCredit::decode(bytes), MoreCredit::encode)
+}
+
+pub fn pushed(bytes: &[u8]) -> bool {
+    canonical(bytes, Pushed::decode(bytes), Pushed::encode)
+}
+
+pub fn failed(bytes: &[u8]) -> bool {
+    canonical(bytes, Failed::decode(bytes), Failed::encode)
+}
+
+/// A card may hold keys this build skips and order its lines as it likes; what was understood must
+/// survive another trip.
+pub fn card(bytes: &[u8]) -> bool {
+    match Card::decode(bytes) {
+        Ok(card) => {
+            let again = card.encode();
+            if again.len() <= MAX_CARD_BYTES {
+                assert_eq!(Card::decode(&again), Ok(card));
+            }
+            true
+        }
+        Err(error) => refused(&error),
+    }
+}

@@ -1,0 +1,178 @@
+//! One value of every layout, the same ones that `tests/golden/*.hex` spell out.
+
+use faro_wire::crossing::{FabricCode, FetchErrorCode, Record, Segment};
+use faro_wire::message::{
+    BlockEntry, Chunk, Credit, Failed, FailureCode, Fetch, Layout, MoreCredit, Pushed,
+};
+use faro_wire::{kind, BlockId, BlockStatus, Card, CardAddress, FrameHeader};
+use zerocopy::IntoBytes;
+
+pub fn block_ids() -> Vec<BlockId> {
+    // (map, shuffle, start, end)
+    [
+        (0x0102_0304_0506_0708, 7, 3, 4),
+        (0, 0, 0, 1),
+        (i64::MAX, u32::MAX, 0, u32::MAX),
+        (-1, 1, 199, 200),
+    ]
+    .into_iter()
+    .map(
+        |(map_id, shuffle_id, start, end): (i64, u32, u32, u32)| BlockId {
+            map_id: map_id.into(),
+            shuffle_id: shuffle_id.into(),
+            start_reduce: start.into(),
+            end_reduce: end.into(),
+            reserved: 0.into(),
+        },
+    )
+    .collect()
+}
+
+pub fn credits() -> Vec<Credit> {
+    [
+        (0x1122_3344_5566_7788, 0x0001_0000_0000, 0x4_0000),
+        (9, 4096, 1),
+    ]
+    .into_iter()
+    .map(|(key, offset, length): (u64, u64, u32)| Credit {
+        key: key.into(),
+        offset: offset.into(),
+        length: length.into(),
+        reserved: 0.into(),
+    })
+    .collect()
+}
+
+pub fn fetch() -> Fetch {
+    Fetch {
+        deadline_ms: 30_000,
+        credits: credits(),
+        blocks: block_ids(),
+    }
+}
+
+pub fn layout() -> Layout {
+    Layout { blocks: entries() }
+}
+
+pub fn entries() -> Vec<BlockEntry> {
+    vec![
+        BlockEntry::found(0x1_0000_0001),
+        BlockEntry::found(0),
+        BlockEntry::missing(BlockStatus::UnknownOutput),
+        BlockEntry::missing(BlockStatus::BadRange),
+        BlockEntry::missing(BlockStatus::BadIndex),
+        BlockEntry::missing(BlockStatus::Unreadable),
+    ]
+}
+
+pub fn more_credit() -> MoreCredit {
+    MoreCredit { credits: credits() }
+}
+
+pub fn pushed() -> Pushed {
+    let chunks = [(0, 0x4_0000, 0xdead_beef), (1, 1, 1)]
+        .into_iter()
+        .map(|(credit, length, crc): (u32, u32, u32)| Chunk {
+            credit: credit.into(),
+            length: length.into(),
+            crc: crc.into(),
+            reserved: 0.into(),
+        })
+        .collect();
+    Pushed { chunks, last: true }
+}
+
+pub fn failed() -> Failed {
+    Failed {
+        code: FailureCode::Busy,
+        detail: "256 requests are open – try later".to_owned(),
+    }
+}
+
+pub fn card() -> Card {
+    let address = |scheme: &str, location: &str| CardAddress {
+        scheme: scheme.to_owned(),
+        location: location.to_owned(),
+    };
+    Card {
+        endpoint: 0x5f0c_a1b2_c3d4_e5f6_0718_293a_4b5c_6d7e,
+        name: "executor-3".to_owned(),
+        addresses: vec![
+            address("shm", "0123456789abcdef/faro-4711"),
+            address("tcp", "10.0.0.7:41234"),
+        ],
+    }
+}
+
+/// Header of a `FETCH` whose body is [`fetch`].
+pub fn header() -> FrameHeader {
+    FrameHeader::for_body(kind::FETCH, 0x0123_4567_89ab_cdef, &fetch().encode())
+}
+
+pub fn record_delivered() -> Vec<u8> {
+    encoded(&Record {
+        error: None,
+        request: 0x0123_4567_89ab_cdef,
+        first_block: 2,
+        block_count: 6,
+        batch: 0x7fff_0000_1234_5678,
+        fabric: FabricCode::Shm,
+        last: true,
+        segments: &[
+            Segment {
+                slab: 0,
+                offset: 0x00fc_0000,
+                length: 0x4_0000,
+            },
+            Segment {
+                slab: 3,
+                offset: 4096,
+                length: 17,
+            },
+        ],
+        blocks: &entries(),
+        detail: "",
+    })
+}
+
+pub fn record_error() -> Vec<u8> {
+    encoded(&Record {
+        error: Some(FetchErrorCode::TimedOut),
+        request: 42,
+        first_block: 10,
+        block_count: 990,
+        batch: 0,
+        fabric: FabricCode::Tcp,
+        last: true,
+        segments: &[],
+        blocks: &[],
+        detail: "no answer in 30000 ms – executor-3",
+    })
+}
+
+fn encoded(record: &Record<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    record.encode(&mut out);
+    out
+}
+
+/// File name in `tests/golden` and bytes.
+pub fn all() -> Vec<(&'static str, Vec<u8>)> {
+    vec![
+        ("block_ids", block_ids().as_bytes().to_vec()),
+        ("card", card().encode()),
+        ("frame_header", header().as_bytes().to_vec()),
+        ("message_credit", more_credit().encode()),
+        ("message_failed", failed().encode()),
+        ("message_fetch", fetch().encode()),
+        ("message_layout", layout().encode()),
+        ("message_pushed", pushed().encode()),
+        ("record_delivered", record_delivered()),
+        ("record_error", record_error()),
+    ]
+}
+
+pub fn header_bytes() -> Vec<u8> {
+    header().as_bytes().to_vec()
+}
