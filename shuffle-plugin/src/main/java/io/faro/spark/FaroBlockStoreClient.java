@@ -1,0 +1,228 @@
+package io.faro.spark;
+
+import com.codahale.metrics.MetricSet;
+import java.io.IOException;
+import java.util.Arrays;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executor;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.function.LongSupplier;
+import org.apache.spark.network.buffer.ManagedBuffer;
+import org.apache.spark.network.shuffle.BlockFetchingListener;
+import org.apache.spark.network.shuffle.BlockPushingListener;
+import org.apache.spark.network.shuffle.BlockStoreClient;
+import org.apache.spark.network.shuffle.DownloadFileManager;
+import org.apache.spark.network.shuffle.MergeFinalizerListener;
+import org.apache.spark.network.shuffle.MergedBlocksMetaListener;
+import org.apache.spark.network.shuffle.checksum.Cause;
+
+/**
+ * Spark's block client with one thing replaced: shuffle blocks of other executors are fetched through Faro. It sits
+ * behind Spark's own fetch iterator, so every limit, metric, check and retry of a stage stays Spark's; the price is
+ * the iterator's cost per block, which no transport can lower. Whatever is not a plain shuffle fetch, and whatever
+ * Faro does not bring, goes to the client that was here before.
+ *
+ * <p>The fields that the base class has are not used: their types differ between Spark versions.
+ */
+final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.Owner {
+  private final BlockStoreClient spark;
+  private final boolean closesSpark;
+  private final FaroConf conf;
+  private final FaroTransport transport;
+  private final Peers peers;
+  private final FallBack fallBack;
+  private final ToFile toFile;
+  private final Executor fileThreads;
+  private final PluginCounters counters;
+  private final LongSupplier nanos;
+  private final Set<FetchCall> calls = ConcurrentHashMap.newKeySet();
+  private volatile boolean detached;
+  private boolean closed;
+
+  /** {@code closesSpark}: nobody else closes {@code spark}. */
+  FaroBlockStoreClient(BlockStoreClient spark, boolean closesSpark, FaroConf conf, FaroTransport transport, Peers peers,
+      FallBack fallBack, ToFile toFile, Executor fileThreads, PluginCounters counters, LongSupplier nanos) {
+    this.spark = spark;
+    this.closesSpark = closesSpark;
+    this.conf = conf;
+    this.transport = transport;
+    this.peers = peers;
+    this.fallBack = fallBack;
+    this.toFile = toFile;
+    this.fileThreads = fileThreads;
+    this.counters = counters;
+    this.nanos = nanos;
+  }
+
+  @Override
+  public void fetchBlocks(String host, int port, String execId, String[] blockIds, BlockFetchingListener listener,
+      DownloadFileManager files) {
+    ShuffleIds ids = detached ? null : ShuffleIds.parse(blockIds);
+    if (ids == null) {
+      spark.fetchBlocks(host, port, execId, blockIds, listener, files);
+      return;
+    }
+    PeerKey peer = new PeerKey(execId, host, port);
+    if (files != null && !conf.never) {
+      // Mostly this is one block that would need most of the arena, and Spark's own fetch streams it into its file.
+      fallBack.take(new FallBack.Rest(peer, blockIds, listener, files, Reason.TO_DISK, null), true);
+      return;
+    }
+    int most = transport.maxBlocks();
+    if (blockIds.length <= most) {
+      start(peer, blockIds, ids, listener, files);
+      return;
+    }
+    for (int from = 0; from < blockIds.length; from += most) {
+      String[] part = Arrays.copyOfRange(blockIds, from, Math.min(blockIds.length, from + most));
+      start(peer, part, ShuffleIds.parse(part), listener, files);
+    }
+  }
+
+  private void start(PeerKey peer, String[] blocks, ShuffleIds ids, BlockFetchingListener listener,
+      DownloadFileManager files) {
+    FetchCall call = new FetchCall(peer, blocks, ids, listener, files, transport, this, counters, nanos);
+    calls.add(call);
+    peers.whenReady(peer, call);
+  }
+
+  @Override
+  public void deliver(FetchCall call, String block, ManagedBuffer data) {
+    if (call.files == null) {
+      give(call.listener, block, data);
+      return;
+    }
+    try {
+      fileThreads.execute(() -> deliverAsFile(call, block, data));
+    } catch (RejectedExecutionException e) {
+      data.release();
+      lost(call, block, e);
+    }
+  }
+
+  private void deliverAsFile(FetchCall call, String block, ManagedBuffer data) {
+    ManagedBuffer file;
+    try {
+      file = toFile.write(data, call.files);
+    } catch (Throwable e) {
+      lost(call, block, e);
+      return;
+    } finally {
+      data.release();
+    }
+    give(call.listener, block, file);
+  }
+
+  private void give(BlockFetchingListener listener, String block, ManagedBuffer data) {
+    try {
+      listener.onBlockFetchSuccess(block, data);
+    } catch (Throwable e) {
+      // It may or may not have kept the block. A failure on top costs a retry at worst; silence would be a hang.
+      fallBack.fail(listener, block, e);
+    } finally {
+      data.release();
+    }
+  }
+
+  @Override
+  public void lost(FetchCall call, String block, Throwable cause) {
+    fallBack.take(
+        new FallBack.Rest(call.peer, new String[] {block}, call.listener, call.files, Reason.OTHER, cause), false);
+  }
+
+  @Override
+  public void ended(FetchCall call, String[] left, Reason reason, Throwable cause, boolean here) {
+    calls.remove(call);
+    if (left.length == 0) {
+      peers.worked(call.peer);
+      return;
+    }
+    peers.failed(call.peer, reason);
+    fallBack.take(new FallBack.Rest(call.peer, left, call.listener, call.files, reason, cause), here);
+  }
+
+  /** Ends requests of which nothing has been heard for {@code longestNanos}. */
+  void giveUpSilent(long longestNanos) {
+    for (FetchCall call : calls) {
+      call.giveUpIfSilent(longestNanos);
+    }
+  }
+
+  /** From now on everything takes Spark's own fetch. */
+  void detach() {
+    detached = true;
+  }
+
+  @Override
+  public void close() throws IOException {
+    synchronized (this) {
+      if (closed) {
+        return;
+      }
+      closed = true;
+    }
+    detach();
+    if (closesSpark) {
+      spark.close();
+    }
+  }
+
+  // The rest is Spark's.
+
+  @Override
+  public Cause diagnoseCorruption(String host, int port, String execId, int shuffleId, long mapId, int reduceId,
+      long checksum, String algorithm) {
+    return spark.diagnoseCorruption(host, port, execId, shuffleId, mapId, reduceId, checksum, algorithm);
+  }
+
+  @Override
+  public MetricSet shuffleMetrics() {
+    return spark.shuffleMetrics();
+  }
+
+  @Override
+  public void setAppAttemptId(String appAttemptId) {
+    spark.setAppAttemptId(appAttemptId);
+  }
+
+  @Override
+  public String getAppAttemptId() {
+    return spark.getAppAttemptId();
+  }
+
+  /** What the base class asks before it uses its own fields, which are Spark's client's. */
+  @Override
+  protected void checkInit() {}
+
+  @Override
+  public void getHostLocalDirs(String host, int port, String[] execIds,
+      CompletableFuture<Map<String, String[]>> dirs) {
+    spark.getHostLocalDirs(host, port, execIds, dirs);
+  }
+
+  @Override
+  public void pushBlocks(String host, int port, String[] blockIds, ManagedBuffer[] buffers,
+      BlockPushingListener listener) {
+    spark.pushBlocks(host, port, blockIds, buffers, listener);
+  }
+
+  @Override
+  public void finalizeShuffleMerge(String host, int port, int shuffleId, int shuffleMergeId,
+      MergeFinalizerListener listener) {
+    spark.finalizeShuffleMerge(host, port, shuffleId, shuffleMergeId, listener);
+  }
+
+  @Override
+  public void getMergedBlockMeta(String host, int port, int shuffleId, int shuffleMergeId, int reduceId,
+      MergedBlocksMetaListener listener) {
+    spark.getMergedBlockMeta(host, port, shuffleId, shuffleMergeId, reduceId, listener);
+  }
+
+  @Override
+  public boolean removeShuffleMerge(String host, int port, int shuffleId, int shuffleMergeId) {
+    return spark.removeShuffleMerge(host, port, shuffleId, shuffleMergeId);
+  }
+}

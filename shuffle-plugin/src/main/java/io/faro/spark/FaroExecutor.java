@@ -1,0 +1,192 @@
+package io.faro.spark;
+
+import io.faro.Endpoint;
+import io.faro.EndpointConfig;
+import io.faro.EndpointException;
+import io.faro.Faro;
+import java.lang.reflect.Field;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.function.LongSupplier;
+import java.util.function.Supplier;
+import org.apache.spark.SparkConf;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.network.shuffle.BlockStoreClient;
+import org.apache.spark.shuffle.IndexShuffleBlockResolver;
+import org.apache.spark.storage.BlockManager;
+import org.slf4j.Logger;
+
+/**
+ * Faro in one executor, once it runs: the endpoint, its published card, the client in Spark's block manager, counters.
+ * Opened as a whole or not at all, on a thread of its own (a killed task must not interrupt it half-way).
+ */
+final class FaroExecutor {
+  private static final long SWEEP_SECONDS = 1;
+  /** How many request timeouts without a sign of life make a request lost; native code gives up after one or two. */
+  private static final int SILENT_TIMEOUTS = 4;
+
+  private final Logger log;
+  private final SparkConf sparkConf;
+  private final FaroConf conf;
+  private final SparkEnv env;
+  private final FaroTransport transport;
+  private final EndpointCards cards;
+  private final Threads threads = new Threads();
+  private final PluginCounters counters = new PluginCounters();
+  private final LongSupplier nanos = System::nanoTime;
+  private final FaroSource source;
+  private final Summary summary;
+  private final Thread summaryHook;
+  private FaroBlockStoreClient client;
+  private boolean stopped;
+
+  private FaroExecutor(Logger log, SparkConf sparkConf, FaroConf conf, SparkEnv env, FaroTransport transport) {
+    this.log = log;
+    this.sparkConf = sparkConf;
+    this.conf = conf;
+    this.env = env;
+    this.transport = transport;
+    this.cards = new EndpointCards(env);
+    this.source = new FaroSource(this::counters);
+    boolean infoIsOn = log.isInfoEnabled();
+    this.summary = new Summary(this::counters, line -> {
+      if (log.isInfoEnabled() || !infoIsOn) {
+        log.info(line);
+      } else {
+        // The end of the process has stopped the logging already.
+        System.err.println(line);
+      }
+    });
+    this.summaryHook = new Thread(summary::say, "faro-summary");
+  }
+
+  static FaroExecutor open(Logger log, SparkConf sparkConf, FaroConf conf,
+      Supplier<IndexShuffleBlockResolver> resolver) throws Exception {
+    SparkEnv env = SparkEnv.get();
+    Faro.ensureAvailability();
+    FaroTransport transport =
+        new EndpointTransport(openEndpoint(log, conf, env, new MapOutputs(resolver)));
+    try {
+      FaroExecutor executor = new FaroExecutor(log, sparkConf, conf, env, transport);
+      executor.announce();
+      return executor;
+    } catch (Throwable e) {
+      transport.close();
+      throw e;
+    }
+  }
+
+  private static Endpoint openEndpoint(Logger log, FaroConf conf, SparkEnv env, MapOutputs outputs) throws Exception {
+    Addresses addresses = Addresses.of(env.blockManager().blockManagerId().host(), conf.bindAddress);
+    EndpointConfig.Builder config = EndpointConfig.builder()
+        .name("executor-" + env.executorId())
+        .fabric(conf.fabric)
+        .bindAddress(addresses.bind)
+        .advertisedAddress(addresses.advertise)
+        .memoryLimitBytes(conf.memoryLimit)
+        .requestTimeoutMillis(conf.requestTimeoutMillis);
+    int tries = conf.port == 0 ? 1 : 1 + Math.min(conf.portRetries, 65_535 - conf.port);
+    for (int i = 0; ; i++) {
+      try {
+        return Endpoint.start(config.port(conf.port == 0 ? 0 : conf.port + i).build(), outputs);
+      } catch (EndpointException e) {
+        // A taken port is the one fault that another port mends; it cannot be told from the others by type.
+        if (i + 1 >= tries) {
+          throw tries == 1 ? e : new EndpointException(e.getMessage() + " (the last of " + tries + " ports tried, "
+              + FaroKeys.PORT.name + "=" + conf.port + ", spark.port.maxRetries=" + conf.portRetries + ")");
+        }
+        log.info("Faro: port {} is not to be had ({}), trying the next", conf.port + i, e.getMessage());
+      }
+    }
+  }
+
+  private void announce() throws Exception {
+    byte[] card = transport.card();
+    cards.publish(card);
+    env.metricsSystem().registerSource(source);
+    Runtime.getRuntime().addShutdownHook(summaryHook);
+    log.info("Faro ready: version={} fabrics={} memory.limit={} fallback={}",
+        Faro.version(), String.join(",", addressesOf(card)), conf.memoryLimit, conf.fallback());
+  }
+
+  private static List<String> addressesOf(byte[] card) {
+    List<String> addresses = new ArrayList<>();
+    for (String line : new String(card, StandardCharsets.UTF_8).split("\n")) {
+      if (line.startsWith("address=")) {
+        addresses.add(line.substring("address=".length()));
+      }
+    }
+    return addresses;
+  }
+
+  /** Puts our client before Spark's, once. */
+  synchronized void install() throws ReflectiveOperationException {
+    if (client != null || stopped) {
+      return;
+    }
+    BlockManager blocks = env.blockManager();
+    BlockStoreClient spark = blocks.blockStoreClient();
+    Notices notices = new Notices(log::warn, nanos);
+    long waitMillis = conf.never ? conf.requestTimeoutMillis : Math.min(5_000, conf.requestTimeoutMillis);
+    Peers peers = new Peers(
+        transport, cards, threads.rendezvous, this::after, nanos, conf.never, waitMillis, counters);
+    FallBack fallBack = new FallBack(spark, threads.fallback, conf, counters, notices);
+    // BlockManager.stop closes its transfer service, and the client where that is another one: ours always is.
+    boolean closesSpark = spark != blocks.blockTransferService();
+    FaroBlockStoreClient ours = new FaroBlockStoreClient(spark, closesSpark, conf, transport, peers, fallBack,
+        new ToFile(sparkConf), threads.files, counters, nanos);
+    Field field = BlockManager.class.getDeclaredField("blockStoreClient");
+    field.setAccessible(true);
+    field.set(blocks, ours);
+    if (blocks.blockStoreClient() != ours) {
+      throw new IllegalAccessException("BlockManager.blockStoreClient was set and has not changed");
+    }
+    client = ours;
+    long longest = TimeUnit.MILLISECONDS.toNanos(conf.requestTimeoutMillis) * SILENT_TIMEOUTS;
+    threads.timer.scheduleWithFixedDelay(
+        () -> ours.giveUpSilent(longest), SWEEP_SECONDS, SWEEP_SECONDS, TimeUnit.SECONDS);
+  }
+
+  private void after(long millis, Runnable action) {
+    try {
+      threads.timer.schedule(action, millis, TimeUnit.MILLISECONDS);
+    } catch (RejectedExecutionException e) {
+      // Stopping: those who wait are told at once.
+      action.run();
+    }
+  }
+
+  void forgetShuffle(int shuffleId) {
+    transport.forgetShuffle(shuffleId);
+  }
+
+  Map<String, Long> counters() {
+    Map<String, Long> all = new LinkedHashMap<>(transport.counters());
+    all.putAll(counters.snapshot());
+    return all;
+  }
+
+  synchronized void stop() {
+    if (stopped) {
+      return;
+    }
+    stopped = true;
+    summary.say();
+    try {
+      Runtime.getRuntime().removeShutdownHook(summaryHook);
+    } catch (IllegalStateException e) {
+      // The process is ending; the hook finds that all is said.
+    }
+    if (client != null) {
+      client.detach();
+    }
+    env.metricsSystem().removeSource(source);
+    transport.close();
+    threads.stop();
+  }
+}

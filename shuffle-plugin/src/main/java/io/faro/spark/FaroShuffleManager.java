@@ -1,0 +1,174 @@
+package io.faro.spark;
+
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.apache.spark.SparkConf;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.TaskContext;
+import org.apache.spark.shuffle.IndexShuffleBlockResolver;
+import org.apache.spark.shuffle.ShuffleHandle;
+import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
+import org.apache.spark.shuffle.ShuffleReader;
+import org.apache.spark.shuffle.ShuffleWriteMetricsReporter;
+import org.apache.spark.shuffle.ShuffleWriter;
+import org.apache.spark.shuffle.sort.SortShuffleManager;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * What {@code spark.shuffle.manager} names. Everything about a shuffle stays Spark's (writers, files, readers,
+ * migration, merging), but for how the blocks of other executors travel. Extending Spark's manager, rather than
+ * implementing its interface, is what lets one jar run on every Spark version and keeps Spark SQL on its fast path.
+ *
+ * <p>Nothing is opened before the first shuffle task: on Spark 3 this object exists before the block manager does. On
+ * the driver, and so in local mode, nothing is opened at all.
+ */
+public final class FaroShuffleManager extends SortShuffleManager {
+  private static final Logger LOG = LoggerFactory.getLogger(FaroShuffleManager.class);
+
+  private final SparkConf sparkConf;
+  private final FaroConf faroConf;
+  /** Null while the superclass is being constructed, then whether this process may run an endpoint. */
+  private final Boolean mayRun;
+  private volatile FaroExecutor executor;
+  private CompletableFuture<FaroExecutor> opening;
+  private boolean installed;
+  private boolean stopped;
+
+  public FaroShuffleManager(SparkConf conf, boolean isDriver) {
+    super(conf);
+    sparkConf = conf;
+    faroConf = new FaroConf(conf);
+    List<String> reasons = StandAside.reasons(conf);
+    if (!reasons.isEmpty()) {
+      if (faroConf.never) {
+        throw StandAside.contradiction(reasons);
+      }
+      LOG.warn(StandAside.notice(reasons));
+    }
+    if (isDriver) {
+      FaroConf.unknownKeys(conf).forEach(
+          (key, nearest) -> LOG.warn("Faro knows no key {} and ignores it; did you mean {}?", key, nearest));
+    }
+    mayRun = !isDriver && reasons.isEmpty();
+  }
+
+  @Override
+  public <K, V> ShuffleWriter<K, V> getWriter(
+      ShuffleHandle handle, long mapId, TaskContext context, ShuffleWriteMetricsReporter metrics) {
+    // Before the output exists, so that whoever hears of the output finds the card.
+    awaitOpen();
+    return super.getWriter(handle, mapId, context, metrics);
+  }
+
+  @Override
+  public <K, C> ShuffleReader<K, C> getReader(ShuffleHandle handle, int startMapIndex, int endMapIndex,
+      int startPartition, int endPartition, TaskContext context, ShuffleReadMetricsReporter metrics) {
+    FaroExecutor open = awaitOpen();
+    if (open != null) {
+      install(open);
+    }
+    return super.getReader(handle, startMapIndex, endMapIndex, startPartition, endPartition, context, metrics);
+  }
+
+  /** Asked when Spark serves, stores or migrates shuffle blocks: an executor that got its first one by migration. */
+  @Override
+  public IndexShuffleBlockResolver shuffleBlockResolver() {
+    if (executor == null && mayRun != null && mayRun && envIsReady()) {
+      open();
+    }
+    return super.shuffleBlockResolver();
+  }
+
+  @Override
+  public boolean unregisterShuffle(int shuffleId) {
+    FaroExecutor open = executor;
+    if (open != null) {
+      open.forgetShuffle(shuffleId);
+    }
+    return super.unregisterShuffle(shuffleId);
+  }
+
+  @Override
+  public void stop() {
+    CompletableFuture<FaroExecutor> last;
+    synchronized (this) {
+      stopped = true;
+      last = opening;
+    }
+    if (last != null) {
+      // Also one that is still being opened is closed, when it is there.
+      last.thenAccept(FaroExecutor::stop);
+    }
+    super.stop();
+  }
+
+  private static boolean envIsReady() {
+    SparkEnv env = SparkEnv.get();
+    return env != null && env.blockManager() != null && env.blockManager().blockManagerId() != null;
+  }
+
+  private synchronized CompletableFuture<FaroExecutor> open() {
+    if (opening == null && !stopped) {
+      opening = new CompletableFuture<>();
+      Threads.daemon("faro-start", () -> openInto(opening)).start();
+    }
+    return opening;
+  }
+
+  private void openInto(CompletableFuture<FaroExecutor> result) {
+    try {
+      executor = FaroExecutor.open(LOG, sparkConf, faroConf, super::shuffleBlockResolver);
+      result.complete(executor);
+    } catch (Throwable e) {
+      if (!faroConf.never) {
+        LOG.warn("Faro could not start, Spark's own fetch is used for everything: {}", e.toString());
+      }
+      LOG.debug("Faro could not start", e);
+      result.completeExceptionally(e);
+    }
+  }
+
+  /** The open executor; {@code null}: there is none, and Spark's own fetch does the work. */
+  private FaroExecutor awaitOpen() {
+    if (executor != null || !mayRun) {
+      return executor;
+    }
+    CompletableFuture<FaroExecutor> started = open();
+    try {
+      return started == null ? null : started.get(faroConf.requestTimeoutMillis, TimeUnit.MILLISECONDS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new IllegalStateException("the task was interrupted while Faro started", e);
+    } catch (ExecutionException e) {
+      return unlessNever("Faro could not start: " + e.getCause(), e.getCause());
+    } catch (TimeoutException e) {
+      return unlessNever("Faro has not started within " + faroConf.requestTimeoutMillis + " ms", e);
+    }
+  }
+
+  private synchronized void install(FaroExecutor open) {
+    if (installed) {
+      return;
+    }
+    try {
+      open.install();
+      installed = true;
+    } catch (ReflectiveOperationException | RuntimeException e) {
+      installed = !faroConf.never;
+      LOG.warn("Faro serves others but cannot fetch, because this Java or Spark refuses access to "
+          + "BlockManager.blockStoreClient ({}); Spark's own fetch is used", e.toString());
+      unlessNever("Faro cannot be put before Spark's block client: " + e, e);
+    }
+  }
+
+  private FaroExecutor unlessNever(String problem, Throwable cause) {
+    if (faroConf.never) {
+      throw new IllegalStateException(problem + "; spark.faro.fallback=never allows nothing else", cause);
+    }
+    return null;
+  }
+}

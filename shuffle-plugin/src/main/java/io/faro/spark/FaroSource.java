@@ -1,0 +1,32 @@
+package io.faro.spark;
+
+import com.codahale.metrics.Gauge;
+import com.codahale.metrics.MetricRegistry;
+import java.util.Map;
+import java.util.function.Supplier;
+import org.apache.spark.metrics.source.Source;
+
+/**
+ * Every counter of Faro as a gauge in Spark's metrics system, source {@code faro}. Names come from the counters
+ * themselves, so that a counter that the native side adds is here without a change. A gauge asks anew each time it is
+ * read: dear if it were read often, but reporters read every few seconds.
+ */
+final class FaroSource implements Source {
+  private final MetricRegistry registry = new MetricRegistry();
+
+  FaroSource(Supplier<Map<String, Long>> counters) {
+    for (String name : counters.get().keySet()) {
+      registry.register(name, (Gauge<Long>) () -> counters.get().getOrDefault(name, 0L));
+    }
+  }
+
+  @Override
+  public String sourceName() {
+    return "faro";
+  }
+
+  @Override
+  public MetricRegistry metricRegistry() {
+    return registry;
+  }
+}

@@ -1,0 +1,33 @@
+package io.faro.spark;
+
+/**
+ * Whom a request goes to. Executor id, host and port together: an executor that replaces another one has a new id,
+ * and with the external shuffle service the port is the service's.
+ */
+final class PeerKey {
+  final String executor;
+  final String host;
+  final int port;
+
+  PeerKey(String executor, String host, int port) {
+    this.executor = executor;
+    this.host = host;
+    this.port = port;
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof PeerKey && port == ((PeerKey) other).port
+        && executor.equals(((PeerKey) other).executor) && host.equals(((PeerKey) other).host);
+  }
+
+  @Override
+  public int hashCode() {
+    return (executor.hashCode() * 31 + host.hashCode()) * 31 + port;
+  }
+
+  @Override
+  public String toString() {
+    return "executor " + executor + " at " + host + ":" + port;
+  }
+}

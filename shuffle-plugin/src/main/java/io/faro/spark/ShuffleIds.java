@@ -1,0 +1,113 @@
+package io.faro.spark;
+
+/**
+ * The blocks of one request, read from Spark's names: {@code shuffle_<s>_<m>_<r>} and
+ * {@code shuffle_<s>_<m>_<r0>_<r1>}, both kinds in any mix. Read by hand into four arrays, because Spark's own parser
+ * (a regular expression and an object per id) costs as much as moving a small block. What is not exactly such a name
+ * is not ours: the whole request then goes to Spark's own fetch.
+ */
+final class ShuffleIds {
+  private static final String PREFIX = "shuffle_";
+
+  private final int[] shuffles;
+  private final long[] maps;
+  private final int[] starts;
+  private final int[] ends;
+
+  private ShuffleIds(int count) {
+    shuffles = new int[count];
+    maps = new long[count];
+    starts = new int[count];
+    ends = new int[count];
+  }
+
+  /** {@code null}: there is a name that is not a shuffle block's, or there is no name at all. */
+  static ShuffleIds parse(String[] names) {
+    if (names.length == 0) {
+      return null;
+    }
+    ShuffleIds ids = new ShuffleIds(names.length);
+    for (int i = 0; i < names.length; i++) {
+      if (names[i] == null || !ids.parseOne(names[i], i)) {
+        return null;
+      }
+    }
+    return ids;
+  }
+
+  int count() {
+    return shuffles.length;
+  }
+
+  int shuffle(int i) {
+    return shuffles[i];
+  }
+
+  long map(int i) {
+    return maps[i];
+  }
+
+  int start(int i) {
+    return starts[i];
+  }
+
+  /** Exclusive. */
+  int end(int i) {
+    return ends[i];
+  }
+
+  private boolean parseOne(String name, int i) {
+    if (!name.startsWith(PREFIX)) {
+      return false;
+    }
+    int field = 0;
+    long value = -1;
+    for (int at = PREFIX.length(); at <= name.length(); at++) {
+      char c = at == name.length() ? '_' : name.charAt(at);
+      if (c == '_') {
+        if (value < 0 || !store(i, field++, value)) {
+          return false;
+        }
+        value = -1;
+      } else if (c >= '0' && c <= '9') {
+        int digit = c - '0';
+        // Neither a leading zero (Spark writes none, and would not find the id again) nor an overflow.
+        if (value == 0 || value > (Long.MAX_VALUE - digit) / 10) {
+          return false;
+        }
+        value = value < 0 ? digit : value * 10 + digit;
+      } else {
+        return false;
+      }
+    }
+    if (field == 3) {
+      // One past the largest reduce partition would not fit.
+      ends[i] = starts[i] + 1;
+      return ends[i] > 0;
+    }
+    return field == 4 && starts[i] < ends[i];
+  }
+
+  private boolean store(int i, int field, long value) {
+    if (field == 1) {
+      maps[i] = value;
+      return true;
+    }
+    if (value > Integer.MAX_VALUE) {
+      return false;
+    }
+    switch (field) {
+      case 0:
+        shuffles[i] = (int) value;
+        return true;
+      case 2:
+        starts[i] = (int) value;
+        return true;
+      case 3:
+        ends[i] = (int) value;
+        return true;
+      default:
+        return false;
+    }
+  }
+}

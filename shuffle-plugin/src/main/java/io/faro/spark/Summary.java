@@ -1,0 +1,49 @@
+package io.faro.spark;
+
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
+
+/**
+ * The one line that an executor leaves behind. What people look for first stands first and is always there; of the
+ * rest, only what is not zero. Said once, by whichever comes first: Spark's stop or the end of the process.
+ */
+final class Summary {
+  private static final String[] FIRST = {
+    "remoteBlocks.tcp", "remoteBytes.tcp", "remoteBlocks.shm", "remoteBytes.shm", "fallbacks", "fallbackBlocks",
+    "crcErrors", "pool.highWaterBytes"
+  };
+
+  private final Supplier<Map<String, Long>> counters;
+  private final Consumer<String> out;
+  private boolean said;
+
+  Summary(Supplier<Map<String, Long>> counters, Consumer<String> out) {
+    this.counters = counters;
+    this.out = out;
+  }
+
+  synchronized void say() {
+    if (said) {
+      return;
+    }
+    said = true;
+    out.accept("Faro summary: " + line(counters.get()));
+  }
+
+  static String line(Map<String, Long> counters) {
+    Map<String, Long> ordered = new LinkedHashMap<>();
+    for (String name : FIRST) {
+      ordered.put(name, counters.getOrDefault(name, 0L));
+    }
+    counters.forEach((name, value) -> {
+      if (value != 0) {
+        ordered.putIfAbsent(name, value);
+      }
+    });
+    StringBuilder line = new StringBuilder();
+    ordered.forEach((name, value) -> line.append(line.length() == 0 ? "" : " ").append(name).append('=').append(value));
+    return line.toString();
+  }
+}
