@@ -1,14 +1,14 @@
 """A running Spark application that takes queries on its input, one at a time."""
+import queue
 import re
 import shutil
 import subprocess
 import sys
 import threading
-import queue
 import time
 from dataclasses import dataclass
 
-from harness import launch
+from harness import launch, verdict
 
 START_LIMIT = 120  # seconds
 QUERY_LIMIT = 120
@@ -69,7 +69,8 @@ class Application:
         self.process.stdin.flush()
         _, _, seconds, counted = self._answer(QUERY_LIMIT, "DEMO DONE").split(" ", 3)
         counters = {k: float(v) for k, v in re.findall(r"([\w.]+)=(-?[\d.]+(?:E-?\d+)?)", counted)}
-        return Done(float(seconds), total(counters, "remoteBytes"), total(counters, "fallbacks"))
+        return Done(float(seconds), verdict.total(counters, "remoteBytes"),
+                    verdict.total(counters, "fallbacks"))
 
     def stop(self):
         """Ends the application by closing its input, by force when that takes too long."""
@@ -84,6 +85,3 @@ class Application:
         for stderr in (self.home / "work").glob("app-*/*/stderr"):
             shutil.copy(stderr, self.logs / f"{self.side}-executor-{stderr.parent.name}.log")
 
-
-def total(counters, prefix):
-    return int(sum(v for k, v in counters.items() if k == prefix or k.startswith(prefix + ".")))

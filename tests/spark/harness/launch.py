@@ -54,7 +54,7 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir):
     scratch.mkdir()
     (place / "local").mkdir()
     (scratch / "bad-values").write_text(
-        "".join("\t".join(row) + "\t\n" for row in scenario.bad_values))
+        "".join("\t".join(row) + "\n" for row in scenario.bad_values))
 
     conf = {**ALWAYS, "spark.local.dir": str(place / "local"),
             "spark.faro.fallback": scenario.fallback, **scenario.conf}
@@ -67,13 +67,16 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir):
         if scenario.with_service:
             port = free_port()
             conf["spark.shuffle.service.port"] = str(port)
-            service = start_service(own_home, port, conf, environment, log_dir)
+            service = start_service(own_home, port, conf, environment, place)
         command = submit_command(own_home, version, f"faro-e2e-{scenario.name}", conf, faro_jar,
                                  ["io.faro.e2e.Jobs", jobs_jar, scratch, *scenario.cases])
-        outcome = drive(command, environment, log_dir / "driver.log", place)
+        outcome = drive(command, environment, place)
     finally:
         if service:
             stop_group(service, 0)
+        # Copied, not written there: two runs at a time must not read each other's logs.
+        for log in place.glob("*.log"):
+            shutil.copy(log, log_dir)
     outcome.seconds = time.monotonic() - started
     collect_executor_logs(own_home / "work", outcome, log_dir)
     return outcome
@@ -113,8 +116,9 @@ def submit_command(home, version, name, conf, faro_jar, program):
     return command + [jar, *arguments]
 
 
-def drive(command, environment, log, place):
+def drive(command, environment, place):
     outcome = Outcome()
+    log = place / "driver.log"
     with open(log, "wb") as out:
         out.write((" ".join(command) + "\n").encode())
         out.flush()
@@ -151,12 +155,12 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def start_service(home, port, conf, environment, log_dir):
+def start_service(home, port, conf, environment, place):
     """Spark's own external shuffle service: local-cluster's workers do not start one."""
     java = Path(os.environ["JAVA_HOME"], "bin", "java") if os.environ.get("JAVA_HOME") else "java"
     settings = {k: v for k, v in conf.items() if k.startswith(("spark.shuffle", "spark.local"))}
     settings["spark.shuffle.service.db.enabled"] = "false"
-    log = log_dir / "shuffle-service.log"
+    log = place / "shuffle-service.log"
     with open(log, "wb") as out:
         service = subprocess.Popen(
             [str(java), "-Xmx256m", *[f"-D{k}={v}" for k, v in settings.items()], "-cp",
@@ -170,7 +174,8 @@ def start_service(home, port, conf, environment, log_dir):
         except OSError:
             time.sleep(0.1)
     stop_group(service, 0)
-    raise RuntimeError(f"the external shuffle service did not open port {port}; see {log}")
+    raise RuntimeError(f"the external shuffle service did not open port {port}; "
+                       "see shuffle-service.log")
 
 
 def collect_executor_logs(work, outcome, log_dir):

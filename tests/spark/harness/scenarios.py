@@ -33,13 +33,13 @@ class Scenario:
 BAD_VALUES = [
     ("spark.faro.fabric", "carrier-pigeon", "tcp"),
     ("spark.faro.fallback", "sometimes", "never"),
-    ("spark.faro.memory.limit", "plenty", ""),
-    ("spark.faro.memory.limit", "-1", ""),
-    ("spark.faro.request.timeout", "soon", ""),
-    ("spark.faro.request.timeout", "0s", ""),
+    ("spark.faro.memory.limit", "plenty", "byte size"),
+    ("spark.faro.memory.limit", "-1", "byte size"),
+    ("spark.faro.request.timeout", "soon", "duration"),
+    ("spark.faro.request.timeout", "0s", "duration"),
     ("spark.faro.port", "70000", "65535"),
     ("spark.faro.port", "http", "65535"),
-    ("spark.faro.bindAddress", "not_a_host!", ""),
+    ("spark.faro.bindAddress", "no/host", "IP address"),
 ]
 
 SCENARIOS = [
@@ -101,6 +101,10 @@ SCENARIOS = [
              declined_because="spark.network.crypto.enabled|spark.authenticate"),
     Scenario("fabric-tcp", FEW, {"spark.faro.fabric": "tcp"}, faro_only=True),
     Scenario("fabric-shm", FEW, {"spark.faro.fabric": "shm"}, faro_only=True),
+    Scenario("never-and-declined", ["badConfig"],
+             {"spark.authenticate": "true", "spark.authenticate.secret": "not-a-secret"},
+             faro=ANY, fallback="auto", faro_only=True,
+             bad_values=[("spark.faro.fallback", "never", "spark.authenticate")]),
     Scenario("bad-values", ["badConfig"], faro=ANY, faro_only=True, bad_values=BAD_VALUES),
 ]
 

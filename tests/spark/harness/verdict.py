@@ -54,8 +54,10 @@ def counters_of(outcome):
     return {k: max(metrics.get(k, 0), logged.get(k, 0)) for k in {*metrics, *logged}}
 
 
-def total(counters, prefix):
-    return int(sum(v for k, v in counters.items() if k == prefix or k.startswith(prefix + ".")))
+def total(counters, name):
+    """A counter, or the sum of its parts where it is counted by fabric or by reason only."""
+    parts = sum(v for k, v in counters.items() if k.startswith(name + "."))
+    return int(counters.get(name, parts))
 
 
 def _faro_result(scenario, outcome):

@@ -18,7 +18,7 @@ final class BadConfig {
         int failed = 0;
         for (String line : Files.readAllLines(
                 new File(scratch, "bad-values").toPath(), StandardCharsets.UTF_8)) {
-            String[] parts = line.split("\t");
+            String[] parts = line.split("\t", -1);
             long start = System.nanoTime();
             String problem = problemWith(parts[0], parts[1], parts[2]);
             String name = "CASE " + parts[0] + "=" + parts[1];
