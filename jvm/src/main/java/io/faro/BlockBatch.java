@@ -16,6 +16,7 @@ public final class BlockBatch {
   private static final AtomicIntegerFieldUpdater<BlockBatch> HOLDS =
       AtomicIntegerFieldUpdater.newUpdater(BlockBatch.class, "holds");
 
+  private final Arena arena;
   private final long request;
   private final int firstBlock;
   private final Fabric fabric;
@@ -36,7 +37,8 @@ public final class BlockBatch {
   @SuppressWarnings("unused")
   private volatile int holds = 1;
 
-  private BlockBatch(ByteBuffer records, int at, Slabs slabBuffers) throws FaroException {
+  private BlockBatch(ByteBuffer records, int at, Arena arena) throws FaroException {
+    this.arena = arena;
     request = RecordDescriptor.request(records, at);
     firstBlock = RecordDescriptor.firstBlock(records, at);
     fabric = RecordDescriptor.fabric(records, at);
@@ -47,7 +49,7 @@ public final class BlockBatch {
     segmentStarts = new long[segments + 1];
     for (int i = 0; i < segments; i++) {
       int segment = RecordDescriptor.segment(at, i);
-      slabs[i] = slabBuffers.get(records.getInt(segment + RecordDescriptor.SEGMENT_SLAB));
+      slabs[i] = arena.slab(records.getInt(segment + RecordDescriptor.SEGMENT_SLAB));
       slabOffsets[i] = records.getInt(segment + RecordDescriptor.SEGMENT_OFFSET);
       int length = records.getInt(segment + RecordDescriptor.SEGMENT_LENGTH);
       if (slabOffsets[i] < 0 || length < 0 || slabOffsets[i] > slabs[i].capacity() - length) {
@@ -76,8 +78,8 @@ public final class BlockBatch {
   }
 
   /** Decodes a delivery. Whatever is thrown, the native batch still belongs to the caller. */
-  static BlockBatch decode(ByteBuffer records, int at, Slabs slabs) throws FaroException {
-    return new BlockBatch(records, at, slabs);
+  static BlockBatch decode(ByteBuffer records, int at, Arena arena) throws FaroException {
+    return new BlockBatch(records, at, arena);
   }
 
   public long request() {
@@ -135,7 +137,7 @@ public final class BlockBatch {
   /** One hold less; with the last one the native memory goes back. Every caller owns exactly one hold. */
   void releaseHold() {
     if (HOLDS.decrementAndGet(this) == 0 && handle != 0) {
-      Native.releaseBatch(handle);
+      arena.releaseBatch(handle);
     }
   }
 

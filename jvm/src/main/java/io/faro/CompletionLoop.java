@@ -23,13 +23,12 @@ final class CompletionLoop implements Runnable {
 
   private final long endpoint;
   private final Requests requests;
-  private final Slabs slabs;
-  private ByteBuffer records = allocate(BUFFER_BYTES);
+  private final Arena arena;
 
-  CompletionLoop(long endpoint, Requests requests) {
+  CompletionLoop(long endpoint, Requests requests, Arena arena) {
     this.endpoint = endpoint;
     this.requests = requests;
-    this.slabs = new Slabs(endpoint);
+    this.arena = arena;
   }
 
   private static ByteBuffer allocate(int bytes) {
@@ -38,6 +37,7 @@ final class CompletionLoop implements Runnable {
 
   @Override
   public void run() {
+    ByteBuffer records = allocate(BUFFER_BYTES);
     int failures = 0;
     while (failures < MAX_FAILURES) {
       try {
@@ -49,7 +49,7 @@ final class CompletionLoop implements Runnable {
         if (bytes < CLOSED) {
           records = allocate(-bytes);
         } else {
-          deliverAll(bytes);
+          deliverAll(records, bytes);
         }
       } catch (EndpointException.Closed e) {
         return;
@@ -63,20 +63,21 @@ final class CompletionLoop implements Runnable {
     abandonRest(requests, "completions fail");
   }
 
-  private void deliverAll(int bytes) {
+  /** Delivers the whole records in the first {@code bytes} bytes. */
+  void deliverAll(ByteBuffer records, int bytes) {
     for (int at = 0; at < bytes; ) {
       int length = RecordDescriptor.checkedBytes(records, at, bytes - at);
-      deliver(at);
+      deliver(records, at);
       at += length;
     }
   }
 
-  private void deliver(int at) {
+  private void deliver(ByteBuffer records, int at) {
     long request = RecordDescriptor.request(records, at);
     FetchHandle handle = requests.find(request);
     int outcome = RecordDescriptor.outcome(records, at);
     if (outcome == 0) {
-      deliverBlocks(at, handle);
+      deliverBlocks(records, at, handle);
     } else if (handle != null) {
       handle.failed(
           outcome,
@@ -90,11 +91,11 @@ final class CompletionLoop implements Runnable {
     }
   }
 
-  private void deliverBlocks(int at, FetchHandle handle) {
+  private void deliverBlocks(ByteBuffer records, int at, FetchHandle handle) {
     BlockBatch batch = null;
     try {
       if (handle != null) {
-        batch = BlockBatch.decode(records, at, slabs);
+        batch = BlockBatch.decode(records, at, arena);
       }
     } catch (Throwable t) {
       LOG.error("Blocks of request {} cannot be delivered", handle.request(), t);
@@ -106,7 +107,7 @@ final class CompletionLoop implements Runnable {
     } finally {
       long memory = RecordDescriptor.batch(records, at);
       if (batch == null && memory != 0) {
-        Native.releaseBatch(memory);
+        arena.releaseBatch(memory);
       }
     }
     if (batch != null) {

@@ -32,7 +32,7 @@ public final class Endpoint implements AutoCloseable {
   private Endpoint(long handle, EndpointConfig config, OutputResolver outputResolver) {
     this.handle = handle;
     this.requestTimeoutMillis = config.requestTimeoutMillis;
-    this.completions = daemon("faro-completions", new CompletionLoop(handle, requests));
+    this.completions = daemon("faro-completions", new CompletionLoop(handle, requests, new Slabs(handle)));
     this.resolver = daemon("faro-resolver", new ResolverLoop(handle, outputResolver));
   }
 
@@ -178,7 +178,7 @@ public final class Endpoint implements AutoCloseable {
     long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(CLOSE_WAIT_SECONDS);
     for (long left = deadline - System.nanoTime(); thread.isAlive(); left = deadline - System.nanoTime()) {
       if (left <= 0) {
-        LOG.warn("{} did not end in {} s: a listener or resolver does not return", thread.getName(), CLOSE_WAIT_SECONDS);
+        LOG.warn("{} is still busy after {} s: what it called does not return", thread.getName(), CLOSE_WAIT_SECONDS);
         break;
       }
       try {

@@ -1,8 +1,8 @@
 package io.faro;
 
 /**
- * Whether the native library can be used here; asking loads it. The library is optional (as Netty's epoll transport is):
- * without it a program goes on and can say why.
+ * Whether the native library can be used here; asking loads it. The library is optional (as Netty's epoll transport
+ * is): without it a program goes on and can say why.
  */
 public final class Faro {
   private Faro() {}

@@ -25,8 +25,8 @@ final class NativeLibrary {
   private final String version;
 
   /**
-   * A way to load. {@code path}: file or directory, or null for the jar's; {@code tmpdir}: where the jar's is extracted;
-   * {@code resources}: the jar; {@code version}: what the library must be.
+   * A way to load. {@code path}: file or directory, or null for the jar's; {@code tmpdir}: where the jar's is
+   * extracted; {@code resources}: the jar; {@code version}: what the library must be.
    */
   NativeLibrary(String path, File tmpdir, String platform, ClassLoader resources, String version) {
     this.path = path;

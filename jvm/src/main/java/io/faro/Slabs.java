@@ -18,10 +18,8 @@ import org.slf4j.LoggerFactory;
  * misuse of a view, however late, reads unmapped memory: the worst it can see is other bytes, and Faro's own streams
  * do not even see those (see {@link BlockStream}). The cache itself holds weakly; batches hold strongly. Price: a slab
  * that the pool gives up is unmapped at the next collection rather than at once.
- *
- * <p>{@link #get} is for the completions thread only.
  */
-final class Slabs {
+final class Slabs implements Arena {
   private static final Logger LOG = LoggerFactory.getLogger(Slabs.class);
 
   private static final ReferenceQueue<ByteBuffer> UNREACHABLE = new ReferenceQueue<>();
@@ -50,8 +48,8 @@ final class Slabs {
     }
   }
 
-  /** The root buffer over a slab; all of it, position 0. Callers make their own views. */
-  ByteBuffer get(int index) throws FaroException {
+  @Override
+  public ByteBuffer slab(int index) throws FaroException {
     if (index >= cached.length) {
       cached = Arrays.copyOf(cached, Math.max(index + 1, cached.length * 2));
     }
@@ -62,6 +60,11 @@ final class Slabs {
       cached[index] = new CachedBuffer(buffer);
     }
     return buffer;
+  }
+
+  @Override
+  public void releaseBatch(long handle) {
+    Native.releaseBatch(handle);
   }
 
   private ByteBuffer pin(int index) throws FaroException {

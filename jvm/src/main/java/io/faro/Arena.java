@@ -1,0 +1,12 @@
+package io.faro;
+
+import java.nio.ByteBuffer;
+
+/** What batches need of the native arena; {@link Slabs} is the real one. */
+interface Arena {
+  /** The root buffer over a slab; all of it, position 0. Callers make their own views. Completions thread only. */
+  ByteBuffer slab(int index) throws FaroException;
+
+  /** Returns a batch's memory; exactly once per handle. Any thread. */
+  void releaseBatch(long handle);
+}

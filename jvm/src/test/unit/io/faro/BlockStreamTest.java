@@ -1,0 +1,102 @@
+package io.faro;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.util.Random;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** The stream over a block of many segments against the JDK's own over the same bytes. */
+class BlockStreamTest {
+  private byte[] expected;
+  private BlockBytes block;
+
+  @BeforeEach
+  void blockInTheMiddle() throws Exception {
+    ByteArrayOutputStream all = new ByteArrayOutputStream();
+    RecordWriter record = new RecordWriter();
+    Random random = new Random(7);
+    for (int i = 0; i < 40; i++) {
+      int length = random.nextInt(4) == 0 ? 0 : random.nextInt(300);
+      int offset = random.nextInt(FakeArena.SLAB_BYTES - 300);
+      record.segment(i % 4, offset, length);
+      all.write(FakeArena.bytes(i % 4, offset, length));
+    }
+    byte[] stream = all.toByteArray();
+    int before = 123;
+    int after = 45;
+    expected = java.util.Arrays.copyOfRange(stream, before, stream.length - after);
+    record.block(before).block(expected.length).block(after);
+    block = BlockBatch.decode(RecordWriter.direct(record.bytes()), 0, new FakeArena()).take(1);
+  }
+
+  @Test
+  void readsByteByByte() throws IOException {
+    InputStream in = block.inputStream();
+    for (int i = 0; i < expected.length; i++) {
+      assertEquals(expected.length - i, in.available());
+      assertEquals(expected[i] & 0xff, in.read(), "byte " + i);
+    }
+    assertEquals(-1, in.read());
+    assertEquals(-1, in.read());
+    assertEquals(0, in.available());
+  }
+
+  @Test
+  void aBulkReadCrossesSegments() throws IOException {
+    byte[] into = new byte[expected.length + 10];
+    assertEquals(expected.length, block.inputStream().read(into, 5, expected.length));
+    assertArrayEquals(expected, java.util.Arrays.copyOfRange(into, 5, 5 + expected.length));
+  }
+
+  @Test
+  void doesWhatAByteArrayStreamDoes() throws IOException {
+    for (int seed = 0; seed < 200; seed++) {
+      Random random = new Random(seed);
+      InputStream ours = block.inputStream();
+      InputStream theirs = new ByteArrayInputStream(expected);
+      for (int step = 0; step < 60; step++) {
+        int size = random.nextInt(400);
+        switch (random.nextInt(4)) {
+          case 0:
+            assertEquals(theirs.read(), ours.read());
+            break;
+          case 1:
+            assertEquals(theirs.skip(size), ours.skip(size));
+            break;
+          case 2:
+            assertEquals(theirs.skip(-size), ours.skip(-size));
+            break;
+          default:
+            byte[] a = new byte[size + 1];
+            byte[] b = new byte[size + 1];
+            assertEquals(theirs.read(a, 0, size + 1), ours.read(b, 0, size + 1));
+            assertArrayEquals(a, b);
+            break;
+        }
+        assertEquals(theirs.available(), ours.available());
+      }
+    }
+  }
+
+  @Test
+  void keepsTheContractOfInputStream() throws IOException {
+    InputStream in = block.inputStream();
+    assertFalse(in.markSupported());
+    assertEquals(0, in.read(new byte[0], 0, 0));
+    assertThrows(IndexOutOfBoundsException.class, () -> in.read(new byte[4], 2, 3));
+    assertThrows(IndexOutOfBoundsException.class, () -> in.read(new byte[4], -1, 1));
+    in.close();
+    in.close();
+    assertThrows(IOException.class, in::read);
+    assertThrows(IOException.class, () -> in.read(new byte[1], 0, 1));
+    block.release();
+  }
+}
