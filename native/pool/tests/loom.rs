@@ -26,7 +26,7 @@ fn far() -> Instant {
     Instant::now() + Duration::from_secs(3600)
 }
 
-/// An arena of one-frame slabs, with an owner for each frame and a count of the maps.
+/// An arena of tiny slabs, with an owner for each frame and a count of the maps.
 struct World {
     arena: Arena,
     taken: Vec<AtomicBool>,
@@ -34,14 +34,21 @@ struct World {
 }
 
 impl World {
+    /// One-frame slabs.
     fn new(frames: u32, reserve_frames: u32) -> Arc<Self> {
+        Self::of_slabs(frames, 1, reserve_frames)
+    }
+
+    fn of_slabs(slabs: u32, frames_per_slab: u32, reserve_frames: u32) -> Arc<Self> {
         Arc::new(Self {
             arena: Arena::new(Geometry {
-                slabs: frames,
-                frames_per_slab: 1,
+                slabs,
+                frames_per_slab,
                 reserve_frames,
             }),
-            taken: (0..frames).map(|_| AtomicBool::new(false)).collect(),
+            taken: (0..slabs * frames_per_slab)
+                .map(|_| AtomicBool::new(false))
+                .collect(),
             maps: AtomicU32::new(0),
         })
     }
@@ -73,7 +80,7 @@ impl World {
 
     fn wait(&self, class: u8, purpose: Purpose) -> Place {
         let place = self.with(|map| self.arena.attempt_before(class, purpose, far(), map));
-        self.own(place.unwrap())
+        self.own(place.expect("the deadline is far"))
     }
 
     fn give(&self, place: Place) {
@@ -114,6 +121,23 @@ fn a_frame_has_one_owner_and_the_reserve_is_there() {
             world.attempt(FRAME, Purpose::Serve),
         );
         assert!(a.is_ok() && b.is_ok(), "all came back");
+    });
+}
+
+/// Two who find nothing map one slab, not two. Fails if `grow` does not look again once it has the
+/// lock.
+#[test]
+fn a_slab_is_mapped_for_all_who_wait_for_it() {
+    model(|| {
+        let world = World::of_slabs(2, 2, 1);
+        let other = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || world.attempt(FRAME, Purpose::Read).expect("room for both"))
+        };
+        let mine = world.attempt(FRAME, Purpose::Read).expect("room for both");
+        let theirs = other.join().unwrap();
+        assert_ne!(mine.frame, theirs.frame);
+        assert_eq!(world.maps.load(Ordering::Relaxed), 1);
     });
 }
 

@@ -7,7 +7,6 @@ mod support;
 use faro_wire::header::HEADER_BYTES;
 use faro_wire::message::{Failed, Fetch, Layout, MoreCredit, Pushed};
 use faro_wire::{Card, FrameHeader};
-use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Once;
 use support::samples;
@@ -43,9 +42,10 @@ fn bless(name: &str, bytes: &[u8]) {
         .collect();
     for row in bytes.chunks(16) {
         let row: Vec<_> = row.iter().map(|byte| format!("{byte:02x}")).collect();
-        writeln!(text, "{}", row.join(" ")).unwrap();
+        text.push_str(&row.join(" "));
+        text.push('\n');
     }
-    std::fs::write(path, text).unwrap();
+    std::fs::write(&path, text).unwrap_or_else(|e| panic!("{path:?}: {e}"));
 }
 
 /// Where the files are; blessed first if that was asked for.

@@ -65,7 +65,7 @@ fn entry() -> impl Strategy<Value = BlockEntry> {
 }
 
 fn failure_code() -> impl Strategy<Value = FailureCode> {
-    (1_u32..=5).prop_map(|code| FailureCode::try_from(code).unwrap())
+    (1_u32..=5).prop_map(|code| FailureCode::try_from(code).expect("1 to 5 are codes"))
 }
 
 prop_compose! {
