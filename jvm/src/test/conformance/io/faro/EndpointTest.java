@@ -1,0 +1,194 @@
+package io.faro;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.InputStream;
+import java.nio.ByteBuffer;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.Collections;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Two endpoints in one JVM and real files: every fabric gives exactly the bytes of the files. */
+class EndpointTest {
+  @TempDir
+  Path directory;
+
+  @BeforeAll
+  static void library() throws FaroException {
+    Repository.loadNative();
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"TCP", "SHM"})
+  void aThousandTinyBlocks(FabricChoice fabric) throws Exception {
+    MapOutputs outputs = new MapOutputs(directory);
+    for (int map = 0; map < 10; map++) {
+      outputs.write(1, map, MapOutputs.lengths(100, 200));
+    }
+    try (Pair pair = new Pair(fabric, outputs)) {
+      BlockIds ids = new BlockIds();
+      for (int i = 0; i < 1_000; i++) {
+        ids.add(1, i % 10, i / 10, i / 10 + 1);
+      }
+      Collected got = pair.fetch(ids).await();
+      assertEquals(Collections.emptyList(), got.errors);
+      for (int i = 0; i < 1_000; i++) {
+        assertArrayEquals(MapOutputs.partition(i % 10, i / 10, 200), got.bytes(i), "block " + i);
+      }
+      for (Fabric carried : got.fabrics) {
+        assertEquals(fabric.name(), carried.name());
+      }
+      got.releaseAll();
+      assertEquals(0, pair.reader.fetchesUnderWay());
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"TCP", "SHM"})
+  void emptyAndJoinedPartitions(FabricChoice fabric) throws Exception {
+    MapOutputs outputs = new MapOutputs(directory).write(2, 7, 0, 300_000, 0, 5, 0);
+    try (Pair pair = new Pair(fabric, outputs)) {
+      Collected got = pair.fetch(new BlockIds().add(2, 7, 0, 1).add(2, 7, 0, 5).add(2, 7, 3, 4)).await();
+      assertEquals(0, got.blocks[0].length());
+      assertEquals(-1, got.blocks[0].inputStream().read());
+      byte[] joined = Arrays.copyOf(MapOutputs.partition(7, 1, 300_000), 300_005);
+      System.arraycopy(MapOutputs.partition(7, 3, 5), 0, joined, 300_000, 5);
+      assertArrayEquals(joined, got.bytes(1));
+      assertArrayEquals(MapOutputs.partition(7, 3, 5), got.bytes(2));
+      got.releaseAll();
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"TCP", "SHM"})
+  void aBlockOfManySegments(FabricChoice fabric) throws Exception {
+    int size = 20_000_003;
+    MapOutputs outputs = new MapOutputs(directory).write(3, 1, 11, size, 13);
+    try (Pair pair = new Pair(fabric, outputs)) {
+      Collected got = pair.fetch(new BlockIds().add(3, 1, 0, 1).add(3, 1, 1, 2).add(3, 1, 2, 3)).await();
+      byte[] expected = MapOutputs.partition(1, 1, size);
+      assertArrayEquals(expected, got.bytes(1));
+      ByteBuffer buffer = got.blocks[1].nioByteBuffer();
+      assertEquals(ByteBuffer.wrap(expected), buffer);
+      try (InputStream in = got.blocks[1].inputStream()) {
+        assertEquals(size - 10, in.skip(size - 10));
+        byte[] end = new byte[20];
+        assertEquals(10, in.read(end, 0, 20));
+        assertArrayEquals(Arrays.copyOfRange(expected, size - 10, size), Arrays.copyOf(end, 10));
+      }
+      assertArrayEquals(MapOutputs.partition(1, 2, 13), got.bytes(2));
+      got.releaseAll();
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"TCP", "SHM"})
+  void whatIsNotThereIsToldPerBlock(FabricChoice fabric) throws Exception {
+    MapOutputs outputs = new MapOutputs(directory).write(4, 1, 10, 20, 30);
+    OutputResolver resolver = (shuffle, map) -> {
+      if (map == 666) {
+        throw new IllegalArgumentException("resolver");
+      }
+      return outputs.resolve(shuffle, map);
+    };
+    try (Pair pair = new Pair(fabric, resolver)) {
+      BlockIds ids = new BlockIds()
+          .add(4, 1, 0, 1).add(4, 99, 0, 1).add(4, 1, 2, 9).add(4, 666, 0, 1).add(4, 1, 2, 2).add(4, 1, 2, 3);
+      Collected got = pair.fetch(ids).await();
+      assertEquals(Collections.emptyList(), got.errors);
+      assertEquals(
+          Arrays.asList(
+              BlockStatus.OK, BlockStatus.UNKNOWN_OUTPUT, BlockStatus.BAD_RANGE,
+              BlockStatus.UNKNOWN_OUTPUT, BlockStatus.BAD_RANGE, BlockStatus.OK),
+          Arrays.asList(got.statuses));
+      assertArrayEquals(MapOutputs.partition(1, 0, 10), got.bytes(0));
+      assertArrayEquals(MapOutputs.partition(1, 2, 30), got.bytes(5));
+      assertNull(got.blocks[1]);
+      got.releaseAll();
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"TCP", "SHM"})
+  void aForgottenShuffleIsAskedForAgain(FabricChoice fabric) throws Exception {
+    MapOutputs outputs = new MapOutputs(directory).write(5, 1, 10);
+    try (Pair pair = new Pair(fabric, outputs)) {
+      pair.fetch(new BlockIds().add(5, 1, 0, 1)).await().releaseAll();
+      pair.owner.forgetShuffle(5);
+      outputs.write(5, 1, 17);
+      Collected got = pair.fetch(new BlockIds().add(5, 1, 0, 1)).await();
+      assertArrayEquals(MapOutputs.partition(1, 0, 17), got.bytes(0));
+      got.releaseAll();
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"TCP", "SHM"})
+  void anOwnerThatIsGoneIsATypedError(FabricChoice fabric) throws Exception {
+    MapOutputs outputs = new MapOutputs(directory).write(6, 1, 10);
+    try (Pair pair = new Pair(fabric, outputs)) {
+      pair.owner.close();
+      Collected got = pair.fetch(new BlockIds().add(6, 1, 0, 1).add(6, 1, 0, 1)).await();
+      assertEquals(1, got.errors.size());
+      FetchException error = got.errors.get(0);
+      assertTrue(
+          error instanceof FetchException.Unreachable || error instanceof FetchException.ConnectionLost,
+          error.toString());
+      assertEquals(2, error.blockCount());
+      assertEquals(pair.peer, error.peer());
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"TCP", "SHM"})
+  void countersTellWhatWasMoved(FabricChoice fabric) throws Exception {
+    MapOutputs outputs = new MapOutputs(directory).write(7, 1, 1_000);
+    try (Pair pair = new Pair(fabric, outputs)) {
+      pair.fetch(new BlockIds().add(7, 1, 0, 1)).await().releaseAll();
+      String name = "remoteBlocks." + fabric.name().toLowerCase(java.util.Locale.ROOT);
+      assertEquals(1, pair.reader.counters().get(name), () -> pair.reader.counters().toString());
+      pair.reader.close();
+      assertEquals(Collections.emptyMap(), pair.reader.counters());
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"TCP", "SHM"})
+  void aPeerHasOneHandle(FabricChoice fabric) throws Exception {
+    try (Pair pair = new Pair(fabric, new MapOutputs(directory))) {
+      assertEquals(pair.peer, pair.reader.addPeer(pair.owner.card()));
+      assertThrows(EndpointException.BadCard.class, () -> pair.reader.addPeer(new byte[] {1, 2, 3}));
+      assertThrows(EndpointException.BadCard.class, () -> pair.reader.addPeer(new byte[0]));
+      EndpointException e = assertThrows(
+          EndpointException.class,
+          () -> pair.reader.fetch(987_654, new BlockIds().add(1, 1, 0, 1), 0, new Collected(1)));
+      assertTrue(e.getMessage().contains("987654"), e.getMessage());
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"TCP", "SHM"})
+  void wrongSettingsAreNamed(FabricChoice fabric) throws Exception {
+    BadConfigurationException small = assertThrows(
+        BadConfigurationException.class,
+        () -> Endpoint.start(
+            EndpointConfig.builder().fabric(fabric).memoryLimitBytes(4_096).build(), (shuffle, map) -> null));
+    assertEquals("memoryLimitBytes", small.key());
+    assertEquals("4096", small.value());
+    BadConfigurationException address = assertThrows(
+        BadConfigurationException.class,
+        () -> Endpoint.start(
+            EndpointConfig.builder().fabric(fabric).bindAddress("no-address").build(), (shuffle, map) -> null));
+    assertEquals("bindAddress", address.key());
+    assertInstanceOf(FaroException.class, address);
+  }
+}

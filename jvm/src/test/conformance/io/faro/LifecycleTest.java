@@ -1,0 +1,143 @@
+package io.faro;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Path;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Endings: close, cancel and deadlines in the middle of fetches. */
+class LifecycleTest {
+  private static final int STUCK_MAP = 13;
+
+  @TempDir
+  Path directory;
+
+  /** Open: the resolver answers for {@link #STUCK_MAP} too. */
+  private final CountDownLatch unstuck = new CountDownLatch(1);
+  /** Open: a peer asked for {@link #STUCK_MAP}. */
+  private final CountDownLatch asked = new CountDownLatch(1);
+
+  private Pair pair;
+
+  @BeforeAll
+  static void library() throws FaroException {
+    Repository.loadNative();
+  }
+
+  @BeforeEach
+  void start() throws Exception {
+    MapOutputs outputs = new MapOutputs(directory).write(1, 1, 1_000).write(1, STUCK_MAP, 1_000);
+    pair = new Pair(FabricChoice.TCP, (shuffle, map) -> {
+      if (map == STUCK_MAP) {
+        asked.countDown();
+        unstuck.await();
+      }
+      return outputs.resolve(shuffle, map);
+    });
+  }
+
+  @AfterEach
+  void stop() {
+    unstuck.countDown();
+    pair.close();
+  }
+
+  private Collected stuckFetch(long timeoutMillis) throws Exception {
+    Collected got = new Collected(1);
+    pair.reader.fetch(pair.peer, new BlockIds().add(1, STUCK_MAP, 0, 1), timeoutMillis, got);
+    assertTrue(asked.await(60, TimeUnit.SECONDS), "the owner is not asked");
+    return got;
+  }
+
+  @Test
+  void closeEndsFetchesAndLeavesTakenBlocksReadable() throws Exception {
+    Collected taken = pair.fetch(new BlockIds().add(1, 1, 0, 1)).await();
+    Collected stuck = stuckFetch(0);
+    pair.reader.close();
+    pair.reader.close();
+    stuck.await();
+    assertInstanceOf(FetchException.Closing.class, stuck.errors.get(0));
+    assertEquals(0, pair.reader.fetchesUnderWay());
+    assertArrayEquals(MapOutputs.partition(1, 0, 1_000), taken.bytes(0));
+    taken.releaseAll();
+    assertThrows(IllegalStateException.class, () -> taken.bytes(0));
+    assertThrows(IllegalStateException.class, taken::releaseAll);
+  }
+
+  @Test
+  void nothingWorksAfterClose() throws Exception {
+    pair.reader.close();
+    BlockIds ids = new BlockIds().add(1, 1, 0, 1);
+    assertThrows(EndpointException.Closed.class, () -> pair.fetch(ids));
+    assertThrows(EndpointException.Closed.class, () -> pair.reader.card());
+    assertThrows(EndpointException.Closed.class, () -> pair.reader.addPeer(pair.owner.card()));
+    pair.reader.forgetShuffle(1);
+    assertTrue(pair.reader.counters().isEmpty());
+  }
+
+  @Test
+  void aCancelledFetchSaysSo() throws Exception {
+    Collected got = new Collected(1);
+    FetchHandle handle = pair.reader.fetch(pair.peer, new BlockIds().add(1, STUCK_MAP, 0, 1), 0, got);
+    assertTrue(asked.await(60, TimeUnit.SECONDS), "the owner is not asked");
+    assertFalse(handle.isDone());
+    handle.cancel();
+    handle.cancel();
+    got.await();
+    assertInstanceOf(FetchException.Cancelled.class, got.errors.get(0));
+    assertTrue(handle.isDone());
+    handle.cancel();
+  }
+
+  @Test
+  void aDeadlinePassesAndOthersGoOn() throws Exception {
+    Collected got = stuckFetch(300).await();
+    assertInstanceOf(FetchException.TimedOut.class, got.errors.get(0));
+    unstuck.countDown();
+    pair.fetch(new BlockIds().add(1, 1, 0, 1)).await().releaseAll();
+  }
+
+  @Test
+  void anEndpointMayBeClosedByItsListener() throws Exception {
+    CountDownLatch closed = new CountDownLatch(1);
+    pair.reader.fetch(pair.peer, new BlockIds().add(1, 1, 0, 1), 0, new FetchListener() {
+      @Override
+      public void onBlocks(BlockBatch batch) {
+        pair.reader.close();
+        closed.countDown();
+      }
+
+      @Override
+      public void onError(int firstBlock, int blockCount, FetchException error) {
+        closed.countDown();
+      }
+
+      @Override
+      public void onComplete() {}
+    });
+    assertTrue(closed.await(60, TimeUnit.SECONDS), "close does not return");
+    assertEquals(0, pair.reader.fetchesUnderWay());
+  }
+
+  @Test
+  void wrongArgumentsAreRefusedBeforeAnythingStarts() {
+    assertThrows(IllegalArgumentException.class, () -> pair.fetch(new BlockIds()));
+    assertThrows(
+        IllegalArgumentException.class,
+        () -> pair.reader.fetch(pair.peer, new BlockIds().add(1, 1, 0, 1), -1, new Collected(1)));
+    assertThrows(
+        NullPointerException.class,
+        () -> pair.reader.fetch(pair.peer, new BlockIds().add(1, 1, 0, 1), 0, null));
+  }
+}

@@ -1,0 +1,161 @@
+package io.faro;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.File;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.FileTime;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Every way the library can be found, and every way it cannot, with what the user is told. */
+class LoaderTest {
+  private static final String PLATFORM = NativeLibrary.platform("Linux", System.getProperty("os.arch"));
+
+  @TempDir
+  Path temp;
+
+  @BeforeAll
+  static void library() throws FaroException {
+    Repository.loadNative();
+  }
+
+  private NativeLibrary fromPath(String path, String version) {
+    return new NativeLibrary(path, temp.toFile(), PLATFORM, getClass().getClassLoader(), version);
+  }
+
+  private String refused(NativeLibrary library) {
+    return assertThrows(FaroUnavailableException.class, library::load).getMessage();
+  }
+
+  @Test
+  void itIsAvailable() throws FaroException {
+    assertTrue(Faro.isAvailable());
+    assertNull(Faro.unavailabilityCause());
+    Faro.ensureAvailability();
+  }
+
+  @Test
+  void platformsHaveOneName() {
+    assertEquals("linux-x86_64", NativeLibrary.platform("Linux", "amd64"));
+    assertEquals("linux-x86_64", NativeLibrary.platform("linux", "x86_64"));
+    assertEquals("linux-aarch64", NativeLibrary.platform("Linux", "aarch64"));
+    assertEquals("linux-aarch64", NativeLibrary.platform("Linux", "arm64"));
+    assertEquals("mac_os_x-aarch64", NativeLibrary.platform("Mac OS X", "aarch64"));
+  }
+
+  @Test
+  void anOverrideIsAFileOrADirectory() throws Exception {
+    File file = Repository.library().getAbsoluteFile();
+    fromPath(file.getPath(), Faro.version()).load();
+    fromPath(file.getParent(), Faro.version()).load();
+  }
+
+  @Test
+  void aMissingOverrideIsNamed() {
+    String message = refused(fromPath(temp.toString(), "1"));
+    assertTrue(message.contains("faro.library.path") && message.contains(temp.toString()), message);
+  }
+
+  @Test
+  void aFileThatIsNoLibraryIsNamed() throws Exception {
+    Path file = Files.write(temp.resolve("text.so"), new byte[] {1, 2, 3});
+    String message = refused(fromPath(file.toString(), "1"));
+    assertTrue(message.contains("text.so"), message);
+  }
+
+  @Test
+  void anotherVersionIsRefused() {
+    String message = refused(fromPath(Repository.library().getPath(), "9.9.9"));
+    assertTrue(message.contains(Faro.version()) && message.contains("9.9.9"), message);
+  }
+
+  @Test
+  void aJarWithoutThisPlatformSaysSo() {
+    NativeLibrary library =
+        new NativeLibrary(null, temp.toFile(), "linux-riscv64", getClass().getClassLoader(), "1");
+    String message = refused(library);
+    assertTrue(message.contains("linux-riscv64") && message.contains("faro.library.path"), message);
+  }
+
+  @Test
+  void theJarsLibraryIsExtractedLoadedAndGone() throws Exception {
+    Path jar = temp.resolve("jar");
+    Path tmpdir = Files.createDirectory(temp.resolve("tmp"));
+    Path inJar = jar.resolve("META-INF/native/" + PLATFORM);
+    Files.createDirectories(inJar);
+    Files.copy(Repository.library().toPath(), inJar.resolve(NativeLibrary.FILE));
+    try (URLClassLoader resources = new URLClassLoader(new URL[] {jar.toUri().toURL()}, null)) {
+      new NativeLibrary(null, tmpdir.toFile(), PLATFORM, resources, Faro.version()).load();
+    }
+    assertEquals(0, tmpdir.toFile().list().length);
+  }
+
+  @Test
+  void aTmpdirThatCannotBeUsedIsNamedWithTheWayOut() throws Exception {
+    Path jar = temp.resolve("jar");
+    Path inJar = jar.resolve("META-INF/native/" + PLATFORM);
+    Files.createDirectories(inJar);
+    Files.copy(Repository.library().toPath(), inJar.resolve(NativeLibrary.FILE));
+    File missing = temp.resolve("not-there").toFile();
+    try (URLClassLoader resources = new URLClassLoader(new URL[] {jar.toUri().toURL()}, null)) {
+      String message = refused(new NativeLibrary(null, missing, PLATFORM, resources, "1"));
+      assertTrue(message.contains("not-there") && message.contains("faro.tmpdir"), message);
+    }
+  }
+
+  @Test
+  void leftOversOfDeadProcessesAreRemoved() throws Exception {
+    long noProcess = 4_194_305;
+    Path old = leftOver(noProcess + "-1", true);
+    Path young = leftOver(noProcess + "-2", false);
+    Path ours = leftOver(Files.readSymbolicLink(new File("/proc/self").toPath()) + "-3", true);
+    Path others = leftOver("something", true);
+    Extraction.of(new java.io.ByteArrayInputStream(new byte[1]), temp.toFile(), NativeLibrary.FILE).close();
+    assertFalse(Files.exists(old));
+    assertTrue(Files.exists(young));
+    assertTrue(Files.exists(ours));
+    assertTrue(Files.exists(others));
+  }
+
+  private Path leftOver(String name, boolean old) throws Exception {
+    Path directory = Files.createDirectory(temp.resolve(Extraction.PREFIX + name));
+    Files.write(directory.resolve(NativeLibrary.FILE), new byte[1]);
+    if (old) {
+      long time = System.currentTimeMillis() - 2 * Extraction.LEFT_OVER_MILLIS;
+      Files.setLastModifiedTime(directory, FileTime.fromMillis(time));
+    }
+    return directory;
+  }
+
+  @Test
+  void anExtractionIsPrivate() throws Exception {
+    try (Extraction extraction =
+        Extraction.of(new java.io.ByteArrayInputStream(new byte[1]), temp.toFile(), NativeLibrary.FILE)) {
+      assertEquals(
+          "rwx------",
+          java.nio.file.attribute.PosixFilePermissions.toString(
+              Files.getPosixFilePermissions(extraction.file().getParentFile().toPath())));
+    }
+  }
+
+  @Test
+  void anotherClassLoaderIsToldWhyItCannot() throws Exception {
+    URL classes = Faro.class.getProtectionDomain().getCodeSource().getLocation();
+    URL slf4j = org.slf4j.Logger.class.getProtectionDomain().getCodeSource().getLocation();
+    try (URLClassLoader other =
+        new URLClassLoader(new URL[] {classes, slf4j}, ClassLoader.getSystemClassLoader().getParent())) {
+      Object cause = other.loadClass("io.faro.Faro").getMethod("unavailabilityCause").invoke(null);
+      assertEquals("io.faro.FaroUnavailableException", cause.getClass().getName());
+      assertTrue(cause.toString().contains("another copy of Faro's jar"), cause.toString());
+    }
+  }
+}

@@ -1,0 +1,101 @@
+package io.faro;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Path;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.Random;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** What is taken comes back: arena bytes, fetches, threads. */
+class LeakTest {
+  private static final int CYCLES = 10_000;
+  private static final int IN_FLIGHT = 16;
+  private static final int BLOCKS = 5;
+
+  @TempDir
+  Path directory;
+
+  @BeforeAll
+  static void library() throws FaroException {
+    Repository.loadNative();
+  }
+
+  private static long leased(Endpoint endpoint) {
+    return endpoint.counters().get("pool.leasedBytes");
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"TCP", "SHM"})
+  void tenThousandCyclesLeaveNothing(FabricChoice fabric) throws Exception {
+    MapOutputs outputs = new MapOutputs(directory);
+    int[] lengths = {0, 1, 200, 5_000, 70_000};
+    for (int map = 0; map < 4; map++) {
+      outputs.write(1, map, lengths);
+    }
+    try (Pair pair = new Pair(fabric, outputs)) {
+      pair.fetch(new BlockIds().add(1, 0, 2, 3)).await().releaseAll();
+      final long atRest = leased(pair.reader);
+      Random random = new Random(1);
+      Deque<Collected> flying = new ArrayDeque<>();
+      for (int cycle = 0; cycle < CYCLES; cycle++) {
+        BlockIds ids = BlockIds.local();
+        for (int i = 0; i < BLOCKS; i++) {
+          int reduce = random.nextInt(lengths.length);
+          ids.add(1, random.nextInt(5), reduce, reduce + 1);
+        }
+        flying.add(pair.fetch(ids));
+        if (flying.size() == IN_FLIGHT) {
+          end(flying.remove());
+        }
+      }
+      while (!flying.isEmpty()) {
+        end(flying.remove());
+      }
+      assertEquals(0, pair.reader.fetchesUnderWay());
+      assertEquals(atRest, leased(pair.reader), () -> pair.reader.counters().toString());
+      assertTrue(Slabs.pinned() <= 64, "pinned slabs: " + Slabs.pinned());
+    }
+  }
+
+  private static void end(Collected got) throws Exception {
+    got.await();
+    assertTrue(got.errors.isEmpty(), () -> got.errors.toString());
+    for (int i = 0; i < BLOCKS; i++) {
+      if (got.blocks[i] != null) {
+        assertEquals(got.blocks[i].length(), got.bytes(i).length);
+      } else {
+        assertEquals(BlockStatus.UNKNOWN_OUTPUT, got.statuses[i]);
+      }
+    }
+    got.releaseAll();
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"TCP", "SHM"})
+  void endpointsComeAndGo(FabricChoice fabric) throws Exception {
+    MapOutputs outputs = new MapOutputs(directory).write(1, 1, 100_000);
+    Collected kept = null;
+    for (int i = 0; i < 10; i++) {
+      try (Pair pair = new Pair(fabric, outputs)) {
+        Collected got = pair.fetch(new BlockIds().add(1, 1, 0, 1)).await();
+        if (kept != null) {
+          assertArrayEquals(MapOutputs.partition(1, 0, 100_000), kept.bytes(0));
+          kept.releaseAll();
+        }
+        kept = got;
+      }
+    }
+    kept.releaseAll();
+    for (Thread thread : Thread.getAllStackTraces().keySet()) {
+      String name = thread.getName();
+      assertTrue(!name.equals("faro-completions") && !name.equals("faro-resolver"), name + " is left");
+    }
+  }
+}
