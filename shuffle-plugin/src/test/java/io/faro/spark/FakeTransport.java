@@ -1,0 +1,112 @@
+package io.faro.spark;
+
+import io.faro.FaroException;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.network.buffer.ManagedBuffer;
+
+/** A transport in which nothing happens but what the test makes happen. */
+final class FakeTransport implements FaroTransport {
+  final List<Started> started = new ArrayList<>();
+  final List<FakeMemory> memory = new ArrayList<>();
+  final List<Integer> forgotten = new ArrayList<>();
+  int maxBlocks = 1_000;
+  int cancelled;
+  FaroException refuse;
+  RuntimeException takeFails;
+
+  static final class Started {
+    final long peer;
+    final ShuffleIds ids;
+    final Sink sink;
+
+    Started(long peer, ShuffleIds ids, Sink sink) {
+      this.peer = peer;
+      this.ids = ids;
+      this.sink = sink;
+    }
+  }
+
+  Started last() {
+    return started.get(started.size() - 1);
+  }
+
+  /** Blocks {@code first} to {@code first + count - 1} arrive, each with its position as its content. */
+  void arrive(Started fetch, int first, int count, int... refused) {
+    fetch.sink.onBlocks(new Batch() {
+      @Override
+      public int first() {
+        return first;
+      }
+
+      @Override
+      public int count() {
+        return count;
+      }
+
+      @Override
+      public String problem(int i) {
+        for (int at : refused) {
+          if (at == first + i) {
+            return "UNKNOWN_OUTPUT";
+          }
+        }
+        return null;
+      }
+
+      @Override
+      public ManagedBuffer take(int i) {
+        if (takeFails != null) {
+          throw takeFails;
+        }
+        FakeMemory bytes = new FakeMemory(("block " + (first + i)).getBytes(StandardCharsets.UTF_8));
+        memory.add(bytes);
+        return new FaroManagedBuffer(bytes);
+      }
+    });
+  }
+
+  int references() {
+    return memory.stream().mapToInt(m -> m.references).sum();
+  }
+
+  @Override
+  public int maxBlocks() {
+    return maxBlocks;
+  }
+
+  @Override
+  public byte[] card() {
+    return "card".getBytes(StandardCharsets.UTF_8);
+  }
+
+  @Override
+  public long addPeer(byte[] card) {
+    return card[0];
+  }
+
+  @Override
+  public Fetch fetch(long peer, ShuffleIds ids, Sink sink) throws FaroException {
+    if (refuse != null) {
+      throw refuse;
+    }
+    started.add(new Started(peer, ids, sink));
+    return () -> cancelled++;
+  }
+
+  @Override
+  public void forgetShuffle(int shuffleId) {
+    forgotten.add(shuffleId);
+  }
+
+  @Override
+  public Map<String, Long> counters() {
+    return new LinkedHashMap<>();
+  }
+
+  @Override
+  public void close() {}
+}

@@ -1,0 +1,140 @@
+package io.faro.spark;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.faro.FabricChoice;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.Map;
+import org.apache.spark.SparkConf;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+class FaroConfTest {
+  private static SparkConf with(String... keysAndValues) {
+    SparkConf conf = new SparkConf(false);
+    for (int i = 0; i < keysAndValues.length; i += 2) {
+      conf.set(keysAndValues[i], keysAndValues[i + 1]);
+    }
+    return conf;
+  }
+
+  @Test
+  void defaults() {
+    FaroConf conf = new FaroConf(with());
+    assertEquals(FabricChoice.AUTO, conf.fabric);
+    assertFalse(conf.never);
+    assertEquals(256L << 20, conf.memoryLimit);
+    assertEquals(30_000, conf.requestTimeoutMillis);
+    assertEquals(0, conf.port);
+    assertEquals(16, conf.portRetries);
+    assertNull(conf.bindAddress);
+  }
+
+  @Test
+  void everyKeyIsRead() {
+    FaroConf conf = new FaroConf(with(
+        "spark.faro.fabric", "shm", "spark.faro.fallback", "never", "spark.faro.memory.limit", " 1g ",
+        "spark.faro.request.timeout", "1500ms", "spark.faro.port", "7400", "spark.port.maxRetries", "3",
+        "spark.faro.bindAddress", "fe80::1%eth0"));
+    assertEquals(FabricChoice.SHM, conf.fabric);
+    assertTrue(conf.never);
+    assertEquals(1L << 30, conf.memoryLimit);
+    assertEquals(1_500, conf.requestTimeoutMillis);
+    assertEquals(7_400, conf.port);
+    assertEquals(3, conf.portRetries);
+    assertEquals("fe80::1%eth0", conf.bindAddress);
+  }
+
+  @Test
+  void numbersAlone() {
+    FaroConf conf = new FaroConf(with("spark.faro.request.timeout", "45", "spark.faro.memory.limit", "33554432"));
+    assertEquals(45_000, conf.requestTimeoutMillis);
+    assertEquals(32L << 20, conf.memoryLimit);
+  }
+
+  @ParameterizedTest
+  @CsvSource(delimiter = '|', value = {
+    "spark.faro.fabric          | carrier-pigeon       | tcp",
+    "spark.faro.fabric          | TCP                  | tcp",
+    "spark.faro.fabric          | verbs                | auto, tcp, shm (verbs is not in this build)",
+    "spark.faro.fallback        | sometimes            | never",
+    "spark.faro.memory.limit    | plenty               | at least 32m",
+    "spark.faro.memory.limit    | -1                   | at least 32m",
+    "spark.faro.memory.limit    | 31m                  | at least 32m",
+    "spark.faro.memory.limit    | 99999999999999999g   | at least 32m",
+    "spark.faro.request.timeout | soon                 | 30s",
+    "spark.faro.request.timeout | 0s                   | at least 100ms",
+    "spark.faro.request.timeout | -5s                  | at least 100ms",
+    "spark.faro.request.timeout | 2h                   | at most 1h",
+    "spark.faro.port            | 70000                | 65535",
+    "spark.faro.port            | 80                   | 1024",
+    "spark.faro.port            | -1                   | 65535",
+    "spark.faro.port            | http                 | 65535",
+    "spark.faro.bindAddress     | not_a_host!          | IP address",
+    "spark.faro.bindAddress     | ''                   | IP address",
+  })
+  void aWrongValueIsNamedWithItsKeyAndWhatIsAllowed(String key, String value, String allowed) {
+    String message =
+        assertThrows(IllegalArgumentException.class, () -> new FaroConf(with(key, value))).getMessage();
+    assertTrue(message.contains(key) && message.contains("'" + value + "'") && message.contains(allowed), message);
+  }
+
+  @Test
+  void unknownKeysWithTheNearestKnownOne() {
+    Map<String, String> unknown = FaroConf.unknownKeys(with(
+        "spark.faro.fabric", "tcp", "spark.faro.fabrics", "tcp", "spark.faro.memoryLimit", "1g",
+        "spark.faro.bindaddress", "x", "spark.farout", "x", "spark.executor.cores", "2"));
+    assertEquals(3, unknown.size());
+    assertEquals("spark.faro.fabric", unknown.get("spark.faro.fabrics"));
+    assertEquals("spark.faro.memory.limit", unknown.get("spark.faro.memoryLimit"));
+    assertEquals("spark.faro.bindAddress", unknown.get("spark.faro.bindaddress"));
+  }
+
+  @Test
+  void securityThatCannotBeMetMakesItStandAside() {
+    assertEquals(Collections.emptyList(), StandAside.reasons(with("spark.authenticate", "false")));
+    assertEquals(
+        Arrays.asList("spark.authenticate=true", "spark.network.crypto.enabled=TRUE", "spark.ssl.rpc.enabled=yes"),
+        StandAside.reasons(with(
+            "spark.ssl.rpc.enabled", "yes", "spark.network.crypto.enabled", "TRUE", "spark.authenticate", "true")));
+  }
+
+  @Test
+  void otherPlacesForMapOutputsMakeItStandAside() {
+    String key = "spark.shuffle.sort.io.plugin.class";
+    assertEquals(Collections.emptyList(),
+        StandAside.reasons(with(key, "org.apache.spark.shuffle.sort.io.LocalDiskShuffleDataIO")));
+    assertEquals(Collections.singletonList(key + "=com.example.Io"), StandAside.reasons(with(key, "com.example.Io")));
+  }
+
+  @Test
+  void neverAndSecurityContradictEachOther() {
+    SparkConf conf = with("spark.faro.fallback", "never", "spark.authenticate", "true");
+    String message =
+        assertThrows(IllegalArgumentException.class, () -> new FaroShuffleManager(conf, true)).getMessage();
+    assertTrue(message.contains("spark.faro.fallback is 'never'") && message.contains("spark.authenticate=true"),
+        message);
+  }
+
+  @Test
+  void theManagerRefusesAWrongValueOnDriverAndExecutor() {
+    SparkConf conf = with("spark.faro.port", "70000");
+    assertThrows(IllegalArgumentException.class, () -> new FaroShuffleManager(conf, true));
+    assertThrows(IllegalArgumentException.class, () -> new FaroShuffleManager(conf, false));
+  }
+
+  @Test
+  void stopIsIdempotentAndUnregisterComesInAnyOrder() {
+    FaroShuffleManager manager = new FaroShuffleManager(with(), false);
+    assertTrue(manager.unregisterShuffle(1));
+    manager.stop();
+    manager.stop();
+    assertTrue(manager.unregisterShuffle(1));
+  }
+}
