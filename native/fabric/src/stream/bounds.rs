@@ -38,8 +38,6 @@ impl Default for Bounds {
     }
 }
 
-/// Bytes of the staging buffer: many small frames per system call.
-pub(crate) const STAGING_BYTES: usize = 64 << 10;
 /// Staging behind a large direct read: room for the next head, little to copy.
 pub(crate) const TAIL_BYTES: usize = 4 << 10;
 /// From this remainder on, bytes are received in place.

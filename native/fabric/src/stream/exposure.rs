@@ -79,11 +79,15 @@ impl Exposures {
         })
     }
 
-    /// A key never given out before.
+    /// A key never given out before, and never 0, which names nothing.
     pub(crate) fn new_key(&mut self) -> u64 {
-        let key = mix(mix(self.next.wrapping_add(self.secrets[0])) ^ self.secrets[1]);
-        self.next = self.next.wrapping_add(1);
-        key
+        loop {
+            let key = mix(mix(self.next.wrapping_add(self.secrets[0])) ^ self.secrets[1]);
+            self.next = self.next.wrapping_add(1);
+            if key != 0 {
+                return key;
+            }
+        }
     }
 
     pub(crate) fn insert(&mut self, key: u64, peer: PeerId, exposure: Exposure) {

@@ -3,7 +3,7 @@
 //! Edge-triggered: a connection that was cut off by its turn's budget before the kernel said
 //! "would block" is remembered in `unread` or `dirty` and served again before the next wait.
 
-use super::bounds::{Bounds, SLICES, STAGING_BYTES, TAIL_BYTES};
+use super::bounds::{Bounds, SLICES, TAIL_BYTES};
 use super::counters::Counters;
 use super::exposure::{ByKey, Exposures};
 use super::inbound::Inbound;
@@ -105,6 +105,7 @@ impl<C: Carrier> Hub<C> {
                 exposures: Exposures::new()?,
                 events: Vec::new(),
                 counters: Counters::default(),
+                work: 0,
                 dirty: Vec::new(),
             },
             carrier,
@@ -112,7 +113,7 @@ impl<C: Carrier> Hub<C> {
             unread: Vec::new(),
             accept_more: false,
             deadlines: BTreeSet::new(),
-            staging: vec![0; STAGING_BYTES].into_boxed_slice(),
+            staging: vec![0; C::STAGING].into_boxed_slice(),
         })
     }
 
@@ -245,7 +246,7 @@ impl<C: Carrier> Hub<C> {
             let (offered, landed, staged) = {
                 let place = conn.inbound.direct(&mut receiver).unwrap_or_default();
                 let tail = if place.is_empty() {
-                    STAGING_BYTES
+                    C::STAGING
                 } else {
                     TAIL_BYTES
                 };
@@ -282,7 +283,9 @@ impl<C: Carrier> Hub<C> {
             receiver.cx.shared.counters.bytes_in += bytes as u64;
             budget = budget.saturating_sub(bytes);
             conn.inbound.feed(&self.staging[..staged], &mut receiver)?;
-            if bytes < offered && !conn.ending {
+            let work = std::mem::take(&mut receiver.cx.shared.work);
+            budget = budget.saturating_sub(work);
+            if C::SHORT_MEANS_DRAINED && bytes < offered && !conn.ending {
                 return Ok(Turn::Drained);
             }
         }

@@ -13,9 +13,11 @@ use super::outbound::{Ends, Frame};
 use super::session::{Carrier, Context, Phase, Session};
 use super::socket::{Listener, Socket};
 use crate::{CloseReason, EndpointId, Event, FabricError, Outcome, PeerId};
+use faro_pool::Lease;
 use faro_wire::kind;
 use std::io::{self, IoSliceMut};
 use std::net::Shutdown;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use zerocopy::IntoBytes;
 
@@ -28,6 +30,8 @@ pub(crate) struct Lingering<S> {
     deadline: Instant,
     /// Bytes that may still be thrown away.
     left: usize,
+    /// Sources that the peer may read until its end of the connection is closed.
+    _sources: Vec<Arc<Lease>>,
 }
 
 impl<C: Carrier> Hub<C> {
@@ -210,14 +214,15 @@ impl<C: Carrier> Hub<C> {
             ..
         } = conn;
         self.deadlines.remove(&(session.deadline, peer.0));
-        self.report_end(peer, &mut session, reason);
+        let sources = self.report_end(peer, &mut session, reason);
         let deadline = Instant::now() + self.shared.bounds.linger;
-        if told && socket.shutdown(Shutdown::Write).is_ok() {
+        if (told || !sources.is_empty()) && socket.shutdown(Shutdown::Write).is_ok() {
             self.deadlines.insert((deadline, peer.0));
             let lingering = Lingering {
                 socket,
                 deadline,
                 left: LINGER_BYTES,
+                _sources: sources,
             };
             self.lingering.insert(peer.0, lingering);
             self.linger_on(peer);
@@ -241,7 +246,12 @@ impl<C: Carrier> Hub<C> {
     }
 
     /// Tells the caller, if it knows of the connection.
-    fn report_end(&mut self, peer: PeerId, session: &mut Session<C::Peer>, reason: CloseReason) {
+    fn report_end(
+        &mut self,
+        peer: PeerId,
+        session: &mut Session<C::Peer>,
+        reason: CloseReason,
+    ) -> Vec<Arc<Lease>> {
         let counters = &mut self.shared.counters;
         counters.closed += 1;
         if matches!(reason, CloseReason::Protocol(_) | CloseReason::Bound { .. }) {
@@ -257,7 +267,7 @@ impl<C: Carrier> Hub<C> {
         };
         let abandoned = cx.session.outbound.abandon();
         // What the carrier holds was sent before what is still queued.
-        self.carrier.on_closed(&mut cx);
+        let sources = self.carrier.on_closed(&mut cx);
         for ends in abandoned {
             cx.ended(ends, true);
         }
@@ -270,7 +280,7 @@ impl<C: Carrier> Hub<C> {
             (Phase::Open, _, reason) => reason,
             (_, None, reason) => {
                 log::debug!("a connection ended before its HELLO: {reason}");
-                return;
+                return sources;
             }
             (_, Some((_, location)), CloseReason::Lost { detail }) => CloseReason::Unreachable {
                 location: location.clone(),
@@ -279,6 +289,7 @@ impl<C: Carrier> Hub<C> {
             (_, Some(_), reason) => reason,
         };
         cx.event(Event::Closed { peer, reason });
+        sources
     }
 
     /// Something happened to a lingering connection: throw its bytes away.

@@ -22,7 +22,8 @@ impl Exposure {
 pub(crate) fn too_large(write: &Write) -> Option<u64> {
     let room = write.source.capacity().saturating_sub(write.offset);
     let limit = room.min(MAX_PAYLOAD_BYTES as usize);
-    (write.length > limit).then_some(limit as u64)
+    let starts_beyond = write.offset > write.source.capacity();
+    (write.length > limit || starts_beyond).then_some(limit as u64)
 }
 
 impl<C: Carrier> Hub<C> {

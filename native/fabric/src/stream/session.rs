@@ -16,6 +16,7 @@ use super::socket::{Listener, Socket};
 use crate::{CloseReason, EndpointId, Event, FabricKind, Message, Outcome, PeerId};
 use faro_pool::Lease;
 use faro_wire::{header, kind, FrameHeader, WireError};
+use std::sync::Arc;
 use std::time::Instant;
 use zerocopy::IntoBytes;
 
@@ -29,6 +30,11 @@ pub(crate) trait Carrier: Send + Sized {
     type Listener: Listener<Socket = Self::Socket>;
     /// What it keeps per connection.
     type Peer: Default + Send;
+    /// Bytes of staged frames per system call: what one call may bring of a peer's work.
+    const STAGING: usize;
+    /// Does a receive that returns less than offered mean that nothing is left? (Not where
+    /// descriptors cut a receive short.)
+    const SHORT_MEANS_DRAINED: bool;
 
     /// The shape of a one-sided kind and the longest body it may have; `None`: not of this fabric.
     fn shape(kind: u8) -> Option<(Shape, u32)>;
@@ -49,8 +55,9 @@ pub(crate) trait Carrier: Send + Sized {
         header: &FrameHeader,
         body: &[u8],
     ) -> Result<(), CloseReason>;
-    /// A connection ended: report what only the carrier knows to be pending, oldest first.
-    fn on_closed(&mut self, cx: &mut Context<'_, Self>);
+    /// A connection ended: report what only the carrier knows to be pending, oldest first. Gives
+    /// back sources that the peer may still be reading.
+    fn on_closed(&mut self, cx: &mut Context<'_, Self>) -> Vec<Arc<Lease>>;
 }
 
 /// Where a connection is in its life.
@@ -78,6 +85,8 @@ pub(crate) struct Session<P> {
     pub(crate) phase: Phase,
     /// Whom a connector expects, and where; `None` for accepted connections.
     pub(crate) expected: Option<(EndpointId, String)>,
+    /// Who the peer is; 0 before `Open`.
+    pub(crate) remote: EndpointId,
     /// Until when `Open` must be reached.
     pub(crate) deadline: Instant,
     pub(crate) outbound: Outbound,
@@ -110,6 +119,7 @@ impl<P: Default> Session<P> {
         Self {
             phase,
             expected,
+            remote: 0,
             deadline,
             outbound: Outbound::default(),
             operations: 0,
@@ -132,6 +142,8 @@ pub(crate) struct Shared {
     pub(crate) exposures: Exposures,
     pub(crate) events: Vec<Event>,
     pub(crate) counters: Counters,
+    /// Bytes that frames of this turn had us move beside the stream.
+    pub(crate) work: usize,
     /// Connections with something to send.
     pub(crate) dirty: Vec<PeerId>,
 }
@@ -251,6 +263,7 @@ impl<C: Carrier> Context<'_, C> {
     fn opened(&mut self, endpoint: EndpointId) {
         let peer = self.peer;
         self.session.phase = Phase::Open;
+        self.session.remote = endpoint;
         if self.session.expected.is_some() {
             self.shared.counters.connected += 1;
             self.event(Event::Connected { peer, endpoint });

@@ -10,9 +10,11 @@ use crate::{
     CloseReason, EndpointId, Event, Exposure, Fabric, FabricError, FabricKind, Message, Outcome,
     PeerId, Read, Rejected, RemoteRange, Revoked, Waker, Write,
 };
+use faro_pool::Lease;
 use faro_wire::header::MAX_PAYLOAD_BYTES;
 use faro_wire::{kind, FrameHeader, WireError};
 use mio::net::{TcpListener, TcpStream};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use zerocopy::IntoBytes;
 
@@ -27,6 +29,9 @@ impl Carrier for Tcp {
     type Socket = TcpStream;
     type Listener = TcpListener;
     type Peer = ();
+    /// Many small frames per system call.
+    const STAGING: usize = 64 << 10;
+    const SHORT_MEANS_DRAINED: bool = true;
 
     fn shape(kind: u8) -> Option<(Shape, u32)> {
         Some(match kind {
@@ -116,7 +121,9 @@ impl Carrier for Tcp {
         Ok(())
     }
 
-    fn on_closed(&mut self, _cx: &mut Context<'_, Self>) {}
+    fn on_closed(&mut self, _cx: &mut Context<'_, Self>) -> Vec<Arc<Lease>> {
+        Vec::new()
+    }
 }
 
 fn serve_read(

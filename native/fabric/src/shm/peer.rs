@@ -1,0 +1,175 @@
+//! What the same-host fabric keeps per connection, and the frames that fill it.
+
+use super::datapath::Shm;
+use super::directory::{View, DIRECTORY_BYTES};
+use super::slabs::Mapping;
+use crate::stream::frames::{SlabReply, SlabRequest};
+use crate::stream::outbound::{Descriptor, Frame};
+use crate::stream::session::Context;
+use crate::CloseReason;
+use faro_pool::{Lease, Slab};
+use faro_wire::{kind, WireError};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use zerocopy::IntoBytes;
+
+/// The directory's place among slab numbers.
+pub(super) const DIRECTORY: u32 = u32::MAX;
+/// Slabs of one peer that are mapped: 64 GiB.
+const MAX_SLABS: usize = 4_096;
+/// Descriptors that came before the frames they belong to.
+pub(super) const MAX_DESCRIPTORS: usize = 16;
+
+/// A write that waits for its verdict.
+pub(super) struct Unacked {
+    pub(super) sequence: u64,
+    pub(super) token: u64,
+    pub(super) bytes: usize,
+    pub(super) source: Arc<Lease>,
+}
+
+/// A read that waits for a mapping.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    pub(super) sequence: u64,
+    pub(super) key: u64,
+    pub(super) offset: u64,
+}
+
+/// One connection's.
+#[derive(Default)]
+pub(super) struct Peer {
+    /// Theirs, by number.
+    pub(super) slabs: HashMap<u32, Mapping>,
+    /// Theirs.
+    pub(super) directory: Option<View>,
+    /// Numbers they have not answered yet.
+    requested: HashSet<u32>,
+    /// Numbers they said they do not have.
+    pub(super) missing: HashSet<u32>,
+    /// Ours that they were given.
+    announced: HashSet<u32>,
+    /// Theirs whose frames are on their way.
+    pub(super) descriptors: VecDeque<OwnedFd>,
+    /// Oldest first.
+    pub(super) unacked: VecDeque<Unacked>,
+    /// Oldest first.
+    pub(super) wanted: VecDeque<Wanted>,
+}
+
+/// A slab as something to send along.
+struct SlabFile(Arc<Slab>);
+
+impl AsFd for SlabFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.fd()
+    }
+}
+
+/// The directory as something to send along.
+struct DirectoryFile(Arc<OwnedFd>);
+
+impl AsFd for DirectoryFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Shm {
+    /// Gives the peer one of our files, once.
+    pub(super) fn announce(&self, cx: &mut Context<'_, Self>, slab: u32) {
+        if !cx.session.carrier.announced.insert(slab) {
+            return;
+        }
+        let (bytes, file): (u64, Option<Descriptor>) = if slab == DIRECTORY {
+            let file = DirectoryFile(self.directory.file());
+            (DIRECTORY_BYTES as u64, Some(Arc::new(file)))
+        } else {
+            match self.pool.slab(slab) {
+                Some(slab) => (slab.bytes() as u64, Some(Arc::new(SlabFile(slab)))),
+                None => (0, None),
+            }
+        };
+        let reply = SlabReply {
+            slab: slab.into(),
+            found: u32::from(file.is_some()).into(),
+            bytes: bytes.into(),
+        };
+        cx.push(Frame::small(kind::SLAB_REPLY, 0, reply.as_bytes()).with_descriptor(file));
+    }
+
+    pub(super) fn on_slab_request(
+        &self,
+        cx: &mut Context<'_, Self>,
+        body: &[u8],
+    ) -> Result<(), CloseReason> {
+        let slab = SlabRequest::decode(body)?.slab.get();
+        // Each number is answered once, so what a peer can have us queue is bounded by this.
+        if cx.session.carrier.announced.len() > 2 * MAX_SLABS {
+            return Err(CloseReason::Bound {
+                what: "slabs requested",
+                limit: 2 * MAX_SLABS as u64,
+            });
+        }
+        self.announce(cx, slab);
+        Ok(())
+    }
+
+    pub(super) fn on_slab_reply(
+        &mut self,
+        cx: &mut Context<'_, Self>,
+        body: &[u8],
+    ) -> Result<(), CloseReason> {
+        let reply = SlabReply::decode(body)?;
+        let slab = reply.slab.get();
+        let peer = &mut cx.session.carrier;
+        let wrong = |what, got| Err(WireError::BadValue { what, got }.into());
+        peer.requested.remove(&slab);
+        match reply.found.get() {
+            0 => {
+                if peer.missing.len() >= MAX_SLABS {
+                    return wrong("number of missing slabs", peer.missing.len() as u64);
+                }
+                peer.missing.insert(slab);
+            }
+            1 => {
+                let Some(file) = peer.descriptors.pop_front() else {
+                    return wrong("SLAB_REPLY without a descriptor, slab", u64::from(slab));
+                };
+                if peer.slabs.len() >= MAX_SLABS {
+                    return Err(CloseReason::Bound {
+                        what: "slabs mapped",
+                        limit: MAX_SLABS as u64,
+                    });
+                }
+                let mapping = Mapping::new(&file, reply.bytes.get())?;
+                if slab == DIRECTORY {
+                    let Some(view) = View::new(mapping) else {
+                        return wrong("directory's length", reply.bytes.get());
+                    };
+                    if peer.directory.replace(view).is_some() {
+                        return wrong("second directory", u64::from(slab));
+                    }
+                } else if peer.slabs.insert(slab, mapping).is_some() {
+                    return wrong("slab that was given before", u64::from(slab));
+                }
+                cx.shared.counters.slabs_mapped += 1;
+            }
+            got => return wrong("SLAB_REPLY's found", u64::from(got)),
+        }
+        self.serve_wanted(cx);
+        Ok(())
+    }
+
+    /// Asks for a file of the peer's, once.
+    pub(super) fn request(&self, cx: &mut Context<'_, Self>, slab: u32) {
+        if cx.session.carrier.requested.insert(slab) {
+            let request = SlabRequest {
+                slab: slab.into(),
+                reserved: 0.into(),
+            };
+            cx.push(Frame::small(kind::SLAB_REQUEST, 0, request.as_bytes()));
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Which host this is, the listening socket, and what a location looks like.
+//!
+//! `<boot id>.<network namespace>/<socket name>`: abstract Unix sockets live in a network
+//! namespace of a running kernel, so the two together are what "same host" means here, whatever
+//! host names and containers say. The name has a random part; nothing is left in a file system.
+
+use super::datapath::Shm;
+use super::socket::ShmSocket;
+use super::ShmFabric;
+use crate::stream::bounds::Bounds;
+use crate::stream::exposure::random;
+use crate::stream::hub::Hub;
+use crate::{EndpointId, FabricError};
+use faro_pool::Pool;
+use mio::net::UnixListener;
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Prefix of our socket names.
+const NAME: &str = "faro-";
+/// Hex digits after it.
+const NAME_DIGITS: usize = 32;
+/// A peer that was told goodbye may take that long to stop reading from our slabs.
+const LINGER: Duration = Duration::from_secs(10);
+
+/// How to set a same-host fabric up.
+#[derive(Clone)]
+pub struct ShmConfig {
+    /// Who we are.
+    pub endpoint: EndpointId,
+    /// The pool that all sources and readable exposures come from; its slabs are what peers map.
+    pub pool: Arc<Pool>,
+}
+
+impl ShmFabric {
+    /// Listens.
+    ///
+    /// # Errors
+    /// `Io`, naming the step.
+    pub fn new(config: ShmConfig) -> Result<Self, FabricError> {
+        let bounds = Bounds {
+            linger: LINGER,
+            ..Bounds::default()
+        };
+        Self::with_bounds(config, bounds)
+    }
+
+    /// The same, with other bounds.
+    ///
+    /// # Errors
+    /// As `new`.
+    pub fn with_bounds(config: ShmConfig, bounds: Bounds) -> Result<Self, FabricError> {
+        let host = host_identity()?;
+        let name = format!("{NAME}{:032x}", u128::from_le_bytes(random()?));
+        let listener = SocketAddr::from_abstract_name(&name)
+            .and_then(|address| UnixListener::bind_addr(&address))
+            .map_err(|source| FabricError::Io {
+                what: format!("listening on the abstract socket {name}"),
+                source,
+            })?;
+        let shm = Shm::new(config.endpoint, config.pool)?;
+        Ok(Self {
+            hub: Hub::new(config.endpoint, bounds, listener, shm)?,
+            location: format!("{host}/{name}"),
+            host,
+        })
+    }
+}
+
+/// Names the running kernel and the network namespace: processes with the same can reach each other.
+///
+/// # Errors
+/// `Io` if `/proc` does not tell.
+pub fn host_identity() -> Result<String, FabricError> {
+    let failed = |what: &str| {
+        let what = what.to_owned();
+        |source| FabricError::Io { what, source }
+    };
+    let path = "/proc/sys/kernel/random/boot_id";
+    let boot = std::fs::read_to_string(path).map_err(failed(path))?;
+    let path = "/proc/self/ns/net";
+    let namespace = rustix::fs::stat(path)
+        .map_err(io::Error::from)
+        .map_err(failed(path))?;
+    Ok(format!("{}.{}", boot.trim(), namespace.st_ino))
+}
+
+/// Starts to connect to a location of this host; an error of the call if it is no location or
+/// another host's.
+pub(super) fn connect(host: &str, location: &str) -> Result<io::Result<ShmSocket>, FabricError> {
+    let bad = |detail: String| FabricError::BadLocation {
+        fabric: "shm",
+        location: location.to_owned(),
+        detail,
+    };
+    let form = || bad("expected <boot id>.<network namespace>/<socket name>".to_owned());
+    let (theirs, name) = location.split_once('/').ok_or_else(form)?;
+    let digits = name.strip_prefix(NAME).ok_or_else(form)?;
+    let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+    if digits.len() != NAME_DIGITS || !digits.chars().all(is_hex) {
+        return Err(form());
+    }
+    if theirs != host {
+        return Err(bad(format!(
+            "it is of another host or network namespace, this one is {host}"
+        )));
+    }
+    Ok(SocketAddr::from_abstract_name(name).and_then(|address| ShmSocket::connect(&address)))
+}

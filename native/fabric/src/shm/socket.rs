@@ -1,0 +1,135 @@
+//! The Unix socket: bytes, descriptors and the peer's credentials.
+
+use crate::stream::socket::{self, Listener, Socket};
+use mio::event::Source;
+use mio::net::{UnixListener, UnixStream};
+use mio::{Interest, Registry, Token};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags,
+};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::SocketAddr;
+
+/// Descriptors one receive can take; a frame carries one, and the kernel ends a receive there.
+const DESCRIPTORS: usize = 4;
+
+/// A connection, and descriptors that came beside its bytes.
+pub(crate) struct ShmSocket {
+    stream: UnixStream,
+    /// In the order of the frames they belong to.
+    pub(super) received: Vec<OwnedFd>,
+}
+
+impl ShmSocket {
+    /// Connects; a Unix socket does so at once or not at all.
+    pub(super) fn connect(address: &SocketAddr) -> io::Result<Self> {
+        Self::vetted(UnixStream::connect_addr(address)?)
+    }
+
+    /// Only processes of our own user.
+    fn vetted(stream: UnixStream) -> io::Result<Self> {
+        let theirs = rustix::net::sockopt::socket_peercred(&stream)?.uid;
+        let ours = rustix::process::geteuid();
+        if theirs != ours {
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                format!(
+                    "the peer runs as user {}, this process as user {}",
+                    theirs.as_raw(),
+                    ours.as_raw()
+                ),
+            ));
+        }
+        Ok(Self {
+            stream,
+            received: Vec::new(),
+        })
+    }
+}
+
+impl Listener for UnixListener {
+    type Socket = ShmSocket;
+
+    fn accept(&self) -> io::Result<Option<ShmSocket>> {
+        let (stream, _) = Self::accept(self)?;
+        match ShmSocket::vetted(stream) {
+            Ok(socket) => Ok(Some(socket)),
+            Err(error) => {
+                log::warn!("turned away a same-host connection: {error}");
+                Ok(None)
+            }
+        }
+    }
+}
+
+impl Socket for ShmSocket {
+    fn receive(&mut self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let flags = RecvFlags::CMSG_CLOEXEC;
+        let received = rustix::net::recvmsg(&self.stream, slices, &mut control, flags)?;
+        for message in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+                self.received.extend(descriptors);
+            }
+        }
+        if received.flags.contains(ReturnFlags::CTRUNC) {
+            return Err(io::Error::other(
+                "more descriptors at once than any frame has",
+            ));
+        }
+        Ok(received.bytes)
+    }
+
+    fn send(
+        &mut self,
+        slices: &[IoSlice<'_>],
+        descriptor: Option<BorrowedFd<'_>>,
+    ) -> io::Result<usize> {
+        let Some(descriptor) = descriptor else {
+            return socket::gather(self.stream.as_fd(), slices);
+        };
+        let descriptors = [descriptor];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !control.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+            return Err(io::Error::other("no room for a descriptor"));
+        }
+        Ok(rustix::net::sendmsg(
+            &self.stream,
+            slices,
+            &mut control,
+            SendFlags::NOSIGNAL,
+        )?)
+    }
+
+    fn connect_finished(&self) -> io::Result<bool> {
+        socket::connect_state(self.stream.take_error(), self.stream.peer_addr().map(drop))
+    }
+
+    fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        self.stream.shutdown(how)
+    }
+}
+
+impl AsFd for ShmSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+impl Source for ShmSocket {
+    fn register(&mut self, registry: &Registry, token: Token, what: Interest) -> io::Result<()> {
+        self.stream.register(registry, token, what)
+    }
+    fn reregister(&mut self, registry: &Registry, token: Token, what: Interest) -> io::Result<()> {
+        self.stream.reregister(registry, token, what)
+    }
+    fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+        self.stream.deregister(registry)
+    }
+}
