@@ -5,6 +5,8 @@
 //! each purpose keeps its last [`HOT_FRAMES`] returns in a small stack (2 MiB, about one core's
 //! L2), newest first; when it is full its *oldest* frame moves to the queue. One stack for each
 //! purpose, because serving and reading run on different threads and so warm different caches.
+//! Measured with one thread that fills a frame and reads it again, over 128 MiB: 2.3 GB/s first in,
+//! first out; 7.7 to 11.4 GB/s with the stack (a busy virtual Xeon, 2 MiB of L2 for each core).
 //!
 //! The stack is guarded by a lock that the common path only ever tries: who finds it taken uses
 //! the queue instead, so nobody waits there for a thread that lost its processor. Only a taker

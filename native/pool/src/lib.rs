@@ -1,4 +1,4 @@
-//! The arena: a bounded set of large slabs, handed out as leases (design.md section 4).
+//! The arena: a bounded set of large slabs, handed out as leases.
 //!
 //! Registered memory is the scarce thing, so it is bounded by a number in the configuration, taken
 //! from the system rarely (16 MiB at a time), and passed from hand to hand in between:

@@ -1,4 +1,4 @@
-//! The endpoint card: what a peer must know to reach an endpoint (design.md section 7).
+//! The endpoint card: what a peer must know to reach an endpoint.
 //!
 //! Encoded as text, one `key=value` per line, because it is read by two languages, travels once per
 //! pair of executors, and shows up in bug reports:
