@@ -1,0 +1,36 @@
+package io.faro.bench;
+
+import io.faro.spark.LadderEndpoint;
+import java.io.BufferedReader;
+import java.io.File;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.util.Base64;
+import org.apache.spark.network.netty.NettyBlockTransferService;
+
+/**
+ * The process that owns the map outputs: writes the shapes it is given, serves them on every side, says how it is
+ * reached, and ends with its input. usage: OwnerMain DIRECTORY FARO-SIDES SHAPE...
+ */
+public final class OwnerMain {
+  private OwnerMain() {}
+
+  public static void main(String[] args) throws Exception {
+    ShuffleFiles files = new ShuffleFiles(new File(args[0]));
+    for (int i = 2; i < args.length; i++) {
+      files.write(new Shape(args[i]));
+    }
+    NettyBlockTransferService netty = StockNetty.start(files);
+    System.out.println("netty " + netty.port());
+    for (String side : args[1].isEmpty() ? new String[0] : args[1].split(",")) {
+      LadderEndpoint endpoint = LadderEndpoint.start(side, files::data, files::index);
+      System.out.println(side + " " + Base64.getEncoder().encodeToString(endpoint.card()));
+    }
+    System.out.println("ready");
+    BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+    while (in.readLine() != null) {
+      // Nothing is asked of the owner by this way; the end of the input is the end.
+    }
+    System.exit(0);
+  }
+}

@@ -1,0 +1,72 @@
+package io.faro.spark;
+
+import io.faro.Endpoint;
+import io.faro.EndpointConfig;
+import io.faro.FabricChoice;
+import io.faro.OutputFiles;
+import java.io.File;
+import java.util.Map;
+import java.util.concurrent.Executor;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
+import org.apache.spark.SparkConf;
+import org.apache.spark.network.shuffle.BlockStoreClient;
+
+/**
+ * Faro as an executor has it, without an executor: a native endpoint, and on it the same FaroBlockStoreClient that
+ * Spark's fetch iterator calls, with the peer's card given instead of looked up. In this package because the plug-in's
+ * classes are nobody's API. fallback=never: what Faro does not bring is a failure here.
+ */
+public final class LadderEndpoint {
+  /** Where the files of (shuffle, map) lie. */
+  public interface Locate {
+    File file(int shuffle, long map);
+  }
+
+  private final Endpoint endpoint;
+
+  private LadderEndpoint(Endpoint endpoint) {
+    this.endpoint = endpoint;
+  }
+
+  /** {@code side}: faro-tcp or faro-shm; limits are those that an executor has by default. */
+  public static LadderEndpoint start(String side, Locate data, Locate index) throws Exception {
+    FaroConf defaults = new FaroConf(new SparkConf(false));
+    EndpointConfig config = EndpointConfig.builder()
+        .name(side)
+        .fabric(FabricChoice.valueOf(side.substring("faro-".length()).toUpperCase(java.util.Locale.ROOT)))
+        .memoryLimitBytes(defaults.memoryLimit)
+        .requestTimeoutMillis(defaults.requestTimeoutMillis)
+        .build();
+    return new LadderEndpoint(Endpoint.start(
+        config, (shuffle, map) -> new OutputFiles(data.file(shuffle, map), index.file(shuffle, map))));
+  }
+
+  public byte[] card() throws Exception {
+    return endpoint.card();
+  }
+
+  public Map<String, Long> counters() {
+    return endpoint.counters();
+  }
+
+  public BlockStoreClient clientOf(byte[] card) {
+    SparkConf spark = new SparkConf(false).set("spark.faro.fallback", "never");
+    FaroConf conf = new FaroConf(spark);
+    PluginCounters counters = new PluginCounters();
+    FaroTransport transport = new EndpointTransport(endpoint);
+    Executor here = Runnable::run;
+    ScheduledExecutorService timers = Executors.newSingleThreadScheduledExecutor(task -> {
+      Thread thread = new Thread(task, "bench-timer");
+      thread.setDaemon(true);
+      return thread;
+    });
+    Timer timer = (millis, action) -> timers.schedule(action, millis, TimeUnit.MILLISECONDS);
+    Peers peers = new Peers(
+        transport, peer -> card, here, timer, System::nanoTime, conf.never, 10_000, counters);
+    FallBack fallBack = new FallBack(null, here, conf, counters, new Notices(System.err::println, System::nanoTime));
+    return new FaroBlockStoreClient(null, false, conf, transport, peers, fallBack, new ToFile(spark), here, counters,
+        System::nanoTime);
+  }
+}

@@ -1,0 +1,71 @@
+"""A child process that is talked to in lines; nothing waits for it without a deadline."""
+import os
+import queue
+import signal
+import subprocess
+import threading
+import time
+
+
+class Broken(RuntimeError):
+    """The child ended, or did not answer in time."""
+
+
+class Conversation:
+    def __init__(self, name, command, log, keep=None, **options):
+        """`keep`: only lines that start so are answers; the rest goes nowhere."""
+        self.name = name
+        self.log = log
+        self._keep = keep
+        self._lines = queue.Queue()
+        with open(log, "wb") as errors:
+            self.process = subprocess.Popen(
+                [str(part) for part in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=errors, text=True, start_new_session=True, **options)
+        threading.Thread(target=self._read, daemon=True).start()
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def _read(self):
+        for line in self.process.stdout:
+            if self._keep is None:
+                self._lines.put(line.strip())
+            elif line.startswith(self._keep):
+                self._lines.put(line[len(self._keep):].strip())
+        self._lines.put(None)
+
+    def answer(self, seconds):
+        try:
+            line = self._lines.get(timeout=seconds)
+        except queue.Empty:
+            raise Broken(f"{self.name}: no answer within {seconds} s; see {self.log}") from None
+        if line is None:
+            raise Broken(f"{self.name} ended; see {self.log}")
+        return line
+
+    def ask(self, line, seconds):
+        try:
+            self.process.stdin.write(line + "\n")
+            self.process.stdin.flush()
+        except OSError:
+            raise Broken(f"{self.name} ended; see {self.log}") from None
+        return self.answer(seconds)
+
+    def stop(self, grace=5):
+        """Ends it by the end of its input, and its whole group by force after `grace` seconds."""
+        try:
+            self.process.stdin.close()
+        except OSError:
+            pass
+        deadline = time.monotonic() + grace
+        try:
+            while time.monotonic() < deadline:
+                self.process.poll()
+                os.killpg(self.pid, 0)
+                time.sleep(0.05)
+            os.killpg(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()

@@ -1,0 +1,195 @@
+"""The Spark workloads: one application a side, all of them alive, their runs in turn."""
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from harness import launch
+
+from . import cpu
+from .conversation import Broken, Conversation
+
+HERE = Path(__file__).resolve().parents[1]
+FARO_COUNTERS = HERE.parent / "spark" / "jobs" / "io" / "faro" / "e2e" / "FaroCounters.java"
+TMPFS = Path("/dev/shm")
+START_SECONDS = 180
+RUN_SECONDS = 240
+MASTER = "local-cluster[2,1,2048]"
+
+ALWAYS = {
+    "spark.shuffle.readHostLocalDisk": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.ui.enabled": "false",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+FARO = {"spark.shuffle.manager": launch.MANAGER, "spark.faro.fallback": "never"}
+SIDES = {
+    "stock": {},
+    "faro-tcp": {**FARO, "spark.faro.fabric": "tcp"},
+    "faro-auto": {**FARO, "spark.faro.fabric": "auto"},
+    "free": {"spark.shuffle.manager": "io.faro.bench.FreeShuffleManager"},
+}
+# Workloads that can share applications: compression is fixed when an executor starts.
+GROUPS = [({}, ["A1", "B2"]), ({"spark.shuffle.compress": "false"}, ["B1"])]
+
+
+def compiled(home, target):
+    classes = target / "workload-classes"
+    shutil.rmtree(classes, ignore_errors=True)
+    classes.mkdir(parents=True)
+    subprocess.run(["javac", "-nowarn", "-Xlint:none", "-cp", f"{home}/jars/*", "-d", str(classes),
+                    *map(str, sorted((HERE / "workloads").rglob("*.java"))), str(FARO_COUNTERS)],
+                   check=True)
+    jar = target / "workloads.jar"
+    subprocess.run(["jar", "cf", str(jar), "-C", str(classes), "."], check=True)
+    return jar
+
+
+class Application:
+    def __init__(self, side, conf, home, place, jar, faro_jar, logs):
+        self.side = side
+        self.faro = side.startswith("faro")
+        self.logs = logs
+        self.home = launch.home_of_links(place, home)
+        conf = {**ALWAYS, **conf, **SIDES[side], "spark.local.dir": str(place / "local")}
+        (place / "local").mkdir()
+        jars = [str(j) for j in ([faro_jar] if self.faro else [jar])]
+        command = [self.home / "bin" / "spark-submit", "--master", MASTER, "--driver-memory", "1g",
+                   "--class", "io.faro.bench.WorkloadApp", "--name", f"faro-bench-{side}",
+                   "--jars", ",".join(jars)]
+        for key, value in conf.items():
+            command += ["--conf", f"{key}={value}"]
+        self.talk = Conversation(f"Spark application {side}", [*command, jar],
+                                 logs / f"{side}-driver.log", keep="BENCH ", cwd=place,
+                                 env=launch.environment_for(self.home))
+        self.pids = []
+
+    def _ask(self, line, seconds=RUN_SECONDS):
+        answer = self.talk.ask(line, seconds).split(" ", 1)
+        if answer[0] != "done":
+            raise RuntimeError(f"{self.side}: {line}: {answer[1]}")
+        return answer[1] if len(answer) > 1 else ""
+
+    def await_ready(self):
+        if self.talk.answer(START_SECONDS) != "ready":
+            raise Broken(f"{self.side} did not start")
+        self.pids = [int(pid) for pid in self._ask("executors").split()]
+
+    def run(self, workload, divisor):
+        before = [cpu.process_nanos(pid) for pid in self.pids]
+        said = self._ask(f"run {workload} {divisor}")
+        spent = sum(cpu.process_nanos(p) - b for p, b in zip(self.pids, before))
+        figures = {name: int(value) for name, value in re.findall(r"(\w+)=(-?\d+)", said)}
+        return {"job_s": figures["jobMillis"] / 1e3, "reduce_s": figures["reduceMillis"] / 1e3,
+                "cpu_s": spent / 1e9, "fetch_wait_s": figures["fetchWaitMillis"] / 1e3,
+                "remote_blocks": figures["remoteBlocks"], "remote_bytes": figures["remoteBytes"]}
+
+    def clean(self):
+        self._ask("clean")
+
+    def counters(self):
+        if not self.faro:
+            return {}
+        pairs = re.findall(r"([\w.]+)=(-?[\d.]+(?:E-?\d+)?)", self._ask("counters"))
+        return {name: float(value) for name, value in pairs}
+
+    def stop(self):
+        self.talk.stop(launch.EXECUTORS_END)
+        for stderr in (self.home / "work").glob("app-*/*/stderr"):
+            shutil.copy(stderr, self.logs / f"{self.side}-executor-{stderr.parent.name}.log")
+
+
+def measure(home, faro_jar, target, sides, warm_ups, rounds, divisor, progress):
+    """Per workload and side the rounds, what counters say of them, and what went wrong."""
+    jar = compiled(home, target)
+    logs = target / "spark-logs"
+    shutil.rmtree(logs, ignore_errors=True)
+    results, broken = {}, {}
+    for conf, names in GROUPS:
+        place = Path(tempfile.mkdtemp(prefix="faro-bench-", dir=TMPFS))
+        group_logs = logs / "-".join(names)
+        group_logs.mkdir(parents=True)
+        applications = []
+        try:
+            for side in sides:
+                if side not in broken:
+                    progress(f"starting Spark application {side} for {', '.join(names)}")
+                    application = Application(side, conf, home, place / side, jar, faro_jar,
+                                              group_logs)
+                    applications.append(application)
+                    if not _guard(broken, side, application.await_ready):
+                        applications.remove(application)
+                        application.stop()
+            for name in names:
+                results[name] = _alternate(name, applications, warm_ups, rounds, divisor, broken,
+                                           progress)
+        finally:
+            for application in applications:
+                application.stop()
+            shutil.rmtree(place, ignore_errors=True)
+    return results, broken
+
+
+def _alternate(name, applications, warm_ups, rounds, divisor, broken, progress):
+    result = {a.side: {"rounds": [], "faro": {}} for a in applications}
+    counters = {}
+    for number in range(warm_ups + rounds):
+        if number == warm_ups:
+            for application in applications:
+                if application.side not in broken:
+                    _guard(broken, application.side,
+                           lambda a=application: counters.update({a.side: a.counters()}))
+        turn = number % max(1, len(applications))
+        for application in applications[turn:] + applications[:turn]:
+            side = application.side
+            if side in broken:
+                continue
+            started = time.monotonic()
+
+            def one(app=application, measured=number >= warm_ups, to=result[side]["rounds"]):
+                figures = app.run(name, divisor)
+                app.clean()
+                if measured:
+                    to.append(figures)
+
+            if _guard(broken, side, one):
+                what = f"run {number - warm_ups + 1}" if number >= warm_ups else "warm-up"
+                progress(f"{name} {what} {side}: {time.monotonic() - started:.1f} s")
+    for application in applications:
+        side = application.side
+        if side not in broken and application.faro:
+            after = application.counters()
+            result[side]["faro"] = {key: value - counters[side].get(key, 0)
+                                    for key, value in after.items()}
+            problem = _not_through_faro(result[side])
+            if problem:
+                broken[side] = f"{name}: {problem}"
+    return result
+
+
+def _not_through_faro(side):
+    """Whether what Spark counted as remote was all counted by Faro too, and nothing fell back."""
+    faro = side["faro"]
+    for unit, key in (("remote_blocks", "remoteBlocks."), ("remote_bytes", "remoteBytes.")):
+        spark = sum(r[unit] for r in side["rounds"])
+        ours = sum(value for name, value in faro.items() if name.startswith(key))
+        # Spark rounds no byte count; empty blocks are never asked for.
+        if ours != spark:
+            return f"Spark counted {spark} {unit}, Faro {ours:.0f}"
+    if faro.get("fallbacks", 0):
+        return f"{faro['fallbacks']:.0f} fall-backs"
+    return None
+
+
+def _guard(broken, side, action):
+    try:
+        action()
+        return True
+    except RuntimeError as error:
+        broken[side] = str(error)
+        return False

@@ -1,0 +1,46 @@
+package io.faro.bench;
+
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
+
+/** The measured jobs, each one shuffle into a sink that keeps nothing. */
+enum Workload {
+  /** 400 x 400 tiny blocks. */
+  A1 {
+    @Override
+    Dataset<Row> build(SparkSession spark, int divisor) {
+      int parts = divisor == 1 ? 400 : 100;
+      return spark.range(0, 1_600_000 / divisor, 1, parts)
+          .selectExpr("id", "hash(id) h").repartition(parts, column("h"));
+    }
+  },
+  /** 24 x 8, kilobyte strings; the application runs it with spark.shuffle.compress=false. */
+  B1 {
+    @Override
+    Dataset<Row> build(SparkSession spark, int divisor) {
+      return spark.range(0, 786_432 / divisor, 1, 24)
+          .selectExpr("id", "repeat(substr(cast(id+10000000 as string),1,8),125) s")
+          .repartition(8, column("id"));
+    }
+  },
+  /** 24 x 8, narrow rows, lz4. */
+  B2 {
+    @Override
+    Dataset<Row> build(SparkSession spark, int divisor) {
+      return spark.range(0, 24_000_000 / divisor, 1, 24)
+          .selectExpr("id", "hash(id) h", "xxhash64(id) x").repartition(8, column("h"));
+    }
+  };
+
+  private static org.apache.spark.sql.Column column(String name) {
+    return org.apache.spark.sql.functions.col(name);
+  }
+
+  /** {@code divisor}: 1 for the real size. */
+  abstract Dataset<Row> build(SparkSession spark, int divisor);
+
+  void run(SparkSession spark, int divisor) {
+    build(spark, divisor).write().format("noop").mode("overwrite").save();
+  }
+}

@@ -1,0 +1,94 @@
+package io.faro.bench;
+
+import io.faro.e2e.FaroCounters;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.lang.management.ManagementFactory;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.sql.SparkSession;
+import scala.Tuple2;
+
+/**
+ * One side of the Spark measurements: an application that obeys one command a line, so that several of them can take
+ * turns on one machine. Its answers start with {@code BENCH}.
+ *
+ * <pre>
+ *   run WORKLOAD DIVISOR   jobMillis=... reduceMillis=... ...
+ *   clean                  deletes past shuffles' files
+ *   executors              PID PID
+ *   counters               name=value, summed over the executors
+ * </pre>
+ */
+public final class WorkloadApp {
+  private WorkloadApp() {}
+
+  public static void main(String[] args) throws Exception {
+    SparkSession spark = SparkSession.builder().getOrCreate();
+    JavaSparkContext context = JavaSparkContext.fromSparkContext(spark.sparkContext());
+    StageTimes times = new StageTimes();
+    spark.sparkContext().addSparkListener(times);
+    ShuffleCleaning cleaning = ShuffleCleaning.of(spark.sparkContext());
+    System.out.println("BENCH ready");
+    BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+    for (String line = in.readLine(); line != null; line = in.readLine()) {
+      String answer;
+      try {
+        answer = "done " + obey(line.split(" "), spark, context, times, cleaning);
+      } catch (Exception e) {
+        e.printStackTrace();
+        answer = "failed " + String.valueOf(e).split("\n")[0];
+      }
+      System.out.println("BENCH " + answer);
+    }
+    spark.stop();
+  }
+
+  private static String obey(String[] words, SparkSession spark, JavaSparkContext context, StageTimes times,
+      ShuffleCleaning cleaning) throws Exception {
+    switch (words[0]) {
+      case "run":
+        times.clear();
+        long start = System.nanoTime();
+        Workload.valueOf(words[1]).run(spark, Integer.parseInt(words[2]));
+        long millis = (System.nanoTime() - start) / 1_000_000;
+        return "jobMillis=" + millis + " " + times.summary();
+      case "clean":
+        return String.valueOf(cleaning.awaitOne());
+      case "executors":
+        return String.join(" ", executorPids(context, 2));
+      case "counters":
+        TreeMap<String, Double> total = new TreeMap<>();
+        for (Map<String, Double> one : FaroCounters.ofExecutors(context).values()) {
+          one.forEach((key, value) -> total.merge(key, value, Double::sum));
+        }
+        return String.valueOf(total);
+      default:
+        throw new IllegalArgumentException(words[0]);
+    }
+  }
+
+  /** A task lands where it lands: asked until every executor has answered. */
+  private static List<String> executorPids(JavaSparkContext context, int count) {
+    TreeMap<String, String> pids = new TreeMap<>();
+    for (int attempt = 0; attempt < 50 && pids.size() < count; attempt++) {
+      List<Integer> tasks = new ArrayList<>();
+      for (int i = 0; i < count * 4; i++) {
+        tasks.add(i);
+      }
+      for (Tuple2<String, String> one : context.parallelize(tasks, tasks.size()).map(i -> new Tuple2<>(
+          SparkEnv.get().executorId(), ManagementFactory.getRuntimeMXBean().getName().split("@")[0])).collect()) {
+        pids.put(one._1(), one._2());
+      }
+    }
+    if (pids.size() < count) {
+      throw new IllegalStateException("executors that ran tasks: " + pids);
+    }
+    return new ArrayList<>(pids.values());
+  }
+}
