@@ -1,5 +1,7 @@
 //! The conformance suite, on every fabric of this crate.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
+
 use faro_fabric::conformance::{Bench, Site};
 use faro_fabric::fabric_conformance;
 use faro_fabric::shm::{ShmConfig, ShmFabric};

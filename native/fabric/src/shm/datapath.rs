@@ -6,7 +6,7 @@ use super::socket::ShmSocket;
 use super::{setup, ShmFabric};
 use crate::stream::exposure::ByKey;
 use crate::stream::frames::{
-    self, AckEntry, SlabReply, SlabRequest, WriteRef, DONE, MAX_ACKS, REFUSED,
+    self, AckEntry, Layout, SlabReply, SlabRequest, WriteRef, DONE, MAX_ACKS, REFUSED,
 };
 use crate::stream::inbound::{Shape, Sink};
 use crate::stream::operations::too_large;

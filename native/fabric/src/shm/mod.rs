@@ -45,7 +45,7 @@ mod slabs;
 mod socket;
 
 pub use crate::stream::bounds::Bounds;
-pub use setup::{host_identity, ShmConfig};
+pub use setup::{host_identity, ShmConfig, same_host};
 
 use crate::stream::hub::Hub;
 

@@ -3,7 +3,7 @@
 use super::datapath::Shm;
 use super::directory::{View, DIRECTORY_BYTES};
 use super::slabs::Mapping;
-use crate::stream::frames::{SlabReply, SlabRequest};
+use crate::stream::frames::{Layout, SlabReply, SlabRequest};
 use crate::stream::outbound::{Descriptor, Frame};
 use crate::stream::session::Context;
 use crate::CloseReason;

@@ -88,6 +88,13 @@ pub fn host_identity() -> Result<String, FabricError> {
     Ok(format!("{}.{}", boot.trim(), namespace.st_ino))
 }
 
+/// The two locations are of one host (and network namespace). What is no location is of none.
+#[must_use]
+pub fn same_host(one: &str, other: &str) -> bool {
+    let host = |location: &str| location.split_once('/').map(|(host, _)| host.to_owned());
+    host(one).is_some_and(|host_of_one| host(other) == Some(host_of_one))
+}
+
 /// Starts to connect to a location of this host; an error of the call if it is no location or
 /// another host's.
 pub(super) fn connect(host: &str, location: &str) -> Result<io::Result<ShmSocket>, FabricError> {

@@ -26,6 +26,20 @@ use faro_wire::{header, WireError};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+/// A body (or head) of fixed length.
+pub(crate) trait Layout: FromBytes + Sized {
+    /// For errors.
+    const LENGTH_OF: &'static str;
+
+    /// Reads a body of exactly this layout.
+    fn decode(bytes: &[u8]) -> Result<Self, WireError> {
+        Self::read_from_bytes(bytes).map_err(|_| WireError::BadValue {
+            what: Self::LENGTH_OF,
+            got: bytes.len() as u64,
+        })
+    }
+}
+
 macro_rules! layout {
     ($(#[$doc:meta])* $name:ident : $bytes:literal { $($(#[$field_doc:meta])* $field:ident : $kind:ty,)* }) => {
         $(#[$doc])*
@@ -35,14 +49,8 @@ macro_rules! layout {
             $($(#[$field_doc])* pub(crate) $field: $kind,)*
         }
         const _: () = assert!(size_of::<$name>() == $bytes);
-        impl $name {
-            /// Reads a body (or head) of exactly this layout.
-            pub(crate) fn decode(bytes: &[u8]) -> Result<Self, WireError> {
-                Self::read_from_bytes(bytes).map_err(|_| WireError::BadValue {
-                    what: concat!("length of ", stringify!($name)),
-                    got: bytes.len() as u64,
-                })
-            }
+        impl Layout for $name {
+            const LENGTH_OF: &'static str = concat!("length of ", stringify!($name));
         }
     };
 }

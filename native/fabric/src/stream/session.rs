@@ -9,7 +9,7 @@
 use super::bounds::Bounds;
 use super::counters::Counters;
 use super::exposure::{ByKey, Exposures};
-use super::frames::{AckEntry, Goodbye, GoodbyeCode, Hello, Welcome, MAX_ACKS};
+use super::frames::{AckEntry, Goodbye, GoodbyeCode, Hello, Layout, Welcome, MAX_ACKS};
 use super::inbound::{Consumer, Shape, Sink};
 use super::outbound::{Ends, Frame, Outbound};
 use super::socket::{Listener, Socket};

@@ -1,7 +1,9 @@
 //! WRITE, READ and READ_REPLY over TCP.
 
 use super::{setup, TcpFabric};
-use crate::stream::frames::{self, ReadReplyHead, ReadRequest, WriteHead, DONE, MAX_ACKS, REFUSED};
+use crate::stream::frames::{
+    self, Layout, ReadReplyHead, ReadRequest, WriteHead, DONE, MAX_ACKS, REFUSED,
+};
 use crate::stream::inbound::{Shape, Sink};
 use crate::stream::operations::too_large;
 use crate::stream::outbound::{Ends, Frame, Tail};

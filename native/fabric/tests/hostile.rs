@@ -1,0 +1,455 @@
+//! Raw sockets that say anything at all to a `TcpFabric`.
+//!
+//! Every check has the same shape: a well-behaved pair keeps exchanging messages and writes with
+//! the fabric under attack, the attacker's connection ends with a reason that names what was
+//! wrong, and what the fabric buffers stays bounded. Frames are built by hand from `wire`, so
+//! that a mistake of the fabric's own encoder cannot hide in both ends.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
+
+#[path = "hostile/stage.rs"]
+mod stage;
+
+use faro_fabric::conformance::Dice;
+use faro_fabric::{CloseReason, Exposure, RemoteRange};
+use faro_wire::header::{MAX_GREETING_BYTES, MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, VERSION};
+use faro_wire::{crc32c, kind, FrameHeader, WireError};
+use stage::{frame, hello, write_frame, Stage};
+use std::io::Write as _;
+use std::net::Shutdown;
+use zerocopy::IntoBytes;
+
+#[test]
+fn ten_thousand_random_byte_strings() {
+    let mut stage = Stage::new();
+    let mut dice = Dice::new(0xfa20_0001);
+    for round in 0..10_000 {
+        let mut attacker = stage.dial();
+        let mut bytes: Vec<u8> = (0..1 + dice.below(300))
+            .map(|_| dice.roll() as u8)
+            .collect();
+        // Some look right at first.
+        match dice.below(4) {
+            0 if bytes.len() >= 32 => bytes[..4].copy_from_slice(b"FARO"),
+            1 => bytes.splice(..0, hello(stage.endpoint)).for_each(drop),
+            2 => {
+                let kind = dice.roll() as u8;
+                bytes = frame(kind, 0, &bytes);
+            }
+            _ => {}
+        }
+        // The fabric may close before it has all of it.
+        let _ = attacker.write_all(&bytes);
+        let _ = attacker.shutdown(Shutdown::Write);
+        stage.until_gone(attacker);
+        if round % 500 == 0 {
+            stage.exchange();
+        }
+    }
+    assert!(stage.counter("buffered_bytes") <= 64 << 10);
+    stage.assert_only_the_good_pair_is_left();
+}
+
+#[test]
+fn random_frames_after_a_good_hello() {
+    let mut stage = Stage::new();
+    let mut dice = Dice::new(0xfa20_0002);
+    for round in 0..2_000 {
+        let mut attacker = stage.greet();
+        for _ in 0..1 + dice.below(4) {
+            let kind = match dice.below(3) {
+                0 => dice.roll() as u8,
+                _ => dice.below(0x28) as u8,
+            };
+            let body: Vec<u8> = (0..dice.below(80)).map(|_| dice.roll() as u8).collect();
+            let _ = attacker.write_all(&frame(kind, dice.roll(), &body));
+        }
+        let _ = attacker.shutdown(Shutdown::Write);
+        stage.until_gone(attacker);
+        if round % 200 == 0 {
+            stage.exchange();
+        }
+    }
+    stage.assert_only_the_good_pair_is_left();
+}
+
+#[test]
+fn a_wrong_version_is_told_the_right_one() {
+    let mut stage = Stage::new();
+    let mut attacker = stage.dial();
+    let mut bytes = hello(stage.endpoint);
+    bytes[4] = VERSION + 1;
+    attacker.write_all(&bytes).unwrap();
+    let text = stage.goodbye(attacker);
+    let expected = WireError::UnsupportedVersion {
+        got: VERSION + 1,
+        supported: VERSION,
+    };
+    assert_eq!(text, CloseReason::from(expected).to_string());
+    stage.assert_only_the_good_pair_is_left();
+}
+
+#[test]
+fn a_hello_of_another_protocol_range_is_told_the_right_one() {
+    let mut stage = Stage::new();
+    let mut attacker = stage.dial();
+    let mut body = hello(stage.endpoint).split_off(32);
+    body[32..34].copy_from_slice(&[VERSION + 1, VERSION + 3]);
+    attacker.write_all(&frame(kind::HELLO, 0, &body)).unwrap();
+    let text = stage.goodbye(attacker);
+    assert!(
+        text.contains(&format!("this side speaks {VERSION}")),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_hello_for_somebody_else_is_told_who_lives_here() {
+    let mut stage = Stage::new();
+    let mut attacker = stage.dial();
+    attacker.write_all(&hello(stage.endpoint ^ 1)).unwrap();
+    let text = stage.goodbye(attacker);
+    assert!(text.contains(&format!("{:032x}", stage.endpoint)), "{text}");
+}
+
+#[test]
+fn lengths_are_judged_by_the_header_alone() {
+    let mut stage = Stage::new();
+    let too_long = |kind, length, crc| FrameHeader::sealed(kind, 0, 1, length, crc);
+    // Before HELLO, 4 KiB; not one byte of the body is ever sent.
+    let mut attacker = stage.dial();
+    let header = too_long(kind::HELLO, MAX_GREETING_BYTES + 1, 0);
+    attacker.write_all(header.as_bytes()).unwrap();
+    let text = stage.goodbye(attacker);
+    assert!(text.contains("at most 4096 is allowed"), "{text}");
+    // After it, by kind.
+    for (kind, limit) in [
+        (kind::FIRST_MESSAGE, MAX_MESSAGE_BYTES),
+        (0xff, MAX_MESSAGE_BYTES),
+        (kind::GOODBYE, MAX_GREETING_BYTES),
+        (kind::WRITE, MAX_PAYLOAD_BYTES + 24),
+        (kind::READ_REPLY, MAX_PAYLOAD_BYTES + 8),
+        (kind::READ, 24),
+        (kind::WRITE_ACK, 4096),
+    ] {
+        for length in [limit + 1, u32::MAX] {
+            let mut attacker = stage.greet();
+            let header = too_long(kind, length, 0);
+            attacker.write_all(header.as_bytes()).unwrap();
+            let expected = WireError::TooLarge {
+                what: "frame body",
+                got: u64::from(length),
+                limit: u64::from(limit),
+            };
+            assert_eq!(stage.closed(), CloseReason::Protocol(expected));
+            stage.until_gone(attacker);
+        }
+    }
+    assert_eq!(stage.counter("buffered_bytes"), 0);
+    stage.exchange();
+}
+
+#[test]
+fn kinds_are_judged_by_the_phase() {
+    let mut stage = Stage::new();
+    for early in [
+        kind::WELCOME,
+        kind::WRITE,
+        kind::READ,
+        0x00,
+        0x7f,
+        kind::FETCH,
+    ] {
+        let mut attacker = stage.dial();
+        attacker.write_all(&frame(early, 0, &[0; 24])).unwrap();
+        let text = stage.goodbye(attacker);
+        assert!(text.contains("before the greeting"), "{early:#x}: {text}");
+    }
+    for never in [
+        kind::HELLO,
+        kind::WELCOME,
+        kind::WRITE_REF,
+        kind::SLAB_REPLY,
+        0x00,
+        0x1f,
+    ] {
+        let mut attacker = stage.greet();
+        attacker.write_all(&frame(never, 0, &[0; 24])).unwrap();
+        let expected = WireError::UnknownKind { got: never };
+        assert_eq!(stage.closed(), CloseReason::Protocol(expected));
+        stage.until_gone(attacker);
+    }
+}
+
+#[test]
+fn every_flipped_bit_is_noticed() {
+    let mut stage = Stage::new();
+    let good = frame(kind::FIRST_MESSAGE, 77, b"sixteen bytes...");
+    for bit in 0..good.len() * 8 {
+        let mut bytes = good.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        let mut attacker = stage.greet();
+        attacker.write_all(&bytes).unwrap();
+        match stage.closed() {
+            CloseReason::Protocol(WireError::BadMagic { .. }) => assert!(bit < 32),
+            CloseReason::Protocol(WireError::UnsupportedVersion { .. }) => {
+                assert!((32..40).contains(&bit));
+            }
+            CloseReason::Protocol(WireError::BadChecksum { what, .. }) => {
+                let expected = if bit < 256 {
+                    "frame header"
+                } else {
+                    "frame body"
+                };
+                assert_eq!(what, expected, "bit {bit}");
+            }
+            reason => panic!("bit {bit}: {reason}"),
+        }
+        stage.until_gone(attacker);
+    }
+    stage.exchange();
+}
+
+#[test]
+fn a_flipped_bit_never_redirects_a_write() {
+    let mut stage = Stage::new();
+    for bit in 0..24 * 8 {
+        let mut attacker = stage.greet();
+        let range = stage.expose_to_attacker(4096);
+        let mut bytes = write_frame(range, &[0xff; 64]);
+        bytes[32 + bit / 8] ^= 1 << (bit % 8);
+        attacker.write_all(&bytes).unwrap();
+        assert!(
+            matches!(
+                stage.closed(),
+                CloseReason::Protocol(WireError::BadChecksum { .. })
+            ),
+            "bit {bit}"
+        );
+        stage.assert_untouched(range.key);
+        stage.until_gone(attacker);
+    }
+}
+
+#[test]
+fn unknown_header_bits_are_not_ignored() {
+    let mut stage = Stage::new();
+    let mut attacker = stage.greet();
+    let header = FrameHeader::sealed(kind::FIRST_MESSAGE, 1, 0, 0, 0);
+    attacker.write_all(header.as_bytes()).unwrap();
+    let expected = WireError::BadValue {
+        what: "header flags",
+        got: 1,
+    };
+    assert_eq!(stage.closed(), CloseReason::Protocol(expected));
+}
+
+#[test]
+fn bodies_that_never_come_hold_no_memory() {
+    let mut stage = Stage::new();
+    let mut attackers: Vec<_> = (0..50).map(|_| stage.greet()).collect();
+    let header = FrameHeader::sealed(kind::FIRST_MESSAGE, 0, 1, MAX_MESSAGE_BYTES, 0);
+    for attacker in &mut attackers {
+        attacker.write_all(header.as_bytes()).unwrap();
+        attacker.write_all(&[1; 100]).unwrap();
+    }
+    for _ in 0..20 {
+        stage.exchange();
+    }
+    // What was promised: 100 MiB.
+    let buffered = stage.counter("buffered_bytes");
+    assert!(buffered <= 50 * (64 << 10), "{buffered}");
+    for attacker in attackers {
+        attacker.shutdown(Shutdown::Write).unwrap();
+        assert!(matches!(stage.closed(), CloseReason::Lost { .. }));
+        stage.until_gone(attacker);
+    }
+    assert_eq!(stage.counter("buffered_bytes"), 0);
+    stage.assert_only_the_good_pair_is_left();
+}
+
+#[test]
+fn a_slow_hello_is_not_waited_for() {
+    let mut stage = Stage::with_hello_timeout_ms(30);
+    let mut attacker = stage.dial();
+    let bytes = hello(stage.endpoint);
+    // A byte now and then does not win time.
+    let mut sent = 0;
+    while sent < bytes.len() - 1 && attacker.write_all(&bytes[sent..=sent]).is_ok() {
+        sent += 1;
+        stage.exchange();
+        if stage.counter("handshakes_failed") > 0 {
+            break;
+        }
+    }
+    let text = stage.goodbye(attacker);
+    assert!(
+        text.contains("before HELLO reached its bound of 30"),
+        "{text}"
+    );
+    stage.assert_only_the_good_pair_is_left();
+}
+
+#[test]
+fn more_connections_than_bounded_are_turned_away() {
+    let mut stage = Stage::new();
+    let held: Vec<_> = (0..stage::CONNECTIONS + 20).map(|_| stage.dial()).collect();
+    stage.until("some to be turned away", |stage| {
+        stage.counter("connections_refused") >= 20
+    });
+    assert!(stage.counter("connections") <= stage::CONNECTIONS as u64);
+    stage.exchange();
+    drop(held);
+    stage.assert_only_the_good_pair_is_left();
+    let late = stage.greet();
+    drop(late);
+}
+
+#[test]
+fn a_half_closed_peer_is_gone() {
+    let mut stage = Stage::new();
+    let attacker = stage.greet();
+    attacker.shutdown(Shutdown::Write).unwrap();
+    assert!(matches!(stage.closed(), CloseReason::Lost { .. }));
+    stage.until_gone(attacker);
+    stage.exchange();
+}
+
+#[test]
+fn a_half_sent_frame_is_lost_with_its_connection() {
+    let mut stage = Stage::new();
+    let bytes = frame(kind::FIRST_MESSAGE, 1, &[7; 500]);
+    for cut in [1, 31, 32, 33, 531] {
+        let mut attacker = stage.greet();
+        attacker.write_all(&bytes[..cut]).unwrap();
+        attacker.shutdown(Shutdown::Write).unwrap();
+        assert!(matches!(stage.closed(), CloseReason::Lost { .. }));
+        stage.until_gone(attacker);
+    }
+}
+
+#[test]
+fn writes_with_absurd_fields_touch_nothing() {
+    let mut stage = Stage::new();
+    let mut attacker = stage.greet();
+    let range = stage.expose_to_attacker(4096);
+    let before = stage.counter("writes_refused");
+    let absurd = [
+        RemoteRange {
+            offset: u64::MAX,
+            ..range
+        },
+        RemoteRange {
+            offset: u64::MAX - 63,
+            ..range
+        },
+        RemoteRange {
+            offset: 4096 - 63,
+            ..range
+        },
+        RemoteRange {
+            offset: 1 << 40,
+            ..range
+        },
+        RemoteRange { key: 0, ..range },
+        RemoteRange {
+            key: !range.key,
+            ..range
+        },
+    ];
+    for range in absurd {
+        attacker
+            .write_all(&write_frame(range, &[0xff; 64]))
+            .unwrap();
+    }
+    // The largest there is, drained without a buffer.
+    let payload = vec![0xff; MAX_PAYLOAD_BYTES as usize];
+    let bytes = write_frame(range, &payload);
+    for part in bytes.chunks(1 << 20) {
+        attacker.set_nonblocking(false).unwrap();
+        stage.feed(&mut attacker, part);
+        assert_eq!(stage.counter("buffered_bytes"), 0);
+    }
+    let expected = before + absurd.len() as u64 + 1;
+    stage.until("all to be refused", |stage| {
+        stage.counter("writes_refused") == expected
+    });
+    stage.exchange();
+    stage.assert_untouched(range.key);
+    // Shorter than its own head.
+    let header = FrameHeader::sealed(kind::WRITE, 0, 1, 23, 0);
+    attacker.write_all(header.as_bytes()).unwrap();
+    let reason = stage.closed();
+    assert!(
+        matches!(
+            reason,
+            CloseReason::Protocol(WireError::Truncated { got: 23, .. })
+        ),
+        "{reason}"
+    );
+}
+
+#[test]
+fn refusals_nobody_listens_to_are_not_collected() {
+    let mut stage = Stage::new();
+    let mut attacker = stage.greet();
+    let nowhere = RemoteRange {
+        key: 5,
+        offset: 0,
+        length: 0,
+    };
+    let bytes = write_frame(nowhere, &[]).repeat(5_000);
+    for _ in 0..40 {
+        stage.feed(&mut attacker, &bytes);
+    }
+    stage.until("all to be refused", |stage| {
+        stage.counter("writes_refused") == 200_000
+    });
+    stage.exchange();
+}
+
+#[test]
+fn more_reads_than_are_served_at_once_close() {
+    let mut stage = Stage::new();
+    let mut attacker = stage.greet();
+    let range = stage.expose_readable_to_attacker();
+    let mut body = Vec::new();
+    body.extend_from_slice(&range.key.to_le_bytes());
+    body.extend_from_slice(&0u64.to_le_bytes());
+    body.extend_from_slice(&range.length.to_le_bytes());
+    body.extend_from_slice(&[0; 4]);
+    // It reads no reply, so at some point the kernel takes no more of them.
+    let bytes = frame(kind::READ, 1, &body).repeat(10_000);
+    let _ = attacker.write_all(&bytes);
+    let reason = stage.closed();
+    assert!(matches!(reason, CloseReason::Bound { .. }), "{reason}");
+    stage.exchange();
+}
+
+#[test]
+fn answers_to_no_question_close() {
+    let mut stage = Stage::new();
+    let mut attacker = stage.greet();
+    let head = [0; 8];
+    let header = FrameHeader::sealed(kind::READ_REPLY, 0, 99, 8, crc32c(&head));
+    attacker
+        .write_all(&[header.as_bytes(), &head].concat())
+        .unwrap();
+    let expected = WireError::BadValue {
+        what: "READ_REPLY's read",
+        got: 99,
+    };
+    assert_eq!(stage.closed(), CloseReason::Protocol(expected));
+    // A refusal of a write nobody posted is harmless: most come after the write's end.
+    let mut attacker = stage.greet();
+    attacker
+        .write_all(&frame(kind::WRITE_ACK, 0, &[1; 32]))
+        .unwrap();
+    stage.until("the refusal to be counted", |stage| {
+        stage.counter("writes_refused_by_peer") == 2
+    });
+    assert!(matches!(
+        stage.revoke_all().as_slice(),
+        [] | [Exposure::Writable(_)]
+    ));
+}

@@ -1,0 +1,326 @@
+//! A fabric under attack, a good pair beside it, and raw sockets.
+
+use faro_fabric::tcp::{Bounds, TcpConfig, TcpFabric};
+use faro_fabric::{
+    CloseReason, EndpointId, Event, Exposure, Fabric, Message, PeerId, RemoteRange, Revoked, Write,
+};
+use faro_pool::{Pool, Purpose};
+use faro_wire::header::VERSION;
+use faro_wire::{crc32c, kind, FrameHeader};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use zerocopy::IntoBytes;
+
+/// Bound of the fabric under attack.
+pub const CONNECTIONS: usize = 100;
+const PATIENCE: Duration = Duration::from_secs(60);
+const FRIEND: EndpointId = 0xf21e_11d0;
+
+pub struct Stage {
+    /// Under attack.
+    fabric: TcpFabric,
+    pool: Arc<Pool>,
+    pub endpoint: EndpointId,
+    friend: TcpFabric,
+    friends_pool: Arc<Pool>,
+    /// The good pair, each by the other's name.
+    good: (PeerId, PeerId),
+    /// The friend is through.
+    connected: bool,
+    /// What the attacker is called.
+    attacker: Option<PeerId>,
+    keys: Vec<u64>,
+    events: Vec<Event>,
+    sent: u64,
+}
+
+/// A frame by hand.
+pub fn frame(kind: u8, id: u64, body: &[u8]) -> Vec<u8> {
+    [FrameHeader::for_body(kind, id, body).as_bytes(), body].concat()
+}
+
+/// A good HELLO to `expected`.
+pub fn hello(expected: EndpointId) -> Vec<u8> {
+    let mut body = 0xbad_u128.to_le_bytes().to_vec();
+    body.extend_from_slice(&expected.to_le_bytes());
+    body.extend_from_slice(&[VERSION, VERSION, 0, 0, 0, 0, 0, 0]);
+    frame(kind::HELLO, 0, &body)
+}
+
+/// A WRITE without immediate.
+pub fn write_frame(range: RemoteRange, payload: &[u8]) -> Vec<u8> {
+    let mut head = range.key.to_le_bytes().to_vec();
+    head.extend_from_slice(&range.offset.to_le_bytes());
+    head.extend_from_slice(&[0; 8]);
+    let length = (head.len() + payload.len()) as u32;
+    let header = FrameHeader::sealed(kind::WRITE, 0, 1, length, crc32c(&head));
+    [header.as_bytes(), &head, payload].concat()
+}
+
+fn fabric(endpoint: EndpointId, bounds: Bounds) -> (TcpFabric, Arc<Pool>) {
+    let pool = Pool::new(faro_pool::MIN_LIMIT_BYTES).unwrap();
+    let config = TcpConfig {
+        bind: "127.0.0.1:0".parse().unwrap(),
+        advertise: String::new(),
+        endpoint,
+        pool: pool.clone(),
+    };
+    (TcpFabric::with_bounds(config, bounds).unwrap(), pool)
+}
+
+impl Stage {
+    pub fn new() -> Self {
+        Self::with_bounds(Bounds {
+            connections: CONNECTIONS,
+            ..Bounds::default()
+        })
+    }
+
+    pub fn with_hello_timeout_ms(ms: u64) -> Self {
+        Self::with_bounds(Bounds {
+            hello_timeout: Duration::from_millis(ms),
+            ..Bounds::default()
+        })
+    }
+
+    fn with_bounds(bounds: Bounds) -> Self {
+        let endpoint = 0x1009;
+        let (fabric, pool) = fabric(endpoint, bounds);
+        let (friend, friends_pool) = self::fabric(FRIEND, Bounds::default());
+        let mut stage = Self {
+            fabric,
+            pool,
+            endpoint,
+            friend,
+            friends_pool,
+            good: (PeerId(0), PeerId(0)),
+            connected: false,
+            attacker: None,
+            keys: Vec::new(),
+            events: Vec::new(),
+            sent: 0,
+        };
+        let location = stage.fabric.location();
+        let deadline = Instant::now() + PATIENCE;
+        let theirs = stage.friend.connect(&location, endpoint, deadline).unwrap();
+        let mut ours = None;
+        stage.until("the good pair", |stage| {
+            ours = ours.or(stage.take(|event| match event {
+                Event::Accepted { peer, endpoint } if *endpoint == FRIEND => Some(*peer),
+                _ => None,
+            }));
+            ours.is_some() && stage.connected
+        });
+        stage.good = (ours.unwrap(), theirs);
+        stage.exchange();
+        stage
+    }
+
+    fn step(&mut self) {
+        let wait = Duration::from_micros(100);
+        self.fabric.poll(&mut self.events, Duration::ZERO).unwrap();
+        let mut theirs = Vec::new();
+        self.friend.poll(&mut theirs, Duration::ZERO).unwrap();
+        for event in &theirs {
+            self.connected |= matches!(event, Event::Connected { .. });
+            assert!(
+                !matches!(event, Event::Closed { .. }),
+                "the good pair broke"
+            );
+        }
+        if self.events.is_empty() && theirs.is_empty() {
+            self.fabric.poll(&mut self.events, wait).unwrap();
+        }
+    }
+
+    pub fn until(&mut self, what: &str, mut condition: impl FnMut(&mut Self) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !condition(self) {
+            assert!(Instant::now() < deadline, "gave up waiting for {what}");
+            self.step();
+        }
+    }
+
+    fn take<T>(&mut self, pick: impl Fn(&Event) -> Option<T>) -> Option<T> {
+        let mut found = None;
+        self.events.retain(|event| {
+            if found.is_none() {
+                found = pick(event);
+                return found.is_none();
+            }
+            true
+        });
+        found
+    }
+
+    fn wait<T>(&mut self, what: &str, pick: impl Fn(&Event) -> Option<T>) -> T {
+        let mut found = None;
+        self.until(what, |stage| {
+            found = stage.take(&pick);
+            found.is_some()
+        });
+        found.unwrap()
+    }
+
+    /// The good pair goes on: a write and a message, there and checked.
+    pub fn exchange(&mut self) {
+        self.sent += 1;
+        let seed = self.sent as u8;
+        let lease = self.pool.try_lease(4096, Purpose::Read).unwrap();
+        let exposure = Exposure::Writable(lease);
+        let range = self
+            .fabric
+            .expose(self.good.0, exposure)
+            .map_err(drop)
+            .unwrap();
+        let mut source = self.friends_pool.try_lease(4096, Purpose::Serve).unwrap();
+        source.bytes_mut().fill(seed);
+        let write = Write {
+            token: 1,
+            source: Arc::new(source),
+            offset: 0,
+            length: 4096,
+            target: range,
+            immediate: None,
+        };
+        self.friend.write(self.good.1, write).map_err(drop).unwrap();
+        let message = Message {
+            kind: kind::FIRST_MESSAGE,
+            id: self.sent,
+            body: vec![seed; 64],
+        };
+        self.friend.send(self.good.1, message.clone()).unwrap();
+        let good = self.good.0;
+        let got = self.wait("the good pair's message", |event| match event {
+            Event::Message { peer, message } if *peer == good => Some(message.clone()),
+            _ => None,
+        });
+        assert_eq!(got, message);
+        match self.fabric.revoke(range.key) {
+            Revoked::Now(exposure) => {
+                assert!(exposure.lease().bytes().iter().all(|byte| *byte == seed));
+            }
+            _ => panic!("not revoked at once"),
+        }
+    }
+
+    /// A raw connection that has said nothing.
+    pub fn dial(&mut self) -> TcpStream {
+        TcpStream::connect(self.fabric.location()).unwrap()
+    }
+
+    /// A raw connection that was accepted.
+    pub fn greet(&mut self) -> TcpStream {
+        let mut socket = self.dial();
+        socket.write_all(&hello(self.endpoint)).unwrap();
+        let good = self.good.0;
+        let peer = self.wait("Accepted", |event| match event {
+            Event::Accepted { peer, .. } if *peer != good => Some(*peer),
+            _ => None,
+        });
+        self.attacker = Some(peer);
+        socket
+    }
+
+    /// Why a connection of an attacker's ended.
+    pub fn closed(&mut self) -> CloseReason {
+        self.wait("Closed", |event| match event {
+            Event::Closed { reason, .. } => Some(reason.clone()),
+            _ => None,
+        })
+    }
+
+    /// Reads until the fabric has closed its end; what it said.
+    pub fn until_gone(&mut self, mut socket: TcpStream) -> Vec<u8> {
+        socket.set_nonblocking(true).unwrap();
+        let mut said = Vec::new();
+        self.until("the fabric to close", |_| {
+            let mut buffer = [0; 4096];
+            loop {
+                match socket.read(&mut buffer) {
+                    Ok(0) => return true,
+                    Ok(bytes) => said.extend_from_slice(&buffer[..bytes]),
+                    Err(error) => return error.kind() != ErrorKind::WouldBlock,
+                }
+            }
+        });
+        said
+    }
+
+    /// The text of the GOODBYE that is all the fabric says.
+    pub fn goodbye(&mut self, socket: TcpStream) -> String {
+        let said = self.until_gone(socket);
+        let header = FrameHeader::parse(&said).unwrap();
+        assert_eq!(header.kind, kind::GOODBYE);
+        header.check_body(&said[32..]).unwrap();
+        String::from_utf8(said[32 + 24..].to_vec()).unwrap()
+    }
+
+    /// Sends all of `bytes` while the fabric keeps running.
+    pub fn feed(&mut self, socket: &mut TcpStream, mut bytes: &[u8]) {
+        socket.set_nonblocking(true).unwrap();
+        self.until("the bytes to be taken", |_| {
+            match socket.write(bytes) {
+                Ok(sent) => bytes = &bytes[sent..],
+                Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+            }
+            bytes.is_empty()
+        });
+        socket.set_nonblocking(false).unwrap();
+    }
+
+    pub fn counter(&self, name: &str) -> u64 {
+        let counters = self.fabric.counters();
+        counters.iter().find(|(got, _)| *got == name).unwrap().1
+    }
+
+    fn expose(&mut self, exposure: Exposure) -> RemoteRange {
+        let peer = self.attacker.unwrap();
+        let range = self.fabric.expose(peer, exposure).map_err(drop).unwrap();
+        self.keys.push(range.key);
+        range
+    }
+
+    /// Memory that the last attacker greeted may write, all zeros.
+    pub fn expose_to_attacker(&mut self, bytes: usize) -> RemoteRange {
+        let mut lease = self.pool.try_lease(bytes, Purpose::Read).unwrap();
+        lease.bytes_mut().fill(0);
+        self.expose(Exposure::Writable(lease))
+    }
+
+    /// A frame that the last attacker greeted may read.
+    pub fn expose_readable_to_attacker(&mut self) -> RemoteRange {
+        let lease = self.pool.try_lease(faro_pool::FRAME_BYTES, Purpose::Read);
+        self.expose(Exposure::Readable(Arc::new(lease.unwrap())))
+    }
+
+    /// Takes memory back that must still be all zeros.
+    pub fn assert_untouched(&mut self, key: u64) {
+        self.keys.retain(|got| *got != key);
+        match self.fabric.revoke(key) {
+            Revoked::Now(exposure) => {
+                assert!(exposure.lease().bytes().iter().all(|byte| *byte == 0));
+            }
+            _ => panic!("not revoked at once"),
+        }
+    }
+
+    pub fn revoke_all(&mut self) -> Vec<Exposure> {
+        let keys = std::mem::take(&mut self.keys);
+        keys.into_iter()
+            .filter_map(|key| match self.fabric.revoke(key) {
+                Revoked::Now(exposure) => Some(exposure),
+                _ => None,
+            })
+            .collect()
+    }
+
+    pub fn assert_only_the_good_pair_is_left(&mut self) {
+        self.until("the others to be gone", |stage| {
+            stage.counter("connections") == 1
+        });
+        self.exchange();
+    }
+}
