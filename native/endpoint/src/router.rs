@@ -10,6 +10,7 @@ use crate::config::{fabric_code, fabric_name, EndpointError};
 use crate::counters::Counters;
 use crate::progress::{Command, Inbox};
 use crate::reader::Request;
+use faro_fabric::shm::same_host;
 use faro_fabric::{EndpointId, FabricKind};
 use faro_wire::crossing::{FabricCode, FetchErrorCode};
 use faro_wire::Card;
@@ -46,6 +47,8 @@ pub(crate) struct Router {
     peers: Mutex<Peers>,
     /// Of the fabrics that this endpoint has, best first; set once at the start.
     inboxes: Vec<(FabricKind, Arc<Inbox>)>,
+    /// Where shm peers reach us, if they can.
+    shm_location: Option<String>,
     pub(crate) completions: Completions,
     pub(crate) counters: Arc<Counters>,
     in_flight: AtomicUsize,
@@ -54,8 +57,13 @@ pub(crate) struct Router {
 }
 
 impl Router {
-    pub(crate) fn new(inboxes: Vec<(FabricKind, Arc<Inbox>)>, counters: Arc<Counters>) -> Self {
+    pub(crate) fn new(
+        inboxes: Vec<(FabricKind, Arc<Inbox>)>,
+        shm_location: Option<String>,
+        counters: Arc<Counters>,
+    ) -> Self {
         Self {
+            shm_location,
             peers: Mutex::default(),
             inboxes,
             completions: Completions::new(),
@@ -78,6 +86,11 @@ impl Router {
                 .addresses
                 .iter()
                 .find(|address| address.scheme == fabric_name(fabric))?;
+            // Another host's shared memory is no route that rests: it is none.
+            let near = |ours: &String| same_host(ours, &address.location);
+            if fabric == FabricKind::Shm && !self.shm_location.as_ref().is_some_and(near) {
+                return None;
+            }
             Some(Route {
                 fabric,
                 location: address.location.clone(),

@@ -9,7 +9,7 @@ use crate::router::Router;
 use crate::Endpoint;
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
-use faro_fabric::{EndpointId, Fabric};
+use faro_fabric::{EndpointId, Fabric, FabricKind};
 use faro_pool::Pool;
 use faro_wire::{Card, CardAddress};
 use std::net::SocketAddr;
@@ -38,6 +38,10 @@ impl Endpoint {
                 })
                 .collect(),
         };
+        let shm = fabrics
+            .iter()
+            .find(|fabric| fabric.kind() == FabricKind::Shm)
+            .map(|f| f.location());
         let (counters, catalog) = (Arc::new(Counters::default()), Arc::new(Catalog::new()));
         let (inboxes, receivers): (Vec<_>, Vec<_>) = fabrics
             .iter()
@@ -55,7 +59,7 @@ impl Endpoint {
             Arc::clone(&counters),
         )
         .map_err(EndpointError::Thread)?;
-        let router = Arc::new(Router::new(inboxes, Arc::clone(&counters)));
+        let router = Arc::new(Router::new(inboxes, shm, Arc::clone(&counters)));
         let endpoint = Arc::new(Self {
             card,
             pool: Arc::clone(&pool),

@@ -147,6 +147,9 @@ fn an_owner_that_breaks_the_protocol_is_cut_off() {
         assert_eq!(code(&fetched), FetchErrorCode::Protocol, "{what}");
         let detail = &fetched.failure.as_ref().unwrap().detail;
         assert!(detail.contains(what), "{what}: {detail}");
+        until("both connections are closed", || {
+            owner.closed.lock().unwrap().len() == 2
+        });
         until("leases come back", || {
             counter(&reader, "pool.leasedBytes") == 0
         });
@@ -281,6 +284,35 @@ fn an_exhausted_arena_is_an_error_of_the_request_and_passes() {
         assert_eq!(support::blocks_of(&completion), [(0, part.clone())]);
     }
     assert_eq!(fetch(&reader, peer, &[block(0, 0, 0, 1)]).bytes(), [part]);
+}
+
+#[test]
+fn a_block_larger_than_the_arena_is_refused_at_once() {
+    let owner = Owner::start(config("owner", FabricChoice::Tcp));
+    let reader = reader();
+    let peer = owner.peer_of(&reader);
+    let files = owner.put(0, 0, &[pattern(1, 10)]);
+    std::fs::File::options()
+        .write(true)
+        .open(&files.data)
+        .unwrap()
+        .set_len(support::MEMORY)
+        .unwrap();
+    std::fs::write(
+        &files.index,
+        [0, support::MEMORY].map(u64::to_be_bytes).concat(),
+    )
+    .unwrap();
+    let fetched = fetch(&reader, peer, &[block(0, 0, 0, 1)]);
+    assert_eq!(code(&fetched), FetchErrorCode::PoolExhausted);
+    assert!(fetched
+        .failure
+        .unwrap()
+        .detail
+        .contains(&support::MEMORY.to_string()));
+    until("leases come back", || {
+        counter(&reader, "pool.leasedBytes") == 0
+    });
 }
 
 #[test]

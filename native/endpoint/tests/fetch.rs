@@ -1,5 +1,7 @@
 //! Bytes that come are the bytes that were written, over every fabric.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod support;
 
 use faro_endpoint::{Endpoint, FabricChoice};

@@ -1,6 +1,8 @@
 //! Random map outputs and random requests against an oracle that holds the same bytes in memory.
 //! The seed is printed on failure; `FARO_SEED` runs that one alone.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod support;
 
 use faro_endpoint::{Endpoint, FabricChoice};

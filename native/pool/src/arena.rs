@@ -170,6 +170,19 @@ impl Arena {
         self.admission.held()
     }
 
+    /// Frames that `purpose` may hold at most.
+    pub fn share_frames(&self, purpose: Purpose) -> u32 {
+        let Geometry {
+            slabs,
+            frames_per_slab,
+            reserve_frames,
+        } = self.geometry;
+        match purpose {
+            Purpose::Read => slabs * frames_per_slab - reserve_frames,
+            Purpose::Serve => slabs * frames_per_slab,
+        }
+    }
+
     /// `None` for whole frames.
     fn shelf(&self, class: u8, purpose: Purpose) -> Option<&Shelf> {
         self.shelves[purpose as usize].get(usize::from(class))

@@ -152,6 +152,12 @@ impl Pool {
         self.slabs.get(index as usize)?.get().cloned()
     }
 
+    /// Bytes that `purpose` may hold at most; what is larger can never be leased at once.
+    #[must_use]
+    pub fn share_bytes(&self, purpose: Purpose) -> u64 {
+        u64::from(self.arena.share_frames(purpose)) * FRAME_BYTES as u64
+    }
+
     /// Counters.
     pub fn counters(&self) -> PoolCounters {
         self.counters.snapshot(

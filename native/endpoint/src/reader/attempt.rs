@@ -130,6 +130,12 @@ impl Attempt {
         Ok(())
     }
 
+    /// Bytes of the layout's largest block.
+    pub(crate) fn largest_block(&self) -> u64 {
+        let blocks = self.layout.iter().flatten();
+        blocks.map(|block| block.length.get()).max().unwrap_or(0)
+    }
+
     /// The grant that `chunk` must have filled: checked against the order and the stream's length.
     ///
     /// # Errors

@@ -34,11 +34,18 @@ pub(crate) struct Reader {
     /// Ids on the wire of those that wait for arena memory, oldest first.
     thirsty: VecDeque<u64>,
     next_wire_id: u64,
+    /// Bytes of the largest block that the arena can hold at once.
+    largest_block: u64,
 }
 
 impl Reader {
     pub(crate) fn new(router: Arc<Router>, pool: Arc<Pool>) -> Self {
+        // A block that begins in mid-frame touches one more.
+        let largest_block = pool
+            .share_bytes(Purpose::Read)
+            .saturating_sub(2 * FRAME_BYTES as u64);
         Self {
+            largest_block,
             router,
             pool,
             links: HashMap::new(),
@@ -173,6 +180,14 @@ impl Reader {
                 match message.kind {
                     kind::LAYOUT => {
                         attempt.on_layout(Layout::decode(&message.body)?)?;
+                        let (block, room) = (attempt.largest_block(), self.largest_block);
+                        if block > room {
+                            let detail =
+                                format!("a block of {block} bytes, the arena has room for {room}");
+                            let code = FetchErrorCode::PoolExhausted;
+                            self.give_up(fabric, outbox, id, code, &detail);
+                            return Ok(());
+                        }
                         self.thirsty.push_back(id);
                         self.quench(fabric, outbox);
                     }

@@ -1,5 +1,6 @@
 //! Two endpoints in one process, with map outputs in a temporary directory.
 #![allow(dead_code)] // Each test binary uses its own part.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use faro_endpoint::{Completion, Config, Endpoint, FabricChoice, FetchFailure, OutputFiles};
 use faro_wire::{BlockId, OutputId};

@@ -1,4 +1,5 @@
 //! A peer that follows a script instead of the protocol, on a real TCP fabric.
+#![allow(clippy::unwrap_used)] // Test code; clippy allows it only inside test functions.
 
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
 use faro_fabric::{CloseReason, Event, Fabric, Message, PeerId, RemoteRange, Write};
