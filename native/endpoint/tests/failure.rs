@@ -1,4 +1,5 @@
 //! What goes wrong ends in a clear error or in a second try, never in a wrong or a double byte.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/scripted.rs"]
 mod scripted;
