@@ -153,7 +153,7 @@ pub fn install_panic_hook() {
         let thread = std::thread::current();
         log::error!(
             "thread {} panicked at {}: {}",
-            thread.name().unwrap_or("without a name"),
+            thread.name().unwrap_or("of Java"),
             place.as_deref().unwrap_or("an unknown place"),
             text_of(info.payload())
         );

@@ -114,7 +114,7 @@ final class NativeLibrary {
   }
 
   private static FaroUnavailableException unloadable(File file, UnsatisfiedLinkError error) {
-    String text = String.valueOf(error.getMessage());
+    String text = String.valueOf(error.getMessage()).replace(file.getPath() + ": ", "");
     String advice = "";
     if (text.contains("already loaded in another classloader")) {
       advice = ". The JVM loads a library file in one class loader only: another copy of Faro's jar in this process has"

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.Deque;
@@ -96,6 +97,36 @@ class LeakTest {
     for (Thread thread : Thread.getAllStackTraces().keySet()) {
       String name = thread.getName();
       assertTrue(!name.equals("faro-completions") && !name.equals("faro-resolver"), name + " is left");
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"TCP", "SHM"})
+  void slabsThatNobodyCanReachAreUnpinned(FabricChoice fabric) throws Exception {
+    ByteBuffer[] view = {viewThatOutlivesItsEndpoint(fabric)};
+    collect(1);
+    assertTrue(Slabs.pinned() >= 1, "the view's slab is pinned");
+    view[0].get(new byte[view[0].remaining()]);
+    view[0] = null;
+    collect(0);
+    assertEquals(0, Slabs.pinned());
+  }
+
+  private ByteBuffer viewThatOutlivesItsEndpoint(FabricChoice fabric) throws Exception {
+    MapOutputs outputs = new MapOutputs(directory).write(1, 1, 100_000);
+    try (Pair pair = new Pair(fabric, outputs)) {
+      Collected got = pair.fetch(new BlockIds().add(1, 1, 0, 1)).await();
+      ByteBuffer view = got.blocks[0].nioByteBuffer();
+      got.releaseAll();
+      return view;
+    }
+  }
+
+  /** Collects until no more than {@code pins} are left; a bound, because how often it takes is the JVM's business. */
+  private static void collect(int pins) {
+    for (int i = 0; i < 200 && Slabs.pinned() > pins; i++) {
+      System.gc();
+      Slabs.unpinUnreachable();
     }
   }
 }

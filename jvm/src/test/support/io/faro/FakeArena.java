@@ -34,6 +34,11 @@ final class FakeArena implements Arena {
     return bytes;
   }
 
+  /** What a reader must never see of a block it has: somebody else's byte. */
+  void overwrite(int slab, int offset) {
+    slabs[slab].put(offset, (byte) ~byteAt(slab, offset));
+  }
+
   @Override
   public ByteBuffer slab(int index) throws FaroException {
     if (index >= slabs.length) {

@@ -10,6 +10,8 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.util.Random;
+import java.util.concurrent.BrokenBarrierException;
+import java.util.concurrent.CyclicBarrier;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
@@ -84,6 +86,45 @@ class BlockStreamTest {
         assertEquals(theirs.available(), ours.available());
       }
     }
+  }
+
+  @Test
+  void aReadThatLosesTheRaceAgainstTheReleaseReturnsNoOtherBytes() throws Exception {
+    int length = 30_000;
+    byte[] right = FakeArena.bytes(0, 0, length);
+    int lost = 0;
+    for (int round = 0; round < 300; round++) {
+      FakeArena arena = new FakeArena();
+      RecordWriter record = new RecordWriter().batch(1).segment(0, 0, length).block(length);
+      BlockBatch batch = BlockBatch.decode(RecordWriter.direct(record.bytes()), 0, arena);
+      BlockBytes shared = batch.take(0);
+      batch.releaseHold();
+      CyclicBarrier start = new CyclicBarrier(2);
+      Thread releaser = new Thread(() -> {
+        try {
+          start.await();
+        } catch (InterruptedException | BrokenBarrierException e) {
+          throw new IllegalStateException(e);
+        }
+        shared.release();
+        for (int offset = length - 1; offset >= 0; offset--) {
+          arena.overwrite(0, offset);
+        }
+      });
+      releaser.start();
+      start.await();
+      byte[] got = new byte[length];
+      try {
+        while (true) {
+          assertEquals(length, shared.inputStream().read(got, 0, length));
+          assertArrayEquals(right, got);
+        }
+      } catch (IllegalStateException e) {
+        lost++;
+      }
+      releaser.join();
+    }
+    assertEquals(300, lost);
   }
 
   @Test
