@@ -8,10 +8,11 @@ from pathlib import Path
 
 
 def describe(spark, root):
+    kilobytes = _first(r"MemTotal:\s*(\d+)", Path("/proc/meminfo").read_text())
     return {
         "cpu": _first(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text()),
         "cores": len(os.sched_getaffinity(0)),
-        "memory": f"{int(_first(r'MemTotal:\s*(\d+)', Path('/proc/meminfo').read_text())) >> 20} GiB",
+        "memory": f"{int(kilobytes) >> 20} GiB",
         "kernel": platform.release(),
         "jdk": _first(r'version "([^"]*)"', _output(["java", "-version"])),
         "spark": spark,

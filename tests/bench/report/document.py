@@ -1,0 +1,22 @@
+"""Puts what was measured between the markers of docs/benchmarks.md."""
+import re
+
+HEAD = """# Benchmarks
+
+`make bench` measures everything here again and writes it between the markers; nothing between them
+is written by hand. `tests/bench/run --ladder` and `--spark` do one part, `--quick` is a smoke run
+that leaves this file alone.
+"""
+
+
+def put(path, name, text):
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    block = f"{begin}\n{text}\n{end}"
+    before = path.read_text() if path.exists() else HEAD
+    pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.S)
+    if pattern.search(before):
+        after = pattern.sub(lambda _: block, before)
+    else:
+        after = before.rstrip("\n") + "\n\n" + block + "\n"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(after)

@@ -1,0 +1,61 @@
+"""Looking figures up in results, and writing them."""
+from measure import spread
+
+NAMES = {"netty": "Netty", "stock": "stock Spark", "faro-tcp": "Faro tcp", "faro-shm": "Faro shm",
+         "faro-auto": "Faro auto (shm)", "free": "free"}
+TINY, SMALL, LARGE = 1 << 10, 4 << 10, 64 << 10
+
+
+def number(value):
+    """Three significant digits, no exponents."""
+    if value is None:
+        return "–"
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else \
+        f"{value:.2f}" if value >= 0.1 else f"{value:.3f}"
+
+
+def with_spread(figure):
+    if figure is None:
+        return "–"
+    middle, least, most = figure
+    return f"{number(middle)} ({number(least)}–{number(most)})"
+
+
+def cell_figure(cell, side, key):
+    return spread.of(cell["sides"].get(side, []), key)
+
+
+def cell_median(cell, side, key):
+    figure = cell_figure(cell, side, key)
+    return figure[0] if figure else None
+
+
+def times(value):
+    return "–" if value is None else f"{value:.1f}x" if value < 20 else f"{value:.0f}x"
+
+
+def table(head, rows):
+    align = ["---"] + ["---:"] * (len(head) - 1)
+    return "\n".join("| " + " | ".join(str(c) for c in row) + " |" for row in [head, align, *rows])
+
+
+def details(summary, body):
+    return f"<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
+
+
+def machine(facts, command, seconds, quick):
+    lines = [
+        f"- machine: {facts['cpu']}, {facts['cores']} cores, {facts['memory']}, "
+        f"Linux {facts['kernel']}",
+        f"- software: JDK {facts['jdk']}, Spark {facts['spark']}, Faro {facts['revision']}",
+        f"- measured on {facts['date']} by `{command}` in {seconds / 60:.0f} min; load of the "
+        f"machine before the run: {facts['load']}",
+    ]
+    if float(facts["load"]) > 1:
+        lines.append("- **other work was running on this machine: the figures are a check of the "
+                     "harness, not a measurement**")
+    if quick:
+        lines.append("- **a smoke run: few and short rounds**")
+    return "\n".join(lines)

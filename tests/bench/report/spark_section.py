@@ -1,0 +1,119 @@
+"""The Spark workloads' part of docs/benchmarks.md."""
+from measure import spread
+from measure.spread import ratio
+
+from .figures import NAMES, machine, number, table, with_spread
+
+FIGURES = (("job_s", "job s"), ("reduce_s", "reduce stage s"), ("cpu_s", "executors' CPU s"))
+WHAT = {
+    "A1": "`range(0,1600000,1,400)`, `repartition(400)`: 80,000 remote blocks of about 200 bytes",
+    "B1": "24 x 8, uncompressed kilobyte strings, 404 MB remote",
+    "B2": "24 x 8, narrow rows, lz4, 265 MB remote",
+}
+AIM = 1.05
+
+
+def write(results):
+    workloads, broken = results["workloads"], results["broken"]
+    parts = [
+        "## Spark workloads",
+        "Two executors of one core (`local-cluster[2,1,2048]`, "
+        "`spark.shuffle.readHostLocalDisk=false`, AQE off, `spark.local.dir` on tmpfs), sink "
+        "`noop`. All sides are running applications that take turns, after "
+        f"{results['warm_ups']} warm-up runs each; figures are medians of {results['rounds']} runs "
+        "with their least and most. Faro runs with `spark.faro.fallback=never`. *free* is Spark's "
+        "own shuffle with a block client that maps the peer's file: no transport can be faster "
+        "behind the same reader. CPU is that of both executor processes.",
+        machine(results["machine"], results["command"], results["seconds"], results["quick"]),
+        "\n".join(f"- {name}: {WHAT[name]}" for name in sorted(workloads)),
+        "![Spark workloads](benchmarks/spark.svg)",
+        table(["workload", "side", *[label for _, label in FIGURES], "reduce vs stock",
+               "reduce vs free", "remote blocks per run", "remote MB per run"],
+              rows(workloads)),
+        "### Did the bytes go through Faro", proof(workloads, broken),
+        "### Aim: within 5 % of free", aim(workloads),
+        "### Where Faro loses to stock Spark", losses(workloads, broken),
+    ]
+    return "\n\n".join(parts)
+
+
+def _median(workload, side, key):
+    figure = spread.of(workload.get(side, {}).get("rounds", []), key)
+    return figure[0] if figure else None
+
+
+def _percent(ours, theirs):
+    value = ratio(ours, theirs)
+    return "–" if value is None else f"{(value - 1) * 100:+.0f} %"
+
+
+def rows(workloads):
+    out = []
+    for name in sorted(workloads):
+        workload = workloads[name]
+        for side, measured in workload.items():
+            reduce_s = _median(workload, side, "reduce_s")
+            rounds = measured["rounds"]
+            out.append([
+                name, NAMES[side],
+                *[with_spread(spread.of(rounds, key)) for key, _ in FIGURES],
+                _percent(reduce_s, _median(workload, "stock", "reduce_s")),
+                _percent(reduce_s, _median(workload, "free", "reduce_s")),
+                number(_median(workload, side, "remote_blocks")),
+                number((_median(workload, side, "remote_bytes") or 0) / 1e6)])
+    return out
+
+
+def proof(workloads, broken):
+    lines = []
+    for name in sorted(workloads):
+        for side, measured in workloads[name].items():
+            counted = measured["faro"]
+            if not counted or side in broken:
+                continue
+            ways = [f"{counted[key]:,.0f} blocks by {key.split('.')[1]}"
+                    for key in sorted(counted) if key.startswith("remoteBlocks.") and counted[key]]
+            lines.append(f"- {name}, {NAMES[side]}: {', '.join(ways) or 'nothing'}; as many blocks "
+                         "and bytes as Spark's own metrics count as remote; "
+                         f"{counted.get('fallbacks', 0):.0f} fall-backs, "
+                         f"{counted.get('crcErrors', 0):.0f} CRC errors, "
+                         f"{counted.get('retries', 0):.0f} retries")
+    lines += [f"- **{NAMES[side]} did not finish: {why}**" for side, why in broken.items()]
+    return "\n".join(lines) or "- Faro was not measured."
+
+
+def aim(workloads):
+    out = []
+    for name in sorted(workloads):
+        workload = workloads[name]
+        for side in workload:
+            if not side.startswith("faro"):
+                continue
+            row = [name, NAMES[side]]
+            good = []
+            for key, _ in FIGURES:
+                value = ratio(_median(workload, side, key), _median(workload, "free", key))
+                row.append("–" if value is None else f"{(value - 1) * 100:+.1f} %")
+                good.append(value is not None and value <= AIM)
+            out.append(row + ["yes" if all(good) else "**in part**" if any(good) else "**no**"])
+    return table(["workload", "side", *[f"{label[:-2]} vs free" for _, label in FIGURES], "met"],
+                 out)
+
+
+def losses(workloads, broken):
+    said = []
+    for name in sorted(workloads):
+        workload = workloads[name]
+        for side in workload:
+            if not side.startswith("faro") or side in broken:
+                continue
+            for key, label in FIGURES:
+                ours = spread.of(workload[side]["rounds"], key)
+                stock = spread.of(workload.get("stock", {}).get("rounds", []), key)
+                if ours and stock and ours[0] > stock[0]:
+                    overlap = ("; the spreads overlap" if ours[1] <= stock[2]
+                               else "; the spreads do not overlap")
+                    said.append(f"- {name}, {NAMES[side]}: {label} {number(ours[0])} against "
+                                f"{number(stock[0])} ({_percent(ours[0], stock[0])}{overlap})")
+    said += [f"- **{NAMES[side]} did not finish: {why}**" for side, why in broken.items()]
+    return "\n".join(said) or "- In no median figure."
