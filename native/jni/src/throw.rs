@@ -53,7 +53,7 @@ impl From<EndpointError> for Failure {
 }
 
 impl Failure {
-    /// Class and message; `None`: the three-text constructor of `BadConfigurationException`.
+    /// Class and message, for classes that have a constructor of one text.
     fn exception(&self) -> (&'static JNIStr, String) {
         let endpoint = jni_str!("io/faro/EndpointException");
         let closed = jni_str!("io/faro/EndpointException$Closed");
