@@ -32,7 +32,8 @@ final class Addresses {
     try {
       return InetAddress.getByName(bracketed ? name.substring(1, name.length() - 1) : name);
     } catch (UnknownHostException e) {
-      UnknownHostException clear = new UnknownHostException(what + " '" + name + "' cannot be resolved on this machine");
+      UnknownHostException clear =
+          new UnknownHostException(what + " '" + name + "' cannot be resolved on this machine");
       clear.initCause(e);
       throw clear;
     }

@@ -38,8 +38,9 @@ final class EndpointCards implements CardStore {
 
   void publish(byte[] card) throws IOException {
     String executor = env.executorId();
+    // The driver is told only if it will be asked: it warns of every block that is lost with its executor.
     boolean stored = env.blockManager().putSingle(
-        blockOf(executor), Objects.requireNonNull(card), StorageLevel.MEMORY_AND_DISK_SER(), true, tag);
+        blockOf(executor), Objects.requireNonNull(card), StorageLevel.MEMORY_AND_DISK_SER(), throughDriver, tag);
     if (!stored) {
       throw new IOException("the block manager of executor " + executor + " did not store the endpoint card");
     }

@@ -53,15 +53,7 @@ final class FaroExecutor {
     this.transport = transport;
     this.cards = new EndpointCards(env);
     this.source = new FaroSource(this::counters);
-    boolean infoIsOn = log.isInfoEnabled();
-    this.summary = new Summary(this::counters, line -> {
-      if (log.isInfoEnabled() || !infoIsOn) {
-        log.info(line);
-      } else {
-        // The end of the process has stopped the logging already.
-        System.err.println(line);
-      }
-    });
+    this.summary = new Summary(this::counters, log::info);
     this.summaryHook = new Thread(summary::say, "faro-summary");
   }
 

@@ -57,8 +57,9 @@ final class FaroKeys {
   static final Key<String> BIND_ADDRESS = new Key<>(
       PREFIX + "bindAddress", "address", BIND_ADDRESS_DEFAULT,
       "an IP address or a host name of the executor's machine, or 0.0.0.0",
-      "Address that an executor listens on. By default the one its block manager is known by; if that is not an address "
-          + "of this machine (address translation), 0.0.0.0. Peers are always told the block manager's address.",
+      "Address that an executor listens on. By default the one its block manager is known by; if that is not an "
+          + "address of this machine (address translation), 0.0.0.0. Peers are always told the block manager's "
+          + "address.",
       FaroKeys::address);
 
   static final List<Key<?>> ALL = Collections.unmodifiableList(Arrays.<Key<?>>asList(
