@@ -39,7 +39,8 @@ pub struct PeerId(pub u64);
 /// Identity of an endpoint process (in its card).
 pub type EndpointId = u128;
 
-/// A key and a range that a peer may read or write one-sidedly.
+/// A key and a range that a peer may read or write one-sidedly. A part of it is named by the same
+/// key, a larger `offset` and a smaller `length`; what else `offset` means is the fabric's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteRange {
     /// Key, given out by `expose`.
@@ -50,7 +51,7 @@ pub struct RemoteRange {
     pub length: u32,
 }
 
-/// What to expose.
+/// What to expose. Leases of the pool that the fabric was made with, always.
 pub enum Exposure {
     /// A peer may write; the fabric holds the lease until it is revoked.
     Writable(Lease),
@@ -60,7 +61,9 @@ pub enum Exposure {
 
 /// Answer to [`Fabric::revoke`].
 pub enum Revoked {
-    /// No byte of it will be touched by a peer from now on.
+    /// No byte of it will be changed by a peer from now on, and no read that sees a byte changed
+    /// from now on ends `Done`. (Replies that are on their way keep a `Readable`'s `Arc` until
+    /// they are sent.)
     Now(Exposure),
     /// The fabric cannot stop the peer by itself; the exposure comes back in
     /// [`Event::Revoked`] once the peer's connection has ended.
@@ -81,6 +84,10 @@ pub struct Message {
 }
 
 /// A one-sided write. The source stays untouched and alive until its `WriteEnded`.
+///
+/// The target takes all of it or nothing: a range that is not wholly exposed to the writer, or
+/// revoked before the last byte came, yields no `Written`; in the second case some bytes may have
+/// landed before the revocation, none after it.
 pub struct Write {
     /// Comes back in the event.
     pub token: u64,
@@ -109,11 +116,16 @@ pub struct Read {
 /// How an accepted operation ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// Done; the local memory may be reused.
+    /// A read: the bytes are in the target. A write: the source may be reused, and no more than
+    /// that. Whether the target took it is known at once on some fabrics only (shm: `Done` is its
+    /// word; tcp: the kernel has the bytes, a later refusal is counted in
+    /// `writes_refused_by_peer`), so whoever must know puts it, and a checksum, into the
+    /// messages that follow the write.
     Done,
-    /// The peer does not (or no longer) expose that range.
+    /// The peer does not (or no longer) expose that range. A read's target then holds anything.
     Refused,
-    /// The connection closed first.
+    /// The connection closed first. A write may have been taken nevertheless; its source is safe
+    /// to drop, the fabric holds it as long as the peer might read it.
     Flushed,
 }
 
@@ -164,7 +176,7 @@ pub trait Fabric: Send {
     /// Cloneable wake-up call for the thread in `poll`.
     fn waker(&self) -> Waker;
 
-    /// Starts to connect to `location`, expecting the endpoint `expected` there (anything else is
+    /// Starts to connect to `location` (never through a resolver), expecting the endpoint `expected` there (anything else is
     /// closed with `CloseReason::WrongEndpoint`). Ends in `Connected` or `Closed`, at the latest
     /// shortly after `deadline`.
     fn connect(
@@ -173,10 +185,13 @@ pub trait Fabric: Send {
         expected: EndpointId,
         deadline: Instant,
     ) -> Result<PeerId, FabricError>;
-    /// Closes a connection (after the frames already queued are flushed where that needs no wait). `Closed` follows.
+    /// Closes a connection, after the frames already queued were flushed where that needs no wait.
+    /// The peer is told `reason` (unless it is `Lost`, `Peer` or `Unreachable`). `Closed` follows
+    /// with the next `poll`; operations are not accepted any more.
     fn disconnect(&mut self, peer: PeerId, reason: CloseReason);
 
-    /// Lets `peer` reach the exposed bytes until revoked. The range covers the lease's capacity.
+    /// Lets `peer` reach the exposed bytes until revoked. The range covers the lease's capacity. An
+    /// exposure outlives its connection: it comes back by `revoke` only.
     fn expose(
         &mut self,
         peer: PeerId,
@@ -185,15 +200,18 @@ pub trait Fabric: Send {
     /// Ends an exposure.
     fn revoke(&mut self, key: u64) -> Revoked;
 
-    /// Queues a message.
+    /// Queues a message; sent with the next `flush` or `poll`. After `Full`, the next `poll`
+    /// returns as soon as there is room, with or without an event.
     fn send(&mut self, peer: PeerId, message: Message) -> Result<(), Rejected<Message>>;
-    /// Queues a one-sided write.
+    /// Queues a one-sided write. `TooLarge`: more than the source has after `offset`.
     fn write(&mut self, peer: PeerId, write: Write) -> Result<(), Rejected<Write>>;
-    /// Queues a one-sided read.
+    /// Queues a one-sided read. `TooLarge`: more than the target holds.
     fn read(&mut self, peer: PeerId, read: Read) -> Result<(), Rejected<Read>>;
-    /// Hands everything queued since the last call to the kernel or device (as far as it takes it) in as few calls as possible; `poll` does so too.
+    /// Hands everything queued since the last call to the kernel or device (as far as it takes it)
+    /// in as few calls as possible; `poll` does so too, before it waits and before it returns.
     fn flush(&mut self);
-    /// Waits up to `timeout` (zero: not at all) for something to happen and appends what did.
+    /// Waits up to `timeout` (zero: not at all) for something to happen and appends what did. May
+    /// return early with nothing.
     fn poll(&mut self, events: &mut Vec<Event>, timeout: Duration) -> Result<(), FabricError>;
     /// Counters by name (bytes and frames in and out, connections, refused writes, system calls).
     fn counters(&self) -> Vec<(&'static str, u64)>;

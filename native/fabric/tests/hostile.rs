@@ -401,6 +401,11 @@ fn refusals_nobody_listens_to_are_not_collected() {
     let bytes = write_frame(nowhere, &[]).repeat(5_000);
     for _ in 0..40 {
         stage.feed(&mut attacker, &bytes);
+        let queued = stage.counter("queued_frames");
+        assert!(
+            queued <= 2_100,
+            "{queued} frames for a peer that reads none"
+        );
     }
     stage.until("all to be refused", |stage| {
         stage.counter("writes_refused") == 200_000

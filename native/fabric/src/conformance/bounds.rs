@@ -4,6 +4,7 @@ use super::{Bench, Rig};
 use crate::{Event, Message, Outcome, Rejected, Write};
 use faro_pool::FRAME_BYTES;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// More than any fabric may queue.
 const PLENTY: u64 = 100_000;
@@ -58,6 +59,30 @@ pub fn a_full_queue_hands_back_and_recovers(bench: &dyn Bench) {
         (heard == end).then_some(())
     });
     assert!(rig.counter(0, "rejected_full") > 0);
+}
+
+/// A caller that was told `Full` and waits in `poll` is not left there when room came without an
+/// event: messages have none.
+pub fn room_ends_the_next_poll(bench: &dyn Bench) {
+    let (mut rig, link) = Rig::pair(bench);
+    let id = stuff(&mut rig, link.from);
+    let mut events = Vec::new();
+    let start = Instant::now();
+    loop {
+        rig.fabric(0)
+            .poll(&mut events, Duration::from_secs(600))
+            .expect("poll works");
+        assert!(start.elapsed() < Duration::from_secs(60), "left waiting");
+        match rig.fabric(0).send(link.from.1, message(id)) {
+            Ok(()) => break,
+            // Of one peer's room some must be taken by the other side first.
+            Err(Rejected::Full(_)) => rig.step(1),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+    for expected in 0..=id {
+        assert_eq!(rig.hear(link.to).id, expected);
+    }
 }
 
 /// Bytes are bounded as well as operations.

@@ -79,6 +79,7 @@ macro_rules! fabric_conformance {
             }
             bounds {
                 a_full_queue_hands_back_and_recovers
+                room_ends_the_next_poll
                 a_full_queue_of_bytes_hands_back_and_recovers
                 one_full_peer_stops_no_other
             }

@@ -45,7 +45,7 @@ mod slabs;
 mod socket;
 
 pub use crate::stream::bounds::Bounds;
-pub use setup::{host_identity, ShmConfig, same_host};
+pub use setup::{host_identity, same_host, ShmConfig};
 
 use crate::stream::hub::Hub;
 

@@ -43,7 +43,7 @@ pub(crate) const TAIL_BYTES: usize = 4 << 10;
 /// From this remainder on, bytes are received in place.
 pub(crate) const DIRECT_BYTES: usize = 16 << 10;
 /// Slices of one gathered send.
-pub(crate) const SLICES: usize = 128;
+pub(crate) const SLICES: usize = 256;
 /// Bytes thrown away after GOODBYE before the connection is dropped.
 pub(crate) const LINGER_BYTES: usize = 1 << 20;
 /// Connections accepted per `poll`.

@@ -3,15 +3,14 @@
 //! Edge-triggered: a connection that was cut off by its turn's budget before the kernel said
 //! "would block" is remembered in `unread` or `dirty` and served again before the next wait.
 
-use super::bounds::{Bounds, SLICES, TAIL_BYTES};
+use super::bounds::Bounds;
 use super::counters::Counters;
 use super::exposure::{ByKey, Exposures};
 use super::inbound::Inbound;
-use super::session::{Carrier, Context, Phase, Receiver, Session, Shared};
-use super::socket::Socket;
-use crate::{CloseReason, EndpointId, Event, FabricError, PeerId, Waker};
+use super::session::{Carrier, Context, Phase, Session, Shared};
+use crate::{EndpointId, Event, FabricError, PeerId, Waker};
 use std::collections::BTreeSet;
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -48,20 +47,13 @@ pub(crate) struct Hub<C: Carrier> {
     /// Last peer number given out.
     pub(crate) last_peer: u64,
     /// Connections with bytes left to read.
-    unread: Vec<PeerId>,
+    pub(crate) unread: Vec<PeerId>,
     /// The listener has more connections for us.
     pub(crate) accept_more: bool,
     /// When something has to be looked at: greetings and lingering connections (and the listener).
     pub(crate) deadlines: BTreeSet<(Instant, u64)>,
-    staging: Box<[u8]>,
-}
-
-/// How far a turn got.
-enum Turn {
-    /// Until the kernel had nothing more.
-    Drained,
-    /// Until the budget was used up.
-    CutOff,
+    /// Where frames arrive that are not received in place; empty between turns.
+    pub(crate) staging: Box<[u8]>,
 }
 
 impl<C: Carrier> Hub<C> {
@@ -106,6 +98,7 @@ impl<C: Carrier> Hub<C> {
                 events: Vec::new(),
                 counters: Counters::default(),
                 work: 0,
+                room: false,
                 dirty: Vec::new(),
             },
             carrier,
@@ -141,7 +134,8 @@ impl<C: Carrier> Hub<C> {
         timeout: Duration,
     ) -> Result<(), FabricError> {
         self.flush();
-        let busy = !self.shared.events.is_empty()
+        let busy = std::mem::take(&mut self.shared.room)
+            || !self.shared.events.is_empty()
             || !self.unread.is_empty()
             || !self.shared.dirty.is_empty()
             || self.accept_more;
@@ -182,6 +176,8 @@ impl<C: Carrier> Hub<C> {
         }
         self.expire();
         self.flush();
+        // This call returns: no news for the next one.
+        self.shared.room = false;
         events.append(&mut self.shared.events);
         Ok(())
     }
@@ -211,165 +207,14 @@ impl<C: Carrier> Hub<C> {
         }
     }
 
-    /// Reads one connection until it is drained or its turn is over.
-    fn read_turn(&mut self, peer: PeerId) {
-        match self.read(peer) {
-            Ok(Turn::Drained) => {}
-            Ok(Turn::CutOff) => {
-                if let Some(conn) = self.conns.get_mut(&peer.0) {
-                    conn.unread = true;
-                    self.unread.push(peer);
-                }
-            }
-            Err(reason) => self.close(peer, reason),
-        }
-    }
-
-    fn read(&mut self, peer: PeerId) -> Result<Turn, CloseReason> {
-        let Some(conn) = self.conns.get_mut(&peer.0) else {
-            return Ok(Turn::Drained);
-        };
-        let mut budget = self.shared.bounds.turn_bytes;
-        let mut receiver = Receiver {
-            cx: Context {
-                peer,
-                session: &mut conn.session,
-                shared: &mut self.shared,
-            },
-            carrier: &mut self.carrier,
-        };
-        loop {
-            if budget == 0 {
-                return Ok(Turn::CutOff);
-            }
-            receiver.cx.shared.counters.receive_calls += 1;
-            let (offered, landed, staged) = {
-                let place = conn.inbound.direct(&mut receiver).unwrap_or_default();
-                let tail = if place.is_empty() {
-                    C::STAGING
-                } else {
-                    TAIL_BYTES
-                };
-                let (place_bytes, offered) = (place.len(), place.len() + tail);
-                let slices = &mut [
-                    IoSliceMut::new(place),
-                    IoSliceMut::new(&mut self.staging[..tail]),
-                ];
-                let result = conn
-                    .socket
-                    .receive(&mut slices[usize::from(place_bytes == 0)..]);
-                let landed = result.as_ref().map_or(0, |bytes| place_bytes.min(*bytes));
-                (offered, landed, result.map(|bytes| bytes - landed))
-            };
-            // Even if nothing came: the framing takes its buffer back.
-            conn.inbound.landed(landed, &mut receiver)?;
-            let staged = match staged {
-                Ok(0) if landed == 0 => {
-                    let detail = "the peer ended the stream".to_owned();
-                    return Err(CloseReason::Lost { detail });
-                }
-                Ok(staged) => staged,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Ok(Turn::Drained)
-                }
-                Err(error) => {
-                    let detail = format!("cannot receive: {error}");
-                    return Err(CloseReason::Lost { detail });
-                }
-            };
-            C::collect(&mut conn.socket, &mut receiver.cx.session.carrier)?;
-            let bytes = landed + staged;
-            receiver.cx.shared.counters.bytes_in += bytes as u64;
-            budget = budget.saturating_sub(bytes);
-            conn.inbound.feed(&self.staging[..staged], &mut receiver)?;
-            let work = std::mem::take(&mut receiver.cx.shared.work);
-            budget = budget.saturating_sub(work);
-            if C::SHORT_MEANS_DRAINED && bytes < offered && !conn.ending {
-                return Ok(Turn::Drained);
-            }
-        }
-    }
-
-    /// See [`crate::Fabric::flush`].
-    pub(crate) fn flush(&mut self) {
-        for peer in std::mem::take(&mut self.shared.dirty) {
-            let Some(conn) = self.conns.get_mut(&peer.0) else {
-                continue;
-            };
-            conn.session.dirty = false;
-            if let Err(error) = self.write(peer) {
-                self.write_failed(peer, &error);
-            }
-        }
-    }
-
-    /// Sends what a connection has queued, as far as the kernel takes it in one turn.
-    pub(crate) fn write(&mut self, peer: PeerId) -> io::Result<()> {
-        let Some(conn) = self.conns.get_mut(&peer.0) else {
-            return Ok(());
-        };
-        let mut cx = Context::<C> {
-            peer,
-            session: &mut conn.session,
-            shared: &mut self.shared,
-        };
-        cx.push_verdicts();
-        let mut budget = cx.shared.bounds.turn_bytes;
-        while conn.writable && !cx.session.outbound.is_empty() {
-            if budget == 0 {
-                cx.touch();
-                return Ok(());
-            }
-            cx.shared.counters.send_calls += 1;
-            let mut slices = [IoSlice::new(&[]); SLICES];
-            let (used, total, descriptor) = cx.session.outbound.gather(&mut slices);
-            let descriptor = descriptor.map(|descriptor| descriptor.as_fd());
-            match conn.socket.send(&slices[..used], descriptor) {
-                Ok(sent) => {
-                    budget = budget.saturating_sub(sent);
-                    cx.shared.counters.bytes_out += sent as u64;
-                    conn.writable = sent == total;
-                    let mut outbound = std::mem::take(&mut cx.session.outbound);
-                    outbound.advance(sent, |ends| {
-                        cx.shared.counters.frames_out += 1;
-                        cx.ended(ends, false);
-                    });
-                    cx.session.outbound = outbound;
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => conn.writable = false,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
-    /// What the peer said last explains a broken connection better than our send's error.
-    fn write_failed(&mut self, peer: PeerId, error: &io::Error) {
-        loop {
-            match self.read(peer) {
-                Ok(Turn::CutOff) => {}
-                Ok(Turn::Drained) => {
-                    let detail = format!("cannot send: {error}");
-                    return self.close(peer, CloseReason::Lost { detail });
-                }
-                Err(reason) => return self.close(peer, reason),
-            }
-        }
-    }
-
     pub(crate) fn counters(&self) -> Vec<(&'static str, u64)> {
         let mut named = self.shared.counters.named();
-        let buffered: usize = self
-            .conns
-            .values()
-            .map(|conn| conn.inbound.buffered())
-            .sum();
-        named.push((
-            "connections",
-            (self.conns.len() + self.lingering.len()) as u64,
-        ));
+        let conns = || self.conns.values();
+        let buffered: usize = conns().map(|conn| conn.inbound.buffered()).sum();
+        let queued: usize = conns().map(|conn| conn.session.outbound.len()).sum();
+        let connections = self.conns.len() + self.lingering.len();
+        named.push(("connections", connections as u64));
+        named.push(("queued_frames", queued as u64));
         named.push(("buffered_bytes", buffered as u64));
         named.push(("exposures", self.shared.exposures.len() as u64));
         named

@@ -38,3 +38,4 @@ pub(crate) mod operations;
 pub(crate) mod outbound;
 pub(crate) mod session;
 pub(crate) mod socket;
+mod turns;

@@ -94,6 +94,8 @@ pub(crate) struct Session<P> {
     pub(crate) operations: usize,
     /// Their bytes.
     pub(crate) operation_bytes: u64,
+    /// An operation was rejected since there was room last.
+    pub(crate) wants_room: bool,
     /// Last sequence number given to a one-sided operation.
     pub(crate) sequence: u64,
     /// Reads of ours, by sequence number.
@@ -124,6 +126,7 @@ impl<P: Default> Session<P> {
             outbound: Outbound::default(),
             operations: 0,
             operation_bytes: 0,
+            wants_room: false,
             sequence: 0,
             reads: ByKey::default(),
             reads_served: 0,
@@ -144,6 +147,8 @@ pub(crate) struct Shared {
     pub(crate) counters: Counters,
     /// Bytes that frames of this turn had us move beside the stream.
     pub(crate) work: usize,
+    /// There is room again where there was none: the caller wants to know, without an event.
+    pub(crate) room: bool,
     /// Connections with something to send.
     pub(crate) dirty: Vec<PeerId>,
 }
@@ -184,6 +189,7 @@ impl<C: Carrier> Context<'_, C> {
             self.session.operations += 1;
             self.session.operation_bytes += bytes;
         } else {
+            self.session.wants_room = true;
             self.shared.counters.rejected_full += 1;
         }
         fits
@@ -193,6 +199,7 @@ impl<C: Carrier> Context<'_, C> {
     pub(crate) fn retire(&mut self, bytes: usize) {
         self.session.operations -= 1;
         self.session.operation_bytes -= bytes as u64;
+        self.shared.room |= std::mem::take(&mut self.session.wants_room);
     }
 
     pub(crate) fn next_sequence(&mut self) -> u64 {

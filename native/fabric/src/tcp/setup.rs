@@ -1,7 +1,11 @@
 //! Addresses, sockets and their options.
 //!
-//! Socket buffers are left to the kernel's autotuning: a fixed size switches it off
-//! and is cut at `net.core.?mem_max`, which is mostly below what autotuning reaches.
+//! Between hosts, socket buffers are left to the kernel's autotuning: a fixed size switches it off
+//! and is cut at `net.core.?mem_max`, which is mostly below what autotuning reaches. Within a host
+//! there is no bandwidth-delay product to fill, and every byte in flight beyond the L2 cache is
+//! written to and read from memory once more; there the send buffer is small. Measured with
+//! `examples/throughput.rs` (256 KiB writes over loopback, 2 MiB of L2): 0.15 instead
+//! of 0.36 to 0.44 ms of CPU per MB.
 
 use super::datapath::Tcp;
 use super::TcpFabric;
@@ -20,6 +24,8 @@ use std::time::Duration;
 
 /// Connections the kernel completes before we accept them (cut at `net.core.somaxconn`).
 const BACKLOG: i32 = 1_024;
+/// Send buffer towards a peer on this host; the kernel doubles it for its own overhead.
+const LOCAL_SEND_BYTES: usize = 256 << 10;
 /// A silent peer is asked for life after this time ...
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 /// ... and then every so often, the kernel's default number of times.
@@ -126,16 +132,22 @@ fn listen(bind: SocketAddr) -> io::Result<TcpListener> {
 /// Starts to connect.
 pub(super) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(address)?;
-    tune(&stream)?;
+    tune(&stream, address.ip())?;
     Ok(stream)
 }
 
-fn tune(stream: &TcpStream) -> io::Result<()> {
+fn tune(stream: &TcpStream, peer: IpAddr) -> io::Result<()> {
     stream.set_nodelay(true)?;
+    let socket = SockRef::from(stream);
     let keepalive = socket2::TcpKeepalive::new()
         .with_time(KEEPALIVE_IDLE)
         .with_interval(KEEPALIVE_INTERVAL);
-    SockRef::from(stream).set_tcp_keepalive(&keepalive)
+    socket.set_tcp_keepalive(&keepalive)?;
+    // Each end has the same address only if both are on one host.
+    if stream.local_addr()?.ip().to_canonical() == peer.to_canonical() {
+        socket.set_send_buffer_size(LOCAL_SEND_BYTES)?;
+    }
+    Ok(())
 }
 
 impl Listener for TcpListener {
@@ -144,7 +156,7 @@ impl Listener for TcpListener {
     fn accept(&self) -> io::Result<Option<TcpStream>> {
         let (stream, from) = Self::accept(self)?;
         // Fails only if the connection is gone already, which reading it will tell.
-        if let Err(error) = tune(&stream) {
+        if let Err(error) = tune(&stream, from.ip()) {
             log::debug!("socket options of a connection from {from}: {error}");
         }
         Ok(Some(stream))
