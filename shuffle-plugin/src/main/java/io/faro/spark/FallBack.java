@@ -58,10 +58,7 @@ final class FallBack {
       return;
     }
     counters.fellBack(rest.reason, rest.blocks.length);
-    String matter = rest.reason == Reason.TO_DISK ? rest.reason.key : rest.peer + " " + rest.reason.key;
-    notices.say(matter, "Faro: " + rest.blocks.length + " blocks from " + rest.peer
-        + " are left to Spark's own fetch, " + rest.reason.key
-        + (rest.cause == null ? "" : " (" + rest.cause + ")") + ": " + rest.reason.hint);
+    warn(rest);
     if (here) {
       spark.fetchBlocks(
           rest.peer.host, rest.peer.port, rest.peer.executor, rest.blocks, rest.listener, rest.files);
@@ -72,6 +69,17 @@ final class FallBack {
     } catch (RejectedExecutionException e) {
       failAll(rest, e);
     }
+  }
+
+  private void warn(Rest rest) {
+    if (rest.reason == Reason.PEER_RESTS) {
+      // Follows from a failure that was told.
+      return;
+    }
+    String matter = rest.reason == Reason.TO_DISK ? rest.reason.key : rest.peer + " " + rest.reason.key;
+    notices.say(matter, "Faro: " + rest.blocks.length + " blocks from " + rest.peer
+        + " are left to Spark's own fetch, " + rest.reason.key
+        + (rest.cause == null ? "" : " (" + rest.cause + ")") + ": " + rest.reason.hint);
   }
 
   private void fetchBySpark(Rest rest) {

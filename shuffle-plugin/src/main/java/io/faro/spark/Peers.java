@@ -82,7 +82,7 @@ final class Peers {
   /** A request to the peer ended in {@code reason}. */
   void failed(PeerKey key, Reason reason) {
     Peer peer = peers.get(key);
-    if (peer != null && reason.speaksAgainstPeer && !never) {
+    if (peer != null && reason.speaksAgainstPeer) {
       peer.rest(REST_NANOS, REST_MAX_NANOS);
     }
   }

@@ -15,7 +15,8 @@ enum Reason {
   PEER_RESTS("peerRests", false,
       "requests to the peer failed shortly before; it is tried again after a while"),
   UNREACHABLE("unreachable", true,
-      "see whether a firewall blocks the port (spark.faro.port fixes it) or spark.faro.bindAddress is wrong"),
+      "the executor may be gone; if not, see whether a firewall blocks its port (spark.faro.port makes it a known one) "
+          + "or its spark.faro.bindAddress is wrong"),
   CONNECTION_LOST("connectionLost", true, "see the peer's log: it may have been killed or be out of memory"),
   TIMED_OUT("timedOut", true,
       "the peer or the network is slow or stuck; spark.faro.request.timeout can be raised"),

@@ -111,6 +111,7 @@ class PeersTest {
     h.fetch(block());
     assertEquals(2, h.transport.started.size());
     assertEquals(1, h.asked.size(), "its card is still good");
+    assertEquals(1, h.said.size(), "that it rests goes without saying");
   }
 
   @Test
