@@ -4,7 +4,8 @@
 //!
 //! `FARO_FAULTS` names the faults and how often they strike, e.g. `flip=7,drop=50,swallow=90`:
 //! `flip`: one bit of every n-th write is another one; `drop`: the connection ends instead of every
-//! n-th `PUSHED`; `swallow`: every n-th `PUSHED` never leaves (its reader runs into its deadline).
+//! n-th `PUSHED`; `swallow`: every n-th `PUSHED` never leaves (its reader runs into its deadline); `die`: the fabric
+//! fails for good at the n-th `PUSHED`, as if its device were gone, while the process lives on.
 
 use faro_fabric::{
     CloseReason, EndpointId, Event, Exposure, Fabric, FabricError, FabricKind, Message, PeerId,
@@ -36,6 +37,8 @@ pub(crate) struct FaultyFabric {
     flip: Every,
     drop: Every,
     swallow: Every,
+    die: Every,
+    dead: bool,
 }
 
 /// Wraps `fabric` if the environment asks for it.
@@ -54,13 +57,16 @@ pub(crate) fn wrap(fabric: Box<dyn Fabric>, pool: &Arc<Pool>) -> Box<dyn Fabric>
         }
     };
     log::warn!("FAULT INJECTION IS ON: {plan}");
-    let (flip, drop, swallow) = (every("flip"), every("drop"), every("swallow"));
+    let (flip, drop) = (every("flip"), every("drop"));
+    let (swallow, die) = (every("swallow"), every("die"));
     Box::new(FaultyFabric {
         inner: fabric,
         pool: Arc::clone(pool),
         flip,
         drop,
         swallow,
+        die,
+        dead: false,
     })
 }
 
@@ -93,6 +99,7 @@ impl Fabric for FaultyFabric {
     }
     fn send(&mut self, peer: PeerId, message: Message) -> Result<(), Rejected<Message>> {
         if message.kind == kind::PUSHED {
+            self.dead |= self.die.strikes();
             if self.drop.strikes() {
                 let detail = "fault injection".to_owned();
                 self.inner.disconnect(peer, CloseReason::Lost { detail });
@@ -123,6 +130,13 @@ impl Fabric for FaultyFabric {
         self.inner.flush();
     }
     fn poll(&mut self, events: &mut Vec<Event>, timeout: Duration) -> Result<(), FabricError> {
+        if self.dead {
+            let source = std::io::Error::other("fault injection");
+            return Err(FabricError::Io {
+                what: "poll".to_owned(),
+                source,
+            });
+        }
         self.inner.poll(events, timeout)
     }
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -237,14 +237,20 @@ impl Progress {
 
     /// A fabric that failed for good: what still comes takes another route or none.
     fn refuse_from_now_on(self) {
-        let kind: FabricKind = self.fabric.kind();
-        while let Ok(command) = self.commands.recv() {
+        let Self {
+            fabric,
+            commands,
+            parts,
+            ..
+        } = self;
+        let kind: FabricKind = fabric.kind();
+        // Its sockets close, so that peers learn at once that nobody is there.
+        drop(fabric);
+        while let Ok(command) = commands.recv() {
             match command {
                 Command::Fetch(request, _) => {
-                    self.parts
-                        .router
-                        .rest(request.peer, kind, "the fabric failed");
-                    self.parts.router.dispatch(request);
+                    parts.router.rest(request.peer, kind, "the fabric failed");
+                    parts.router.dispatch(request);
                 }
                 Command::Close => return,
                 _ => {}

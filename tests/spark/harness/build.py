@@ -1,5 +1,6 @@
 """Compiles Java programs that run on every Spark version."""
 import shutil
+import subprocess
 from pathlib import Path
 
 import spark_home
@@ -24,3 +25,12 @@ def java_jar(name, sources):
     spark_home.run(["jar", "cf", part, "-C", classes, "."])
     part.rename(jar)
     return jar
+
+
+def faulty_library():
+    """The native library with fault injection, in a target folder of its own: nothing else must
+    ever find it."""
+    target = ROOT / "target" / "faults"
+    subprocess.run(["cargo", "build", "-q", "--locked", "-p", "faro-jni", "--features", "faults",
+                    "--target-dir", str(target)], cwd=ROOT, check=True)
+    return target / "debug" / "libfaro_jni.so"

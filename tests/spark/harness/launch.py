@@ -10,6 +10,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from . import build, scenarios
+
 MANAGER = "io.faro.spark.FaroShuffleManager"
 TIME_LIMIT = 300  # seconds for one application
 # Executors end after the driver does, and write their last lines then.
@@ -58,6 +60,9 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir):
 
     conf = {**ALWAYS, "spark.local.dir": str(place / "local"),
             "spark.faro.fallback": scenario.fallback, **scenario.conf}
+    if any(scenarios.FAULTY_LIBRARY in value for value in conf.values()):
+        library = str(build.faulty_library())
+        conf = {k: v.replace(scenarios.FAULTY_LIBRARY, library) for k, v in conf.items()}
     environment = environment_for(own_home)
 
     service = None

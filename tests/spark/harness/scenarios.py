@@ -14,6 +14,10 @@ TRIED = "tried"      # remote blocks came through Faro; fall-backs are allowed
 DECLINED = "declined"  # Faro stood aside, and said once per process which key made it do so
 ANY = "any"          # only the answers count
 
+# A library that was built with fault injection (native/endpoint/src/faults.rs), once per run.
+FAULTY_LIBRARY = "@faulty-library@"
+
+
 
 @dataclass
 class Scenario:
@@ -26,7 +30,18 @@ class Scenario:
     with_service: bool = False
     faro_only: bool = False
     smoke: bool = False
+    must_count: str = ""  # a counter that must not be zero; crcErrors must be, unless it is this
     bad_values: list = field(default_factory=list)
+
+
+def faults(name, plan, counter, conf=None):
+    """A scenario in which executors do wrong on purpose: the counter shows that they did, and the
+    answers that it did not matter."""
+    return Scenario(f"faults-{name}", ["groupByKey", "someTinyBlocks", "megabyteBlocks", "sqlJoin"],
+                    {"spark.executorEnv.FARO_FAULTS": plan,
+                     "spark.executor.extraJavaOptions": f"-Dfaro.library.path={FAULTY_LIBRARY}",
+                     **(conf or {})},
+                    faro=TRIED, fallback="auto", faro_only=True, must_count=counter)
 
 
 # key, value, and a word that must be in the message because it is allowed.
@@ -91,6 +106,13 @@ SCENARIOS = [
              {"spark.task.maxFailures": "8"}),
     Scenario("killed-fallback", ["killBetweenStages", "killInReduce", "killInMap"],
              {"spark.task.maxFailures": "8"}, faro=TRIED, fallback="auto", faro_only=True),
+    faults("corrupt", "flip=5", "crcErrors"),
+    faults("disconnect", "drop=4", "retries"),
+    faults("deadline", "swallow=6", "timeouts", {"spark.faro.request.timeout": "500ms"}),
+    faults("dead-endpoint", "die=5", "fallbackReason"),
+    Scenario("small-arena", ["megabyteBlocks", "hugeBlock", "sqlJoin"],
+             {"spark.faro.memory.limit": "32m", "spark.shuffle.compress": "false"},
+             faro=TRIED, fallback="auto", faro_only=True),
     Scenario("authenticate", FEW,
              {"spark.authenticate": "true", "spark.authenticate.secret": "not-a-secret"},
              faro=DECLINED, fallback="auto", declined_because="spark.authenticate"),

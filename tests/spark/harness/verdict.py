@@ -83,8 +83,12 @@ def _faro_result(scenario, outcome):
             problems.append("no executor logged 'Faro summary:'")
         if scenario.faro == scenarios.USED and fallbacks:
             problems.append("there were fall-backs")
-        if crc_errors:
+        if crc_errors and scenario.must_count != "crcErrors":
             problems.append("there were CRC errors")
+        if scenario.must_count:
+            seen = f"{scenario.must_count} {total(counters, scenario.must_count)}; {seen}"
+            if not total(counters, scenario.must_count):
+                problems.append(f"{scenario.must_count} is 0")
     return Result("faro-" + scenario.faro, not problems, "; ".join([*problems, seen]))
 
 
