@@ -66,6 +66,8 @@ def _faro_result(scenario, outcome):
     fallbacks = total(counters, "fallbacks")
     crc_errors = total(counters, "crcErrors")
     ready = [e for e, log in outcome.executor_logs.items() if "Faro ready:" in log]
+    # Counted and not asked for: when a local-cluster ends, Spark's worker stops reading an executor's
+    # output before it ends the executor, so that the last lines are lost now and then.
     summaries = [e for e, log in outcome.executor_logs.items() if launch.summary_of(log)]
     seen = (f"{blocks} remote blocks, {fallbacks} fall-backs, {crc_errors} CRC errors; executors "
             f"{len(outcome.executor_logs)}, ready {len(ready)}, summaries {len(summaries)}")
@@ -79,8 +81,6 @@ def _faro_result(scenario, outcome):
             problems.append("no block went through Faro")
         if len(ready) < 2:
             problems.append("fewer than two executors logged 'Faro ready:'")
-        if not summaries:
-            problems.append("no executor logged 'Faro summary:'")
         if scenario.faro == scenarios.USED and fallbacks:
             problems.append("there were fall-backs")
         if crc_errors and scenario.must_count != "crcErrors":
