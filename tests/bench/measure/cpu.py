@@ -24,6 +24,11 @@ def thread_nanos(pid):
     return times
 
 
+def compiler_nanos(pid):
+    """CPU time of the JIT compilers of a JVM."""
+    return sum(spent for name, spent in thread_nanos(pid).items() if "CompilerThre" in name)
+
+
 def spent(before, after):
     """What each thread name spent in between, the largest first."""
     used = {name: after[name] - before.get(name, 0) for name in after}

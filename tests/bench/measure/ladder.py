@@ -13,6 +13,8 @@ HERE = Path(__file__).resolve().parents[1]
 TMPFS = Path("/dev/shm")
 START_SECONDS = 120
 ANSWER_SECONDS = 150
+WARM_UP_PASSES = 12
+WARM_SHARE = 0.03  # of the CPU of both processes
 
 
 def compiled(home, faro_jar, target):
@@ -40,6 +42,7 @@ class Ladder:
     def __init__(self, home, faro_jar, shapes, sides, target, say):
         self.say = say
         self.sides = sides
+        self.notes = []  # what a reader of the figures must know
         self.place = Path(tempfile.mkdtemp(prefix="faro-bench-", dir=TMPFS))
         self.owner = self.reader = None
         try:
@@ -98,6 +101,22 @@ class Ladder:
             "owner_share": spent[0] / max(1, sum(spent)),
         }
 
+    def warm_up(self, side, shapes, seconds):
+        """Runs small, middle and large blocks until the JIT compilers need little of the CPU."""
+        pids = (self.owner.pid, self.reader.pid)
+        for _ in range(WARM_UP_PASSES):
+            before = [(cpu.process_nanos(pid), cpu.compiler_nanos(pid)) for pid in pids]
+            for shape in (shapes[0], shapes[len(shapes) // 2], shapes[-1]):
+                self.run(side, shape, 4, seconds)
+            after = [(cpu.process_nanos(pid), cpu.compiler_nanos(pid)) for pid in pids]
+            whole = sum(a[0] - b[0] for a, b in zip(after, before))
+            compiling = sum(a[1] - b[1] for a, b in zip(after, before))
+            if compiling < WARM_SHARE * whole:
+                return
+        self.notes.append(f"{side}: after {WARM_UP_PASSES} passes of warm-up the JIT still took "
+                          f"{100 * compiling / whole:.0f} % of the CPU")
+        self.say(self.notes[-1])
+
     def threads(self, side, shape, clients, seconds):
         """Where the CPU of one longer measurement went, by thread name, in µs per block."""
         pids = {"owner": self.owner.pid, "reader": self.reader.pid}
@@ -128,8 +147,7 @@ def measure(ladder, shapes, clients_list, rounds, seconds, progress):
     total = len(shapes) * len(clients_list)
     started = time.monotonic()
     for side in ladder.sides:
-        for shape in shapes[:2]:
-            _guard(broken, side, lambda s=side, p=shape: ladder.run(s, p, 4, seconds * 3))
+        _guard(broken, side, lambda s=side: ladder.warm_up(s, shapes, seconds))
     for shape in shapes:
         for side in ladder.sides:
             if side not in broken:

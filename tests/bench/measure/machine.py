@@ -16,7 +16,7 @@ def describe(spark, root):
         "kernel": platform.release(),
         "jdk": _first(r'version "([^"]*)"', _output(["java", "-version"])),
         "spark": spark,
-        "revision": _output(["git", "-C", str(root), "rev-parse", "--short", "HEAD"]).strip(),
+        "revision": _output(["git", "-C", str(root), "describe", "--always", "--dirty"]).strip(),
         "date": datetime.date.today().isoformat(),
         "load": f"{os.getloadavg()[0]:.1f}",
     }

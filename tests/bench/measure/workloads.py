@@ -104,13 +104,13 @@ class Application:
             shutil.copy(stderr, self.logs / f"{self.side}-executor-{stderr.parent.name}.log")
 
 
-def measure(home, faro_jar, target, sides, warm_ups, rounds, divisor, progress):
+def measure(home, faro_jar, target, sides, groups, warm_ups, rounds, divisor, progress):
     """Per workload and side the rounds, what counters say of them, and what went wrong."""
     jar = compiled(home, target)
     logs = target / "spark-logs"
     shutil.rmtree(logs, ignore_errors=True)
     results, broken = {}, {}
-    for conf, names in GROUPS:
+    for conf, names in groups:
         place = Path(tempfile.mkdtemp(prefix="faro-bench-", dir=TMPFS))
         group_logs = logs / "-".join(names)
         group_logs.mkdir(parents=True)
@@ -118,13 +118,14 @@ def measure(home, faro_jar, target, sides, warm_ups, rounds, divisor, progress):
         try:
             for side in sides:
                 if side not in broken:
-                    progress(f"starting Spark application {side} for {', '.join(names)}")
-                    application = Application(side, conf, home, place / side, jar, faro_jar,
-                                              group_logs)
-                    applications.append(application)
-                    if not _guard(broken, side, application.await_ready):
-                        applications.remove(application)
-                        application.stop()
+                    applications.append(Application(side, conf, home, place / side, jar, faro_jar,
+                                                    group_logs))
+            progress(f"starting Spark applications for {', '.join(names)}: "
+                     f"{', '.join(a.side for a in applications)}")
+            for application in list(applications):
+                if not _guard(broken, application.side, application.await_ready):
+                    applications.remove(application)
+                    application.stop()
             for name in names:
                 results[name] = _alternate(name, applications, warm_ups, rounds, divisor, broken,
                                            progress)

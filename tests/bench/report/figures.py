@@ -37,7 +37,9 @@ def times(value):
 
 
 def table(head, rows):
-    align = ["---"] + ["---:"] * (len(head) - 1)
+    # Columns whose cells are words stand left.
+    align = ["---:" if any(str(row[i])[:1] in "0123456789+-–" for row in rows) else "---"
+             for i in range(len(head))]
     return "\n".join("| " + " | ".join(str(c) for c in row) + " |" for row in [head, align, *rows])
 
 

@@ -24,9 +24,12 @@ def write(results):
         "byte of every block through its stream and releases it. The sides take turns in every "
         "round; a figure is the median of the rounds with their least and most. CPU is that of "
         "both processes together. Every byte was compared once per shape and side outside the "
-        "timed part. A1 is the shape of Spark workload A1: 400 x 400 blocks of 200 bytes, 200 "
+        "timed part. Files are read many times over, so the page cache and the mappings of "
+        "*free* are warm. Before the first cell every side runs until the JIT has little left to "
+        "do. A1 is the shape of Spark workload A1: 400 x 400 blocks of 200 bytes, 200 "
         "per request, each from another map output.",
-        machine(results["machine"], results["command"], results["seconds"], results["quick"]),
+        "\n".join([machine(results["machine"], results["command"], results["seconds"],
+                           results["quick"]), *[f"- {note}" for note in results["notes"]]]),
         "### Aims", aims(cells, faro),
         "### Where Faro loses", losses(cells, faro, broken),
         "### Figures",

@@ -113,6 +113,8 @@ def losses(workloads, broken):
                 if ours and stock and ours[0] > stock[0]:
                     overlap = ("; the spreads overlap" if ours[1] <= stock[2]
                                else "; the spreads do not overlap")
+                    if len(workload[side]["rounds"]) < 3:
+                        overlap = "; too few runs for a spread"
                     said.append(f"- {name}, {NAMES[side]}: {label} {number(ours[0])} against "
                                 f"{number(stock[0])} ({_percent(ours[0], stock[0])}{overlap})")
     said += [f"- **{NAMES[side]} did not finish: {why}**" for side, why in broken.items()]

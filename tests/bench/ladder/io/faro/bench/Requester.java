@@ -61,8 +61,9 @@ final class Requester implements Runnable {
   @Override
   public void run() {
     try {
-      while (mayIssue() || inFlight > 0) {
-        while (mayIssue() && inFlight < REQUESTS_IN_FLIGHT && acquire()) {
+      while (inFlight > 0 || mayIssue()) {
+        // The clock last: it would be read for every block otherwise.
+        while (inFlight < REQUESTS_IN_FLIGHT && mayIssue() && acquire()) {
           issue();
         }
         if (inFlight > 0) {
