@@ -3,6 +3,7 @@ import datetime
 import os
 import platform
 import re
+import resource
 import subprocess
 from pathlib import Path
 
@@ -18,8 +19,34 @@ def describe(spark, root):
         "spark": spark,
         "revision": _output(["git", "-C", str(root), "describe", "--always", "--dirty"]).strip(),
         "date": datetime.date.today().isoformat(),
-        "load": f"{os.getloadavg()[0]:.1f}",
     }
+
+
+class OthersWatch:
+    """How much of the machine other processes used since this was made."""
+
+    def __init__(self):
+        self._busy, self._all = _ticks()
+        self._ours = _own_seconds()
+
+    def share(self):
+        """Of all cores' time; asked when our own processes have ended and have been waited for."""
+        busy, total = _ticks()
+        per_second = os.sysconf("SC_CLK_TCK")
+        others = (busy - self._busy) / per_second - (_own_seconds() - self._ours)
+        return max(0.0, others / max(1e-9, (total - self._all) / per_second))
+
+
+def _ticks():
+    """Busy and all ticks of all cores."""
+    values = [int(v) for v in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    idle = values[3] + values[4]
+    return sum(values) - idle, sum(values)
+
+
+def _own_seconds():
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(u.ru_utime + u.ru_stime for u in used)
 
 
 def _output(command):

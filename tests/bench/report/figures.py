@@ -4,6 +4,7 @@ from measure import spread
 NAMES = {"netty": "Netty", "stock": "stock Spark", "faro-tcp": "Faro tcp", "faro-shm": "Faro shm",
          "faro-auto": "Faro auto (shm)", "free": "free"}
 TINY, SMALL, LARGE = 1 << 10, 4 << 10, 64 << 10
+OTHERS_BEAR = 0.05
 
 
 def number(value):
@@ -52,10 +53,10 @@ def machine(facts, command, seconds, quick):
         f"- machine: {facts['cpu']}, {facts['cores']} cores, {facts['memory']}, "
         f"Linux {facts['kernel']}",
         f"- software: JDK {facts['jdk']}, Spark {facts['spark']}, Faro {facts['revision']}",
-        f"- measured on {facts['date']} by `{command}` in {seconds / 60:.0f} min; load of the "
-        f"machine before the run: {facts['load']}",
+        f"- measured on {facts['date']} by `{command}` in {seconds / 60:.0f} min; other processes "
+        f"used {facts['others'] * 100:.0f} % of the machine meanwhile",
     ]
-    if float(facts["load"]) > 1:
+    if facts["others"] > OTHERS_BEAR:
         lines.append("- **other work was running on this machine: the figures are a check of the "
                      "harness, not a measurement**")
     if quick:
