@@ -6,13 +6,13 @@
 //!   tcp|shm/datapath: WRITE, READ, WRITE_REF     hub: readiness, deadlines, accept, close
 //!                   |                                |                        |
 //!                   v                                v                        v
-//!   outbound: frames, gathered   <-- socket -->  inbound: framing   -->  session: what a frame
+//!   outbound: frames, gathered   <-- socket -->  inbound: framing   -->  dispatch: what a frame
 //!   straight from leases                         (trusts nothing)        means in this phase
 //!                                                    |                        |
 //!                                                    +----> exposure table <--+
 //! ```
-//! Idea: framing, meaning and memory are separate. `inbound` knows bytes and bounds, `session`
-//! knows phases and kinds, and only the exposure table leads from a received number to memory of
+//! Idea: framing, meaning and memory are separate. `inbound` knows bytes and bounds, `dispatch`
+//! knows phases and kinds, `session` what is under way, and only the exposure table leads from a received number to memory of
 //! ours; it is asked again before every byte run that lands, so that revoking takes effect in the
 //! middle of a transfer and no reference into a lease outlives one call.
 //!
@@ -29,6 +29,7 @@
 
 pub(crate) mod bounds;
 pub(crate) mod counters;
+mod dispatch;
 pub(crate) mod exposure;
 pub(crate) mod frames;
 pub(crate) mod hub;

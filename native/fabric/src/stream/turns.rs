@@ -4,11 +4,15 @@
 //! counts bytes of the stream and, where payload does not come through it, the copying done.
 
 use super::bounds::{SLICES, TAIL_BYTES};
+use super::dispatch::Receiver;
 use super::hub::Hub;
-use super::session::{Carrier, Context, Receiver};
+use super::session::{Carrier, Context};
 use super::socket::Socket;
 use crate::{CloseReason, PeerId};
 use std::io::{self, IoSlice, IoSliceMut};
+
+/// Turns in which the last words of a connection that takes no more are looked for.
+const LAST_TURNS: usize = 8;
 
 /// How far a turn got.
 enum Turn {
@@ -153,17 +157,17 @@ impl<C: Carrier> Hub<C> {
         Ok(())
     }
 
-    /// What the peer said last explains a broken connection better than our send's error.
+    /// What the peer said last explains a broken connection better than our send's error. Some
+    /// turns only: a peer that takes nothing may still talk without end.
     fn write_failed(&mut self, peer: PeerId, error: &io::Error) {
-        loop {
+        for _ in 0..LAST_TURNS {
             match self.read(peer) {
                 Ok(Turn::CutOff) => {}
-                Ok(Turn::Drained) => {
-                    let detail = format!("cannot send: {error}");
-                    return self.close(peer, CloseReason::Lost { detail });
-                }
+                Ok(Turn::Drained) => break,
                 Err(reason) => return self.close(peer, reason),
             }
         }
+        let detail = format!("cannot send: {error}");
+        self.close(peer, CloseReason::Lost { detail });
     }
 }

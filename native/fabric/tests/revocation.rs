@@ -1,0 +1,133 @@
+//! One-sided reads against an owner that revokes and re-uses at any moment, on two threads: no
+//! read may end `Done` with a byte of the next use. (The conformance suite is single-threaded, so
+//! it cannot see a copy in the middle.)
+
+#![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
+
+use faro_fabric::shm::{ShmConfig, ShmFabric};
+use faro_fabric::{Event, Exposure, Fabric, Outcome, Read, RemoteRange, Revoked};
+use faro_pool::{Pool, Purpose};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{channel, sync_channel};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const BYTES: usize = 64 << 10;
+const USES: u32 = 3_000;
+
+fn fabric(endpoint: u128) -> (ShmFabric, Arc<Pool>) {
+    let pool = Pool::new(faro_pool::MIN_LIMIT_BYTES).unwrap();
+    let config = ShmConfig {
+        endpoint,
+        pool: pool.clone(),
+    };
+    (ShmFabric::new(config).unwrap(), pool)
+}
+
+/// Exposes the same memory again and again, each time filled with another byte, and revokes it
+/// whenever it happens to.
+fn owner(
+    location: std::sync::mpsc::Sender<String>,
+    uses: std::sync::mpsc::SyncSender<(RemoteRange, u8)>,
+    over: &AtomicBool,
+) {
+    let (mut fabric, pool) = fabric(2);
+    location.send(fabric.location()).unwrap();
+    let mut events = Vec::new();
+    let peer = loop {
+        fabric.poll(&mut events, Duration::from_millis(1)).unwrap();
+        if let Some(peer) = events.iter().find_map(|event| match event {
+            Event::Accepted { peer, .. } => Some(*peer),
+            _ => None,
+        }) {
+            break peer;
+        }
+    };
+    let mut lease = pool.try_lease(BYTES, Purpose::Serve).unwrap();
+    for turn in 0..USES {
+        let byte = turn as u8;
+        lease.bytes_mut().fill(byte);
+        let exposure = Exposure::Readable(Arc::new(lease));
+        let range = fabric.expose(peer, exposure).map_err(drop).unwrap();
+        // The reader takes the next use when it has seen the end of the one before. It needs us
+        // meanwhile for its first read's mappings only.
+        while uses.try_send((range, byte)).is_err() {
+            fabric.poll(&mut events, Duration::ZERO).unwrap();
+        }
+        // The moment of the revocation varies.
+        for _ in 0..turn % 40 {
+            fabric.poll(&mut events, Duration::ZERO).unwrap();
+        }
+        lease = match fabric.revoke(range.key) {
+            Revoked::Now(Exposure::Readable(lease)) => Arc::try_unwrap(lease).unwrap(),
+            _ => panic!("not revoked at once"),
+        };
+    }
+    drop(uses);
+    while !over.load(Ordering::Acquire) {
+        fabric.poll(&mut events, Duration::from_millis(1)).unwrap();
+    }
+}
+
+#[test]
+fn no_read_is_done_with_bytes_of_the_next_use() {
+    let (location_to, location) = channel();
+    let (uses_to, uses) = sync_channel(0);
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| owner(location_to, uses_to, &over));
+        let (mut fabric, pool) = fabric(1);
+        let location: String = location.recv().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let peer = fabric.connect(&location, 2, deadline).unwrap();
+        let mut events = Vec::new();
+        while !events
+            .iter()
+            .any(|event| matches!(event, Event::Connected { .. }))
+        {
+            fabric.poll(&mut events, Duration::from_millis(1)).unwrap();
+        }
+        let mut target = Some(pool.try_lease(BYTES, Purpose::Read).unwrap());
+        let (mut done, mut refused) = (0, 0);
+        while let Ok((range, byte)) = uses.recv() {
+            // As often as it goes, until the owner has moved on.
+            let mut gone = false;
+            while !gone {
+                let read = Read {
+                    token: 1,
+                    source: range,
+                    target: target.take().unwrap(),
+                };
+                fabric.read(peer, read).map_err(drop).unwrap();
+                while target.is_none() {
+                    fabric.poll(&mut events, Duration::from_millis(1)).unwrap();
+                    for event in events.drain(..) {
+                        if let Event::ReadEnded {
+                            target: back,
+                            outcome,
+                            ..
+                        } = event
+                        {
+                            match outcome {
+                                Outcome::Done => {
+                                    done += 1;
+                                    let good = back.bytes().iter().all(|got| *got == byte);
+                                    assert!(good, "bytes of another use");
+                                }
+                                Outcome::Refused => {
+                                    refused += 1;
+                                    gone = true;
+                                }
+                                Outcome::Flushed => panic!("the connection broke"),
+                            }
+                            target = Some(back);
+                        }
+                    }
+                }
+            }
+        }
+        over.store(true, Ordering::Release);
+        println!("{done} reads done, {refused} refused");
+        assert_eq!(refused, USES, "each use ends in one refusal");
+    });
+}
