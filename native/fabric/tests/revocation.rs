@@ -7,8 +7,9 @@
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::{Event, Exposure, Fabric, Outcome, Read, RemoteRange, Revoked};
 use faro_pool::{Pool, Purpose};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{channel, sync_channel};
+use std::sync::mpsc::{
+    channel, sync_channel, Receiver, Sender, SyncSender, TryRecvError, TrySendError,
+};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,11 +27,7 @@ fn fabric(endpoint: u128) -> (ShmFabric, Arc<Pool>) {
 
 /// Exposes the same memory again and again, each time filled with another byte, and revokes it
 /// whenever it happens to.
-fn owner(
-    location: std::sync::mpsc::Sender<String>,
-    uses: std::sync::mpsc::SyncSender<(RemoteRange, u8)>,
-    over: &AtomicBool,
-) {
+fn owner(location: Sender<String>, uses: SyncSender<(RemoteRange, u8)>, reader: Receiver<()>) {
     let (mut fabric, pool) = fabric(2);
     location.send(fabric.location()).unwrap();
     let mut events = Vec::new();
@@ -51,8 +48,13 @@ fn owner(
         let range = fabric.expose(peer, exposure).map_err(drop).unwrap();
         // The reader takes the next use when it has seen the end of the one before. It needs us
         // meanwhile for its first read's mappings only.
-        while uses.try_send((range, byte)).is_err() {
-            fabric.poll(&mut events, Duration::ZERO).unwrap();
+        loop {
+            match uses.try_send((range, byte)) {
+                Ok(()) => break,
+                Err(TrySendError::Full(_)) => fabric.poll(&mut events, Duration::ZERO).unwrap(),
+                // It failed, and says so itself.
+                Err(TrySendError::Disconnected(_)) => return,
+            }
         }
         // The moment of the revocation varies.
         for _ in 0..turn % 40 {
@@ -64,7 +66,7 @@ fn owner(
         };
     }
     drop(uses);
-    while !over.load(Ordering::Acquire) {
+    while reader.try_recv() != Err(TryRecvError::Disconnected) {
         fabric.poll(&mut events, Duration::from_millis(1)).unwrap();
     }
 }
@@ -73,9 +75,11 @@ fn owner(
 fn no_read_is_done_with_bytes_of_the_next_use() {
     let (location_to, location) = channel();
     let (uses_to, uses) = sync_channel(0);
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| owner(location_to, uses_to, &over));
+    // Nothing is ever sent: that it is dropped tells the owner that the reader is through.
+    let (reading, reader) = channel::<()>();
+    let owner = std::thread::spawn(move || owner(location_to, uses_to, reader));
+    {
+        let _reading = reading;
         let (mut fabric, pool) = fabric(1);
         let location: String = location.recv().unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);
@@ -126,8 +130,8 @@ fn no_read_is_done_with_bytes_of_the_next_use() {
                 }
             }
         }
-        over.store(true, Ordering::Release);
         println!("{done} reads done, {refused} refused");
         assert_eq!(refused, USES, "each use ends in one refusal");
-    });
+    }
+    owner.join().unwrap();
 }
