@@ -9,8 +9,8 @@
 //! ```
 //! `length` counts the body, which follows the header. `header_crc` is the CRC-32C of the 32 header
 //! bytes with that field zero, so that a flipped bit can never move a frame's end. `body_crc` is
-//! the CRC-32C of the body of every frame except one-sided payload (`kind::WRITE`,
-//! `kind::READ_REPLY`), whose checksum travels end to end in `Pushed`.
+//! the CRC-32C of the body; of `kind::WRITE` and `kind::READ_REPLY` it is that of the head before the
+//! payload, whose own checksum travels end to end in `PUSHED`.
 
 use crate::{crc32c, WireError};
 use zerocopy::little_endian::{U16, U32, U64};
@@ -88,7 +88,7 @@ pub struct FrameHeader {
     pub header_crc: U32,
     /// Request id (messages) or token (one-sided operations).
     pub id: U64,
-    /// CRC-32C of the body; zero for one-sided payload.
+    /// CRC-32C of the body; of `WRITE` and `READ_REPLY`, of the head before the payload.
     pub body_crc: U32,
     /// Zero.
     pub reserved: U32,
