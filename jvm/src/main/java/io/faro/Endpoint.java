@@ -80,8 +80,8 @@ public final class Endpoint implements AutoCloseable {
   }
 
   /**
-   * Starts a fetch and returns at once. {@code blocks} may be reused on return. 0 ms: the endpoint's own timeout.
-   * When this throws, the listener is never called.
+   * Starts a fetch and returns at once. {@code blocks} may be reused on return. It may go {@code timeoutMillis}
+   * without progress; 0: the endpoint's own timeout. When this throws, the listener is never called.
    */
   public FetchHandle fetch(long peer, BlockIds blocks, long timeoutMillis, FetchListener listener)
       throws FaroException {

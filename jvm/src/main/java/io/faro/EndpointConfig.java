@@ -73,7 +73,7 @@ public final class EndpointConfig {
       return this;
     }
 
-    /** Default deadline of a request. */
+    /** How long a request may go without progress, unless it says otherwise. */
     public Builder requestTimeoutMillis(long value) {
       requestTimeoutMillis = value;
       return this;
