@@ -93,6 +93,7 @@ fn post(
             length: size,
             target: *target,
             immediate: None,
+            last: false,
         };
         if let Err(Rejected::TooLarge(..) | Rejected::NotConnected(..)) = fabric.write(peer, write)
         {

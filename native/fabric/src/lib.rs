@@ -66,8 +66,9 @@ pub enum Revoked {
     /// they are sent.)
     Now(Exposure),
     /// The fabric cannot stop the peer by itself; the exposure comes back in
-    /// [`Event::Revoked`] once the peer's connection has ended.
-    WhenClosed,
+    /// [`Event::Revoked`] once the peer has let go of it or its connection has ended. Until then
+    /// the peer may still change it.
+    Later,
     /// There is no such key.
     Unknown,
 }
@@ -99,8 +100,13 @@ pub struct Write {
     pub length: usize,
     /// Where to.
     pub target: RemoteRange,
-    /// Delivered to the target in `Event::Written`, after the bytes.
-    pub immediate: Option<u32>,
+    /// Delivered to the target in `Event::Written`, after the bytes. Sixteen bits, because the
+    /// 32 of verbs have to name the exposure as well.
+    pub immediate: Option<u16>,
+    /// The last write under that key: once its bytes are there (which the target knows from
+    /// `Written` or from a later message), revoking is `Now` on every fabric. Later writes
+    /// under the key may be refused.
+    pub last: bool,
 }
 
 /// A one-sided read into a lease of ours.
@@ -142,7 +148,7 @@ pub enum Event {
     Written {
         peer: PeerId,
         key: u64,
-        immediate: u32,
+        immediate: u16,
         length: u32,
     },
     /// A write of ours ended.

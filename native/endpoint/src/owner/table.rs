@@ -206,6 +206,8 @@ impl Owner {
                 length,
                 target,
                 immediate: None,
+                // A credit is filled once.
+                last: true,
             };
             outbox.post(fabric, peer, Post::Write(write));
         }

@@ -487,7 +487,7 @@ impl Reader {
     fn end(&mut self, fabric: &mut dyn Fabric, id: u64) -> Option<Request> {
         let attempt = self.attempts.remove(&id)?;
         for grant in attempt.grants {
-            // `WhenClosed`: the fabric keeps the lease until no write can reach it.
+            // `Later`: the fabric keeps the lease until no write can reach it.
             drop(fabric.revoke(grant.key));
         }
         Some(attempt.request)

@@ -38,6 +38,7 @@ impl Stage {
             length,
             target,
             immediate: None,
+            last: false,
         };
         assert!(self.fabric.write(peer, write).is_ok());
     }

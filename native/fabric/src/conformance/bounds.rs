@@ -97,6 +97,7 @@ pub fn a_full_queue_of_bytes_hands_back_and_recovers(bench: &dyn Bench) {
         length: FRAME_BYTES,
         target: range,
         immediate: None,
+        last: false,
     };
     let mut posted = 0;
     loop {

@@ -158,6 +158,7 @@ pub fn what_is_not_connected_is_handed_back(bench: &dyn Bench) {
             length: 64,
             target,
             immediate: None,
+            last: false,
         };
         assert!(matches!(
             rig.fabric(0).write(peer, write),

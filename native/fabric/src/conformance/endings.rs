@@ -21,7 +21,8 @@ fn post(rig: &mut Rig, link: super::Link) -> Arc<faro_pool::Lease> {
             offset: 0,
             length: FRAME_BYTES,
             target: range,
-            immediate: Some(token as u32),
+            immediate: Some(token as u16),
+            last: false,
         };
         rig.write(link.from, write);
     }
@@ -156,6 +157,7 @@ pub fn a_peer_killed_in_mid_write_harms_nothing(bench: &dyn Bench) {
         length: 4096,
         target: range,
         immediate: None,
+        last: false,
     };
     rig.write(good.from, write);
     rig.fence(good);
@@ -205,6 +207,7 @@ pub fn counters_add_up(bench: &dyn Bench) {
             length: 1000 * token as usize,
             target: range,
             immediate: None,
+            last: false,
         };
         rig.write(link.from, write);
         rig.say(link.from, token, &[1; 100]);

@@ -65,6 +65,7 @@ macro_rules! fabric_conformance {
                 to_what_may_only_be_read_touch_nothing
                 after_revocation_touch_nothing
                 revoked_in_mid_transfer_stop
+                the_last_lets_go
                 use_slabs_beyond_the_first
             }
             reads {

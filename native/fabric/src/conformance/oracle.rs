@@ -113,7 +113,7 @@ fn write(rig: &mut Rig, way: &mut Way, dice: &mut Dice, bench: &dyn Bench) {
         (true, false) => &[Outcome::Done, Outcome::Refused],
     };
     let token = token(way, outcomes);
-    let immediate = (dice.below(3) == 0).then_some(token as u32);
+    let immediate = (dice.below(3) == 0).then_some(token as u16);
     if let (Some(immediate), false) = (immediate, bad) {
         way.expected.push((true, u64::from(immediate)));
     }
@@ -126,6 +126,7 @@ fn write(rig: &mut Rig, way: &mut Way, dice: &mut Dice, bench: &dyn Bench) {
             length,
             target,
             immediate,
+            last: false,
         },
     );
 }

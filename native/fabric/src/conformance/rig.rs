@@ -1,7 +1,9 @@
 //! Fabrics under test, driven step by step.
 
 use super::Bench;
-use crate::{EndpointId, Event, Exposure, Fabric, Message, Outcome, PeerId, RemoteRange, Write};
+use crate::{
+    EndpointId, Event, Exposure, Fabric, Message, Outcome, PeerId, RemoteRange, Revoked, Write,
+};
 use faro_pool::{Lease, Pool, Purpose};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -225,12 +227,24 @@ impl Rig {
             .expect("there is room for an exposure")
     }
 
-    /// Ends an exposure that the fabric can end at once.
+    /// Ends an exposure, and waits until it has ended.
     pub fn revoke(&mut self, station: usize, key: u64) -> Exposure {
         match self.fabric(station).revoke(key) {
-            crate::Revoked::Now(exposure) => exposure,
-            crate::Revoked::WhenClosed => panic!("expected to be revoked at once"),
-            crate::Revoked::Unknown => panic!("expected the key to be known"),
+            Revoked::Now(exposure) => exposure,
+            Revoked::Later => self.revoked(station, key),
+            Revoked::Unknown => panic!("expected the key to be known"),
+        }
+    }
+
+    /// Waits for the end of a revocation that was deferred.
+    pub fn revoked(&mut self, station: usize, key: u64) -> Exposure {
+        let ended = |event: &Event| match event {
+            Event::Revoked { key: got, .. } if *got == key => Some(()),
+            _ => None,
+        };
+        match self.drive_until("Revoked", |rig| rig.take(station, ended)) {
+            (_, Event::Revoked { exposure, .. }) => exposure,
+            _ => unreachable!("picked above"),
         }
     }
 

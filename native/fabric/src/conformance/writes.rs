@@ -1,7 +1,7 @@
 //! One-sided writes.
 
 use super::{assert_filled, Bench, Link, Rig};
-use crate::{Event, Exposure, Outcome, PeerId, Rejected, RemoteRange, Write};
+use crate::{Event, Exposure, Outcome, PeerId, Rejected, RemoteRange, Revoked, Write};
 use faro_pool::{FRAME_BYTES, SLAB_BYTES};
 use std::sync::Arc;
 
@@ -13,10 +13,11 @@ fn writing(source: &Arc<faro_pool::Lease>, token: u64, target: RemoteRange) -> W
         length: target.length as usize,
         target,
         immediate: None,
+        last: false,
     }
 }
 
-fn written(rig: &mut Rig, end: (usize, PeerId)) -> (u64, u32, u32) {
+fn written(rig: &mut Rig, end: (usize, PeerId)) -> (u64, u16, u32) {
     rig.wait(end.0, "Written", |event| match event {
         Event::Written {
             peer,
@@ -48,6 +49,7 @@ pub fn land_where_they_should(bench: &dyn Bench) {
                 ..range
             },
             immediate: None,
+            last: false,
         };
         rig.write(link.from, write);
         assert_eq!(rig.write_end(link.from, token as u64), Outcome::Done);
@@ -67,7 +69,7 @@ pub fn with_and_without_immediate(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     let range = rig.writable(link.to, 4096, 0);
     let source = Arc::new(rig.lease(0, 4096, 9));
-    for immediate in [Some(0), None, Some(u32::MAX), None] {
+    for immediate in [Some(0), None, Some(u16::MAX), None] {
         let length = 100;
         let target = RemoteRange { length, ..range };
         let write = Write {
@@ -100,7 +102,7 @@ pub fn precede_the_message_after_them(bench: &dyn Bench) {
             ..*range
         };
         let write = Write {
-            immediate: Some(token as u32),
+            immediate: Some(token as u16),
             ..writing(&source, token as u64, target)
         };
         rig.write(link.from, write);
@@ -114,7 +116,7 @@ pub fn precede_the_message_after_them(bench: &dyn Bench) {
             _ => None,
         })
         .collect();
-    assert_eq!(immediates, (0..sizes.len() as u32).collect::<Vec<_>>());
+    assert_eq!(immediates, (0..sizes.len() as u16).collect::<Vec<_>>());
     for (range, bytes) in ranges.iter().zip(sizes) {
         let exposure = rig.revoke(1, range.key);
         assert_filled(&exposure.lease().bytes()[..bytes], 0x77, bytes);
@@ -269,10 +271,7 @@ pub fn after_revocation_touch_nothing(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     let range = rig.writable(link.to, 4096, 0x11);
     let exposure = rig.revoke(1, range.key);
-    assert!(matches!(
-        rig.fabric(1).revoke(range.key),
-        crate::Revoked::Unknown
-    ));
+    assert!(matches!(rig.fabric(1).revoke(range.key), Revoked::Unknown));
     refused(bench, &mut rig, link, range);
     assert_filled(exposure.lease().bytes(), 0x11, "target");
     // The same memory under a new key does not listen to the old one.
@@ -302,10 +301,23 @@ pub fn revoked_in_mid_transfer_stop(bench: &dyn Bench) {
         rig.step(0);
         rig.step(1);
     }
-    let taken: Vec<_> = ranges
+    let revoked: Vec<_> = ranges
         .iter()
-        .map(|range| rig.revoke(1, range.key))
-        .map(|exposure| (exposure.lease().bytes().to_vec(), exposure))
+        .map(|range| match rig.fabric(1).revoke(range.key) {
+            Revoked::Now(exposure) => Some((exposure.lease().bytes().to_vec(), exposure)),
+            Revoked::Later => None,
+            Revoked::Unknown => panic!("{range:?} is exposed"),
+        })
+        .collect();
+    let taken: Vec<_> = revoked
+        .into_iter()
+        .zip(&ranges)
+        .map(|(taken, range)| {
+            taken.unwrap_or_else(|| {
+                let exposure = rig.revoked(1, range.key);
+                (exposure.lease().bytes().to_vec(), exposure)
+            })
+        })
         .collect();
     for token in 0..COUNT {
         assert_ne!(rig.write_end(link.from, token), Outcome::Flushed);
@@ -320,6 +332,35 @@ pub fn revoked_in_mid_transfer_stop(bench: &dyn Bench) {
     );
     assert_eq!(taken + refused, COUNT);
     assert!(refused > 0, "nothing was under way");
+}
+
+/// A writer that says so lets go of the memory with the write: no fabric has to ask it.
+pub fn the_last_lets_go(bench: &dyn Bench) {
+    let (mut rig, link) = Rig::pair(bench);
+    let source = Arc::new(rig.lease(0, FRAME_BYTES, 0x66));
+    for immediate in [Some(7), None] {
+        for bytes in [1, 4096, FRAME_BYTES] {
+            let range = rig.writable(link.to, bytes, 0);
+            let length = bytes as u32;
+            let write = Write {
+                immediate,
+                last: true,
+                ..writing(&source, 1, RemoteRange { length, ..range })
+            };
+            rig.write(link.from, write);
+            match immediate {
+                Some(_) => assert_eq!(written(&mut rig, link.to), (range.key, 7, length)),
+                None => rig.fence(link),
+            }
+            match rig.fabric(1).revoke(range.key) {
+                Revoked::Now(exposure) => {
+                    assert_filled(&exposure.lease().bytes()[..bytes], 0x66, bytes);
+                }
+                _ => panic!("{bytes} bytes, immediate {immediate:?}: expected at once"),
+            }
+            assert_eq!(rig.write_end(link.from, 1), Outcome::Done);
+        }
+    }
 }
 
 /// Sources and targets in every slab there is.

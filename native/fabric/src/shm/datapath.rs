@@ -2,33 +2,35 @@
 
 use super::directory::Directory;
 use super::peer::{Peer, Unacked, Wanted, DIRECTORY, MAX_DESCRIPTORS};
+use super::setup;
 use super::socket::ShmSocket;
-use super::{setup, ShmFabric};
 use crate::stream::exposure::ByKey;
 use crate::stream::frames::{
     self, AckEntry, Layout, SlabReply, SlabRequest, WriteRef, DONE, MAX_ACKS, REFUSED,
 };
+use crate::stream::hub::Hub;
 use crate::stream::inbound::{Shape, Sink};
-use crate::stream::operations::too_large;
 use crate::stream::outbound::Frame;
-use crate::stream::session::{Carrier, Context, PendingRead};
+use crate::stream::session::{Carrier, Context};
 use crate::{
-    CloseReason, EndpointId, Event, Exposure, Fabric, FabricError, FabricKind, Message, Outcome,
-    PeerId, Read, Rejected, RemoteRange, Revoked, Waker, Write,
+    CloseReason, EndpointId, Event, Exposure, FabricError, FabricKind, Outcome, PeerId, Rejected,
+    RemoteRange, Revoked, Write,
 };
 use faro_pool::{Lease, Pool};
 use faro_wire::{kind, FrameHeader, WireError};
 use mio::net::UnixListener;
+use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 use zerocopy::IntoBytes;
 
 /// Where an exposure's slot stands in its offset.
 const SLOT_SHIFT: u32 = 32;
 
 /// What the same-host fabric adds to the stream.
-pub(super) struct Shm {
+pub(crate) struct Shm {
     endpoint: EndpointId,
+    /// This host; peers on another have another.
+    host: String,
     /// Whose slabs peers may map.
     pub(super) pool: Arc<Pool>,
     pub(super) directory: Directory,
@@ -44,9 +46,14 @@ enum Attempt {
 }
 
 impl Shm {
-    pub(super) fn new(endpoint: EndpointId, pool: Arc<Pool>) -> Result<Self, FabricError> {
+    pub(super) fn new(
+        endpoint: EndpointId,
+        host: String,
+        pool: Arc<Pool>,
+    ) -> Result<Self, FabricError> {
         Ok(Self {
             endpoint,
+            host,
             pool,
             directory: Directory::new()?,
             slots: ByKey::default(),
@@ -200,6 +207,7 @@ impl Carrier for Shm {
     type Socket = ShmSocket;
     type Listener = UnixListener;
     type Peer = Peer;
+    type Remains = Vec<Arc<Lease>>;
     /// About 56 references, each to up to 256 KiB that we have to copy: a peer's turn.
     const STAGING: usize = 4 << 10;
     const SHORT_MEANS_DRAINED: bool = false;
@@ -253,10 +261,10 @@ impl Carrier for Shm {
         }
     }
 
-    fn on_closed(&mut self, cx: &mut Context<'_, Self>) -> Vec<Arc<Lease>> {
+    fn on_closed(&mut self, cx: &mut Context<'_, Self>, _told: bool) -> Option<Vec<Arc<Lease>>> {
         let unacked = std::mem::take(&mut cx.session.carrier.unacked);
         let peer = cx.peer;
-        unacked
+        let sources: Vec<_> = unacked
             .into_iter()
             .map(|write| {
                 cx.retire(write.bytes);
@@ -267,93 +275,23 @@ impl Carrier for Shm {
                 });
                 write.source
             })
-            .collect()
-    }
-}
-
-impl Fabric for ShmFabric {
-    fn kind(&self) -> FabricKind {
-        Shm::KIND
+            .collect();
+        (!sources.is_empty()).then_some(sources)
     }
 
-    fn location(&self) -> String {
-        self.location.clone()
+    fn start(&self, location: &str) -> Result<io::Result<ShmSocket>, FabricError> {
+        setup::connect(&self.host, location)
     }
 
-    fn waker(&self) -> Waker {
-        self.hub.waker()
-    }
-
-    fn connect(
-        &mut self,
-        location: &str,
-        expected: EndpointId,
-        deadline: Instant,
-    ) -> Result<PeerId, FabricError> {
-        let started = setup::connect(&self.host, location)?;
-        self.hub.connect(started, location, expected, deadline)
-    }
-
-    fn disconnect(&mut self, peer: PeerId, reason: CloseReason) {
-        self.hub.close(peer, reason);
-    }
-
-    fn expose(
-        &mut self,
-        peer: PeerId,
-        exposure: Exposure,
-    ) -> Result<RemoteRange, Rejected<Exposure>> {
-        let lease = match &exposure {
-            Exposure::Writable(_) => return self.hub.expose(peer, exposure),
-            Exposure::Readable(lease) => lease.clone(),
-        };
-        let grantee = match self.hub.open(peer) {
-            None => return Err(Rejected::NotConnected(exposure, peer)),
-            Some((_, shm)) if !shm.directory.has_room() => return Err(Rejected::Full(exposure)),
-            Some((cx, _)) => cx.session.remote,
-        };
-        let mut range = self.hub.expose(peer, exposure)?;
-        let shm = &mut self.hub.carrier;
-        debug_assert!(shm.is_ours(&lease), "a lease of another pool");
-        if let Some(slot) = shm.directory.publish(range.key, grantee, &lease) {
-            shm.slots.insert(range.key, slot);
-            range.offset = u64::from(slot) << SLOT_SHIFT;
-        }
-        Ok(range)
-    }
-
-    fn revoke(&mut self, key: u64) -> Revoked {
-        if let Some(slot) = self.hub.carrier.slots.remove(&key) {
-            self.hub.carrier.directory.withdraw(slot);
-        }
-        match self.hub.revoke(key) {
-            Some(exposure) => Revoked::Now(exposure),
-            None => Revoked::Unknown,
-        }
-    }
-
-    fn send(&mut self, peer: PeerId, message: Message) -> Result<(), Rejected<Message>> {
-        self.hub.send(peer, message)
-    }
-
-    fn write(&mut self, peer: PeerId, write: Write) -> Result<(), Rejected<Write>> {
-        if let Some(limit) = too_large(&write) {
-            return Err(Rejected::TooLarge(write, limit));
-        }
-        let Some((mut cx, shm)) = self.hub.open(peer) else {
-            return Err(Rejected::NotConnected(write, peer));
-        };
-        if !cx.admit(write.length) {
-            return Err(Rejected::Full(write));
-        }
-        debug_assert!(shm.is_ours(&write.source), "a lease of another pool");
+    fn post_write(&mut self, cx: &mut Context<'_, Self>, write: Write) {
+        debug_assert!(self.is_ours(&write.source), "a lease of another pool");
         // Before the reference, so that the target never has to ask and wait.
-        shm.announce(&mut cx, write.source.slab());
+        self.announce(cx, write.source.slab());
         let sequence = cx.next_sequence();
         let reference = WriteRef {
             key: write.target.key.into(),
             offset: write.target.offset.into(),
-            immediate: write.immediate.unwrap_or(0).into(),
+            immediate: u32::from(write.immediate.unwrap_or(0)).into(),
             has_immediate: u32::from(write.immediate.is_some()).into(),
             source_slab: write.source.slab().into(),
             source_offset: (write.source.offset() + write.offset as u32).into(),
@@ -371,45 +309,48 @@ impl Fabric for ShmFabric {
             bytes: write.length,
             source: write.source,
         });
-        Ok(())
     }
 
-    fn read(&mut self, peer: PeerId, read: Read) -> Result<(), Rejected<Read>> {
-        let capacity = read.target.capacity();
-        if read.source.length as usize > capacity {
-            return Err(Rejected::TooLarge(read, capacity as u64));
-        }
-        let Some((mut cx, shm)) = self.hub.open(peer) else {
-            return Err(Rejected::NotConnected(read, peer));
-        };
-        if !cx.admit(0) {
-            return Err(Rejected::Full(read));
-        }
-        let sequence = cx.next_sequence();
-        let pending = PendingRead {
-            token: read.token,
-            length: read.source.length as usize,
-            target: read.target,
-        };
-        cx.session.reads.insert(sequence, pending);
+    fn post_read(&mut self, cx: &mut Context<'_, Self>, sequence: u64, source: RemoteRange) {
         let wanted = Wanted {
             sequence,
-            key: read.source.key,
-            offset: read.source.offset,
+            key: source.key,
+            offset: source.offset,
         };
-        shm.advance_read(&mut cx, wanted);
-        Ok(())
+        self.advance_read(cx, wanted);
     }
 
-    fn flush(&mut self) {
-        self.hub.flush();
+    fn expose(
+        hub: &mut Hub<Self>,
+        peer: PeerId,
+        exposure: Exposure,
+    ) -> Result<RemoteRange, Rejected<Exposure>> {
+        let lease = match &exposure {
+            Exposure::Writable(_) => return hub.expose(peer, exposure),
+            Exposure::Readable(lease) => lease.clone(),
+        };
+        let grantee = match hub.open(peer) {
+            None => return Err(Rejected::NotConnected(exposure, peer)),
+            Some((_, shm)) if !shm.directory.has_room() => return Err(Rejected::Full(exposure)),
+            Some((cx, _)) => cx.session.remote,
+        };
+        let mut range = hub.expose(peer, exposure)?;
+        let shm = &mut hub.carrier;
+        debug_assert!(shm.is_ours(&lease), "a lease of another pool");
+        if let Some(slot) = shm.directory.publish(range.key, grantee, &lease) {
+            shm.slots.insert(range.key, slot);
+            range.offset = u64::from(slot) << SLOT_SHIFT;
+        }
+        Ok(range)
     }
 
-    fn poll(&mut self, events: &mut Vec<Event>, timeout: Duration) -> Result<(), FabricError> {
-        self.hub.poll(events, timeout)
-    }
-
-    fn counters(&self) -> Vec<(&'static str, u64)> {
-        self.hub.counters()
+    fn revoke(hub: &mut Hub<Self>, key: u64) -> Revoked {
+        if let Some(slot) = hub.carrier.slots.remove(&key) {
+            hub.carrier.directory.withdraw(slot);
+        }
+        match hub.revoke(key) {
+            Some(exposure) => Revoked::Now(exposure),
+            None => Revoked::Unknown,
+        }
     }
 }

@@ -47,12 +47,7 @@ mod socket;
 pub use crate::stream::bounds::Bounds;
 pub use setup::{host_identity, same_host, ShmConfig};
 
-use crate::stream::hub::Hub;
-
-/// The same-host fabric.
-pub struct ShmFabric {
-    hub: Hub<datapath::Shm>,
-    location: String,
-    /// Ours; peers on another host have another.
-    host: String,
+crate::stream::facade::hub_fabric! {
+    /// The same-host fabric.
+    ShmFabric, datapath::Shm
 }

@@ -39,7 +39,7 @@ pub(super) struct Wanted {
 
 /// One connection's.
 #[derive(Default)]
-pub(super) struct Peer {
+pub(crate) struct Peer {
     /// Theirs, by number.
     pub(super) slabs: HashMap<u32, Mapping>,
     /// Theirs.

@@ -61,11 +61,11 @@ impl ShmFabric {
                 what: format!("listening on the abstract socket {name}"),
                 source,
             })?;
-        let shm = Shm::new(config.endpoint, config.pool)?;
+        let location = format!("{host}/{name}");
+        let shm = Shm::new(config.endpoint, host, config.pool)?;
         Ok(Self {
             hub: Hub::new(config.endpoint, bounds, listener, shm)?,
-            location: format!("{host}/{name}"),
-            host,
+            location,
         })
     }
 }

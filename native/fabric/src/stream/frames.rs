@@ -202,21 +202,26 @@ impl Hello {
 }
 
 impl WriteHead {
-    pub(crate) fn new(key: u64, offset: u64, immediate: Option<u32>) -> Self {
+    pub(crate) fn new(key: u64, offset: u64, immediate: Option<u16>) -> Self {
         Self {
             key: key.into(),
             offset: offset.into(),
-            immediate: immediate.unwrap_or(0).into(),
+            immediate: u32::from(immediate.unwrap_or(0)).into(),
             has_immediate: u32::from(immediate.is_some()).into(),
         }
     }
 }
 
 /// The immediate of a WRITE or WRITE_REF.
-pub(crate) fn immediate(value: U32, has: U32) -> Result<Option<u32>, WireError> {
+pub(crate) fn immediate(value: U32, has: U32) -> Result<Option<u16>, WireError> {
     match has.get() {
         0 => Ok(None),
-        1 => Ok(Some(value.get())),
+        1 => u16::try_from(value.get())
+            .map(Some)
+            .map_err(|_| WireError::BadValue {
+                what: "WRITE's immediate",
+                got: u64::from(value.get()),
+            }),
         got => Err(WireError::BadValue {
             what: "WRITE's immediate flag",
             got: u64::from(got),

@@ -41,7 +41,7 @@ pub(crate) struct Hub<C: Carrier> {
     pub(crate) listener: C::Listener,
     pub(crate) conns: ByKey<Conn<C>>,
     /// Connections that are over for the caller, but may still fetch our GOODBYE.
-    pub(crate) lingering: ByKey<super::lifecycle::Lingering<C::Socket>>,
+    pub(crate) lingering: ByKey<super::lifecycle::Lingering<C>>,
     pub(crate) shared: Shared,
     pub(crate) carrier: C,
     /// Last peer number given out.

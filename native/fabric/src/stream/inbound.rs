@@ -39,7 +39,7 @@ pub(crate) enum Sink {
     Exposed {
         key: u64,
         offset: u64,
-        immediate: Option<u32>,
+        immediate: Option<u16>,
     },
     /// Into the target of a read of ours.
     Read { sequence: u64, refused: bool },

@@ -13,11 +13,9 @@ use super::outbound::{Ends, Frame};
 use super::session::{Carrier, Context, Phase, Session};
 use super::socket::{Listener, Socket};
 use crate::{CloseReason, EndpointId, Event, FabricError, Outcome, PeerId};
-use faro_pool::Lease;
 use faro_wire::kind;
 use std::io::{self, IoSliceMut};
 use std::net::Shutdown;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use zerocopy::IntoBytes;
 
@@ -25,13 +23,13 @@ use zerocopy::IntoBytes;
 const ACCEPT_REST: Duration = Duration::from_millis(100);
 
 /// A connection that is over, but may still fetch our GOODBYE.
-pub(crate) struct Lingering<S> {
-    socket: S,
+pub(crate) struct Lingering<C: Carrier> {
+    socket: C::Socket,
     deadline: Instant,
     /// Bytes that may still be thrown away.
     left: usize,
-    /// Sources that the peer may read until its end of the connection is closed.
-    _sources: Vec<Arc<Lease>>,
+    /// What the peer may use until its end of the connection is closed.
+    _remains: Option<C::Remains>,
 }
 
 impl<C: Carrier> Hub<C> {
@@ -61,14 +59,14 @@ impl<C: Carrier> Hub<C> {
         Ok(peer)
     }
 
-    /// Takes in a connection of ours whose connect was started, or failed at once.
+    /// See [`crate::Fabric::connect`].
     pub(crate) fn connect(
         &mut self,
-        started: io::Result<C::Socket>,
         location: &str,
         expected: EndpointId,
         deadline: Instant,
     ) -> Result<PeerId, FabricError> {
+        let started = self.carrier.start(location)?;
         if self.total() >= self.shared.bounds.connections {
             return Err(FabricError::Bound {
                 what: "connections",
@@ -214,15 +212,15 @@ impl<C: Carrier> Hub<C> {
             ..
         } = conn;
         self.deadlines.remove(&(session.deadline, peer.0));
-        let sources = self.report_end(peer, &mut session, reason);
+        let remains = self.report_end(peer, &mut session, reason, told);
         let deadline = Instant::now() + self.shared.bounds.linger;
-        if (told || !sources.is_empty()) && socket.shutdown(Shutdown::Write).is_ok() {
+        if (told || remains.is_some()) && socket.shutdown(Shutdown::Write).is_ok() {
             self.deadlines.insert((deadline, peer.0));
             let lingering = Lingering {
                 socket,
                 deadline,
                 left: LINGER_BYTES,
-                _sources: sources,
+                _remains: remains,
             };
             self.lingering.insert(peer.0, lingering);
             self.linger_on(peer);
@@ -251,7 +249,8 @@ impl<C: Carrier> Hub<C> {
         peer: PeerId,
         session: &mut Session<C::Peer>,
         reason: CloseReason,
-    ) -> Vec<Arc<Lease>> {
+        told: bool,
+    ) -> Option<C::Remains> {
         let counters = &mut self.shared.counters;
         counters.closed += 1;
         if matches!(reason, CloseReason::Protocol(_) | CloseReason::Bound { .. }) {
@@ -267,7 +266,7 @@ impl<C: Carrier> Hub<C> {
         };
         let abandoned = cx.session.outbound.abandon();
         // What the carrier holds was sent before what is still queued.
-        let sources = self.carrier.on_closed(&mut cx);
+        let remains = self.carrier.on_closed(&mut cx, told);
         for ends in abandoned {
             cx.ended(ends, true);
         }
@@ -280,7 +279,7 @@ impl<C: Carrier> Hub<C> {
             (Phase::Open, _, reason) => reason,
             (_, None, reason) => {
                 log::debug!("a connection ended before its HELLO: {reason}");
-                return sources;
+                return remains;
             }
             (_, Some((_, location)), CloseReason::Lost { detail }) => CloseReason::Unreachable {
                 location: location.clone(),
@@ -289,7 +288,7 @@ impl<C: Carrier> Hub<C> {
             (_, Some(_), reason) => reason,
         };
         cx.event(Event::Closed { peer, reason });
-        sources
+        remains
     }
 
     /// Something happened to a lingering connection: throw its bytes away.

@@ -31,6 +31,7 @@ pub(crate) mod bounds;
 pub(crate) mod counters;
 mod dispatch;
 pub(crate) mod exposure;
+pub(crate) mod facade;
 pub(crate) mod frames;
 pub(crate) mod hub;
 pub(crate) mod inbound;

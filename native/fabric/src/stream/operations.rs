@@ -2,8 +2,8 @@
 
 use super::hub::Hub;
 use super::outbound::{Ends, Frame};
-use super::session::Carrier;
-use crate::{Exposure, Message, PeerId, Rejected, RemoteRange, Write};
+use super::session::{Carrier, PendingRead};
+use crate::{Exposure, Message, PeerId, Read, Rejected, RemoteRange, Write};
 use faro_pool::Lease;
 use faro_wire::header::{MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES};
 
@@ -19,7 +19,7 @@ impl Exposure {
 }
 
 /// The limit that a write exceeds: the protocol's, or the end of its source.
-pub(crate) fn too_large(write: &Write) -> Option<u64> {
+fn too_large(write: &Write) -> Option<u64> {
     let room = write.source.capacity().saturating_sub(write.offset);
     let limit = room.min(MAX_PAYLOAD_BYTES as usize);
     let starts_beyond = write.offset > write.source.capacity();
@@ -27,6 +27,44 @@ pub(crate) fn too_large(write: &Write) -> Option<u64> {
 }
 
 impl<C: Carrier> Hub<C> {
+    /// See [`crate::Fabric::write`].
+    pub(crate) fn post_write(&mut self, peer: PeerId, write: Write) -> Result<(), Rejected<Write>> {
+        if let Some(limit) = too_large(&write) {
+            return Err(Rejected::TooLarge(write, limit));
+        }
+        let Some((mut cx, carrier)) = self.open(peer) else {
+            return Err(Rejected::NotConnected(write, peer));
+        };
+        if !cx.admit(write.length) {
+            return Err(Rejected::Full(write));
+        }
+        carrier.post_write(&mut cx, write);
+        Ok(())
+    }
+
+    /// See [`crate::Fabric::read`].
+    pub(crate) fn post_read(&mut self, peer: PeerId, read: Read) -> Result<(), Rejected<Read>> {
+        let capacity = read.target.capacity();
+        if read.source.length as usize > capacity {
+            return Err(Rejected::TooLarge(read, capacity as u64));
+        }
+        let Some((mut cx, carrier)) = self.open(peer) else {
+            return Err(Rejected::NotConnected(read, peer));
+        };
+        if !cx.admit(0) {
+            return Err(Rejected::Full(read));
+        }
+        let sequence = cx.next_sequence();
+        let pending = PendingRead {
+            token: read.token,
+            length: read.source.length as usize,
+            target: read.target,
+        };
+        cx.session.reads.insert(sequence, pending);
+        carrier.post_read(&mut cx, sequence, read.source);
+        Ok(())
+    }
+
     /// See [`crate::Fabric::send`].
     pub(crate) fn send(&mut self, peer: PeerId, message: Message) -> Result<(), Rejected<Message>> {
         let bytes = message.body.len();

@@ -10,13 +10,17 @@ use super::bounds::Bounds;
 use super::counters::Counters;
 use super::exposure::{ByKey, Exposures};
 use super::frames::{AckEntry, MAX_ACKS};
+use super::hub::Hub;
 use super::inbound::{Shape, Sink};
 use super::outbound::{Ends, Frame, Outbound};
 use super::socket::{Listener, Socket};
-use crate::{CloseReason, EndpointId, Event, FabricKind, Outcome, PeerId};
+use crate::{
+    CloseReason, EndpointId, Event, Exposure, FabricError, FabricKind, Outcome, PeerId, Rejected,
+    RemoteRange, Revoked, Write,
+};
 use faro_pool::Lease;
 use faro_wire::{kind, FrameHeader};
-use std::sync::Arc;
+use std::io;
 use std::time::Instant;
 use zerocopy::IntoBytes;
 
@@ -30,6 +34,8 @@ pub(crate) trait Carrier: Send + Sized {
     type Listener: Listener<Socket = Self::Socket>;
     /// What it keeps per connection.
     type Peer: Default + Send;
+    /// What a closed connection leaves behind that must live until the peer is gone.
+    type Remains: Send;
     /// Bytes of staged frames per system call: what one call may bring of a peer's work.
     const STAGING: usize;
     /// Does a receive that returns less than offered mean that nothing is left? (Not where
@@ -55,9 +61,31 @@ pub(crate) trait Carrier: Send + Sized {
         header: &FrameHeader,
         body: &[u8],
     ) -> Result<(), CloseReason>;
-    /// A connection ended: report what only the carrier knows to be pending, oldest first. Gives
-    /// back sources that the peer may still be reading.
-    fn on_closed(&mut self, cx: &mut Context<'_, Self>) -> Vec<Arc<Lease>>;
+    /// A connection ended: report what only the carrier knows to be pending, oldest first.
+    /// `told`: the peer was sent a GOODBYE that may still be on its way.
+    fn on_closed(&mut self, cx: &mut Context<'_, Self>, told: bool) -> Option<Self::Remains>;
+
+    /// Starts to connect; an error of the call if it is no location.
+    fn start(&self, location: &str) -> Result<io::Result<Self::Socket>, FabricError>;
+    /// Queues a write that was admitted.
+    fn post_write(&mut self, cx: &mut Context<'_, Self>, write: Write);
+    /// Queues a read that was admitted and is listed among the session's.
+    fn post_read(&mut self, cx: &mut Context<'_, Self>, sequence: u64, source: RemoteRange);
+    /// See [`crate::Fabric::expose`].
+    fn expose(
+        hub: &mut Hub<Self>,
+        peer: PeerId,
+        exposure: Exposure,
+    ) -> Result<RemoteRange, Rejected<Exposure>> {
+        hub.expose(peer, exposure)
+    }
+    /// See [`crate::Fabric::revoke`].
+    fn revoke(hub: &mut Hub<Self>, key: u64) -> Revoked {
+        match hub.revoke(key) {
+            Some(exposure) => Revoked::Now(exposure),
+            None => Revoked::Unknown,
+        }
+    }
 }
 
 /// Where a connection is in its life.
@@ -268,7 +296,7 @@ impl<C: Carrier> Context<'_, C> {
     }
 
     /// A peer's write ended: taken with that many bytes, or refused.
-    pub(crate) fn write_came(&mut self, key: u64, immediate: Option<u32>, taken: Option<usize>) {
+    pub(crate) fn write_came(&mut self, key: u64, immediate: Option<u16>, taken: Option<usize>) {
         let peer = self.peer;
         let Some(bytes) = taken else {
             self.shared.counters.writes_refused += 1;

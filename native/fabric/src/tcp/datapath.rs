@@ -1,27 +1,21 @@
 //! WRITE, READ and READ_REPLY over TCP.
 
-use super::{setup, TcpFabric};
+use super::setup;
 use crate::stream::frames::{
     self, Layout, ReadReplyHead, ReadRequest, WriteHead, DONE, MAX_ACKS, REFUSED,
 };
 use crate::stream::inbound::{Shape, Sink};
-use crate::stream::operations::too_large;
 use crate::stream::outbound::{Ends, Frame, Tail};
-use crate::stream::session::{Carrier, Context, PendingRead};
-use crate::{
-    CloseReason, EndpointId, Event, Exposure, Fabric, FabricError, FabricKind, Message, Outcome,
-    PeerId, Read, Rejected, RemoteRange, Revoked, Waker, Write,
-};
-use faro_pool::Lease;
+use crate::stream::session::{Carrier, Context};
+use crate::{CloseReason, FabricError, FabricKind, Outcome, RemoteRange, Write};
 use faro_wire::header::MAX_PAYLOAD_BYTES;
 use faro_wire::{kind, FrameHeader, WireError};
 use mio::net::{TcpListener, TcpStream};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::io;
 use zerocopy::IntoBytes;
 
 /// What TCP adds to the stream: payload in frames.
-pub(super) struct Tcp;
+pub(crate) struct Tcp;
 
 const WRITE_HEAD: usize = size_of::<WriteHead>();
 const REPLY_HEAD: usize = size_of::<ReadReplyHead>();
@@ -31,6 +25,7 @@ impl Carrier for Tcp {
     type Socket = TcpStream;
     type Listener = TcpListener;
     type Peer = ();
+    type Remains = ();
     /// Many small frames per system call.
     const STAGING: usize = 64 << 10;
     const SHORT_MEANS_DRAINED: bool = true;
@@ -123,8 +118,45 @@ impl Carrier for Tcp {
         Ok(())
     }
 
-    fn on_closed(&mut self, _cx: &mut Context<'_, Self>) -> Vec<Arc<Lease>> {
-        Vec::new()
+    fn on_closed(&mut self, _cx: &mut Context<'_, Self>, _told: bool) -> Option<()> {
+        None
+    }
+
+    fn start(&self, location: &str) -> Result<io::Result<TcpStream>, FabricError> {
+        Ok(setup::connect(setup::parse(location)?))
+    }
+
+    fn post_write(&mut self, cx: &mut Context<'_, Self>, write: Write) {
+        let sequence = cx.next_sequence();
+        let head = WriteHead::new(write.target.key, write.target.offset, write.immediate);
+        let ends = Ends::Write {
+            token: write.token,
+            sequence,
+            bytes: write.length,
+            outcome: Outcome::Done,
+        };
+        let tail = Tail::Lease {
+            source: write.source,
+            offset: write.offset,
+            length: write.length,
+        };
+        cx.push(Frame::payload(
+            kind::WRITE,
+            sequence,
+            head.as_bytes(),
+            tail,
+            ends,
+        ));
+    }
+
+    fn post_read(&mut self, cx: &mut Context<'_, Self>, sequence: u64, source: RemoteRange) {
+        let request = ReadRequest {
+            key: source.key.into(),
+            offset: source.offset.into(),
+            length: source.length.into(),
+            reserved: 0.into(),
+        };
+        cx.push(Frame::small(kind::READ, sequence, request.as_bytes()));
     }
 }
 
@@ -178,124 +210,4 @@ fn serve_read(
         Ends::ReadServed,
     ));
     Ok(())
-}
-
-impl Fabric for TcpFabric {
-    fn kind(&self) -> FabricKind {
-        Tcp::KIND
-    }
-
-    fn location(&self) -> String {
-        self.location.clone()
-    }
-
-    fn waker(&self) -> Waker {
-        self.hub.waker()
-    }
-
-    fn connect(
-        &mut self,
-        location: &str,
-        expected: EndpointId,
-        deadline: Instant,
-    ) -> Result<PeerId, FabricError> {
-        let started = setup::connect(setup::parse(location)?);
-        self.hub.connect(started, location, expected, deadline)
-    }
-
-    fn disconnect(&mut self, peer: PeerId, reason: CloseReason) {
-        self.hub.close(peer, reason);
-    }
-
-    fn expose(
-        &mut self,
-        peer: PeerId,
-        exposure: Exposure,
-    ) -> Result<RemoteRange, Rejected<Exposure>> {
-        self.hub.expose(peer, exposure)
-    }
-
-    fn revoke(&mut self, key: u64) -> Revoked {
-        match self.hub.revoke(key) {
-            Some(exposure) => Revoked::Now(exposure),
-            None => Revoked::Unknown,
-        }
-    }
-
-    fn send(&mut self, peer: PeerId, message: Message) -> Result<(), Rejected<Message>> {
-        self.hub.send(peer, message)
-    }
-
-    fn write(&mut self, peer: PeerId, write: Write) -> Result<(), Rejected<Write>> {
-        if let Some(limit) = too_large(&write) {
-            return Err(Rejected::TooLarge(write, limit));
-        }
-        let Some((mut cx, _)) = self.hub.open(peer) else {
-            return Err(Rejected::NotConnected(write, peer));
-        };
-        if !cx.admit(write.length) {
-            return Err(Rejected::Full(write));
-        }
-        let sequence = cx.next_sequence();
-        let head = WriteHead::new(write.target.key, write.target.offset, write.immediate);
-        let ends = Ends::Write {
-            token: write.token,
-            sequence,
-            bytes: write.length,
-            outcome: Outcome::Done,
-        };
-        let tail = Tail::Lease {
-            source: write.source,
-            offset: write.offset,
-            length: write.length,
-        };
-        cx.push(Frame::payload(
-            kind::WRITE,
-            sequence,
-            head.as_bytes(),
-            tail,
-            ends,
-        ));
-        Ok(())
-    }
-
-    fn read(&mut self, peer: PeerId, read: Read) -> Result<(), Rejected<Read>> {
-        let capacity = read.target.capacity();
-        if read.source.length as usize > capacity {
-            return Err(Rejected::TooLarge(read, capacity as u64));
-        }
-        let Some((mut cx, _)) = self.hub.open(peer) else {
-            return Err(Rejected::NotConnected(read, peer));
-        };
-        if !cx.admit(0) {
-            return Err(Rejected::Full(read));
-        }
-        let sequence = cx.next_sequence();
-        let request = ReadRequest {
-            key: read.source.key.into(),
-            offset: read.source.offset.into(),
-            length: read.source.length.into(),
-            reserved: 0.into(),
-        };
-        cx.push(Frame::small(kind::READ, sequence, request.as_bytes()));
-        let pending = PendingRead {
-            token: read.token,
-            length: read.source.length as usize,
-            target: read.target,
-        };
-        cx.session.reads.insert(sequence, pending);
-        Ok(())
-    }
-
-    fn flush(&mut self) {
-        self.hub.flush();
-    }
-
-    fn poll(&mut self, events: &mut Vec<Event>, timeout: Duration) -> Result<(), FabricError> {
-        self.hub.poll(events, timeout)
-    }
-
-    fn counters(&self) -> Vec<(&'static str, u64)> {
-        self.hub.counters()
-    }
 }

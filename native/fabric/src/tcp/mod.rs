@@ -17,10 +17,7 @@ mod setup;
 pub use crate::stream::bounds::Bounds;
 pub use setup::{resolve, TcpConfig};
 
-use crate::stream::hub::Hub;
-
-/// The TCP fabric.
-pub struct TcpFabric {
-    hub: Hub<datapath::Tcp>,
-    location: String,
+crate::stream::facade::hub_fabric! {
+    /// The TCP fabric.
+    TcpFabric, datapath::Tcp
 }

@@ -184,6 +184,7 @@ impl Stage {
             length: 4096,
             target: range,
             immediate: None,
+            last: false,
         };
         self.friend.write(self.good.1, write).map_err(drop).unwrap();
         let message = Message {

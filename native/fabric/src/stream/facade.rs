@@ -1,0 +1,84 @@
+//! [`crate::Fabric`] over a hub: one piece of code for all fabrics that have one.
+
+/// Defines the public type of a fabric and makes it one: a hub, and where peers reach it.
+macro_rules! hub_fabric {
+    ($(#[$doc:meta])* $name:ident, $carrier:ty) => {
+        $(#[$doc])*
+        pub struct $name {
+            hub: $crate::stream::hub::Hub<$carrier>,
+            location: String,
+        }
+
+        impl $crate::Fabric for $name {
+            fn kind(&self) -> $crate::FabricKind {
+                <$carrier as $crate::stream::session::Carrier>::KIND
+            }
+            fn location(&self) -> String {
+                self.location.clone()
+            }
+            fn waker(&self) -> $crate::Waker {
+                self.hub.waker()
+            }
+            fn connect(
+                &mut self,
+                location: &str,
+                expected: $crate::EndpointId,
+                deadline: std::time::Instant,
+            ) -> Result<$crate::PeerId, $crate::FabricError> {
+                self.hub.connect(location, expected, deadline)
+            }
+            fn disconnect(&mut self, peer: $crate::PeerId, reason: $crate::CloseReason) {
+                self.hub.close(peer, reason);
+            }
+            fn expose(
+                &mut self,
+                peer: $crate::PeerId,
+                exposure: $crate::Exposure,
+            ) -> Result<$crate::RemoteRange, $crate::Rejected<$crate::Exposure>> {
+                <$carrier as $crate::stream::session::Carrier>::expose(
+                    &mut self.hub,
+                    peer,
+                    exposure,
+                )
+            }
+            fn revoke(&mut self, key: u64) -> $crate::Revoked {
+                <$carrier as $crate::stream::session::Carrier>::revoke(&mut self.hub, key)
+            }
+            fn send(
+                &mut self,
+                peer: $crate::PeerId,
+                message: $crate::Message,
+            ) -> Result<(), $crate::Rejected<$crate::Message>> {
+                self.hub.send(peer, message)
+            }
+            fn write(
+                &mut self,
+                peer: $crate::PeerId,
+                write: $crate::Write,
+            ) -> Result<(), $crate::Rejected<$crate::Write>> {
+                self.hub.post_write(peer, write)
+            }
+            fn read(
+                &mut self,
+                peer: $crate::PeerId,
+                read: $crate::Read,
+            ) -> Result<(), $crate::Rejected<$crate::Read>> {
+                self.hub.post_read(peer, read)
+            }
+            fn flush(&mut self) {
+                self.hub.flush();
+            }
+            fn poll(
+                &mut self,
+                events: &mut Vec<$crate::Event>,
+                timeout: std::time::Duration,
+            ) -> Result<(), $crate::FabricError> {
+                self.hub.poll(events, timeout)
+            }
+            fn counters(&self) -> Vec<(&'static str, u64)> {
+                self.hub.counters()
+            }
+        }
+    };
+}
+pub(crate) use hub_fabric;
