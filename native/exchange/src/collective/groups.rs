@@ -1,0 +1,32 @@
+//! Groups of a DS-Sync round.
+
+use crate::rng::SplitMix64;
+use crate::ExchangeError;
+
+/// Disjoint groups that cover ranks 0..ranks once, shuffled anew in each round: the ranks are
+/// shuffled by stream (epoch, round) and cut into ⌊ranks / group⌋ runs whose lengths differ by at
+/// most one, longer ones first. So no group is smaller than `group`, and none is a leftover of one.
+pub fn dssync_groups(
+    ranks: usize,
+    group: usize,
+    epoch: u64,
+    round: u64,
+) -> Result<Vec<Vec<usize>>, ExchangeError> {
+    // One rank has nobody to average with, in whatever group size.
+    if ranks > 1 && !(2..=ranks).contains(&group) {
+        return Err(ExchangeError::BadGroup { group, ranks });
+    }
+    let mut order: Vec<usize> = (0..ranks).collect();
+    SplitMix64::stream(epoch, round).shuffle(&mut order);
+    let count = (ranks / group.max(1)).max(1);
+    let mut rest = order.as_slice();
+    let mut groups = Vec::with_capacity(count);
+    for g in 0..count {
+        let (run, after) = rest.split_at(ranks / count + usize::from(g < ranks % count));
+        let mut run = run.to_vec();
+        run.sort_unstable();
+        groups.push(run);
+        rest = after;
+    }
+    Ok(groups)
+}

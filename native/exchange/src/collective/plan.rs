@@ -1,0 +1,177 @@
+//! Steps and transfers, and the three shapes they are built from.
+//!
+//! In a small group: each member sums one part (everybody sends it theirs), then sends the sum to
+//! all. Two steps, 2(g-1)/g arrays sent by each, fan-in g-1; a ring of the same bytes would take
+//! 2(g-1) steps. The ring is for `full`, where a fan-in of N-1 would be the incast to be avoided.
+
+use super::grid_shape;
+
+/// A slice of the array: elements from len · index / of up to len · (index + 1) / of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Part {
+    pub index: u32,
+    pub of: u32,
+}
+
+impl Part {
+    const WHOLE: Part = Part { index: 0, of: 1 };
+
+    /// The elements of this part in an array of `len`. Parts of one `of` are disjoint and cover it.
+    pub fn range(self, len: usize) -> std::ops::Range<usize> {
+        let at = |i: u32| (len as u128 * u128::from(i) / u128::from(self.of)) as usize;
+        at(self.index)..at(self.index + 1)
+    }
+}
+
+/// What the receiver does with the elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Action {
+    Add,
+    Replace,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Transfer {
+    pub from: u32,
+    pub to: u32,
+    pub part: Part,
+    pub action: Action,
+}
+
+/// Transfers that do not depend on each other, by ascending sender.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Step {
+    pub transfers: Vec<Transfer>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// What each rank divides its sums by for the mean: how many ranks' values are in them.
+    divisors: Vec<u32>,
+    steps: Vec<Step>,
+}
+
+impl Plan {
+    pub fn ranks(&self) -> usize {
+        self.divisors.len()
+    }
+
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// How many ranks' values are in the sums of `rank`.
+    pub fn divisor(&self, rank: usize) -> Option<u32> {
+        self.divisors.get(rank).copied()
+    }
+
+    /// What `rank` sends in `step`.
+    pub fn sends(&self, step: usize, rank: usize) -> impl Iterator<Item = &Transfer> {
+        self.in_step(step).filter(move |t| t.from as usize == rank)
+    }
+
+    /// What `rank` receives in `step`, in the order in which it is to be applied.
+    pub fn receives(&self, step: usize, rank: usize) -> impl Iterator<Item = &Transfer> {
+        self.in_step(step).filter(move |t| t.to as usize == rank)
+    }
+
+    fn in_step(&self, step: usize) -> impl Iterator<Item = &Transfer> {
+        self.steps.get(step).into_iter().flat_map(|s| &s.transfers)
+    }
+
+    /// Sums within disjoint groups, side by side.
+    pub(super) fn groups(ranks: usize, groups: &[Vec<usize>]) -> Plan {
+        let mut divisors = vec![1; ranks];
+        for group in groups {
+            for &rank in group {
+                divisors[rank] = group.len() as u32;
+            }
+        }
+        Plan::new(divisors, group_steps(groups).into())
+    }
+
+    /// Rows, then columns, of the grid of [`grid_shape`]. Ranks left over hand their values to one
+    /// rank each before and get the sums back after.
+    pub(super) fn grid(ranks: usize) -> Plan {
+        let (rows, columns) = grid_shape(ranks);
+        let inside = rows * columns;
+        let along: Vec<Vec<usize>> = (0..rows)
+            .map(|r| (r * columns..(r + 1) * columns).collect())
+            .collect();
+        let across: Vec<Vec<usize>> = (0..columns)
+            .map(|c| (0..rows).map(|r| r * columns + c).collect())
+            .collect();
+        let (mut fold, mut unfold) = (Step::default(), Step::default());
+        for extra in inside..ranks {
+            let proxy = extra - inside;
+            fold.transfers
+                .push(transfer(extra, proxy, Part::WHOLE, Action::Add));
+            unfold
+                .transfers
+                .push(transfer(proxy, extra, Part::WHOLE, Action::Replace));
+        }
+        let mut steps = vec![fold];
+        steps.extend(group_steps(&along));
+        steps.extend(group_steps(&across));
+        steps.push(unfold);
+        Plan::new(vec![ranks as u32; ranks], steps)
+    }
+
+    /// Reduce-scatter and all-gather around one ring.
+    pub(super) fn ring(ranks: usize) -> Plan {
+        let n = ranks;
+        // In step s, rank r passes part r - s on; the last sum of part p is at rank p - 1.
+        let pass = |s: usize, shift: usize, action| Step {
+            transfers: (0..n)
+                .map(|r| transfer(r, (r + 1) % n, part((r + shift + n - s) % n, n), action))
+                .collect(),
+        };
+        let reduce = (0..n - 1).map(|s| pass(s, 0, Action::Add));
+        let gather = (0..n - 1).map(|s| pass(s, 1, Action::Replace));
+        Plan::new(vec![n as u32; n], reduce.chain(gather).collect())
+    }
+
+    /// Empty steps are left out.
+    fn new(divisors: Vec<u32>, mut steps: Vec<Step>) -> Plan {
+        steps.retain(|s| !s.transfers.is_empty());
+        for step in &mut steps {
+            step.transfers.sort_by_key(|t| (t.from, t.to));
+        }
+        Plan { divisors, steps }
+    }
+}
+
+/// The two steps of a group: part j to the group's j-th member, and its sum from there to all.
+fn group_steps(groups: &[Vec<usize>]) -> [Step; 2] {
+    let (mut reduce, mut share) = (Step::default(), Step::default());
+    for group in groups {
+        for (j, &summer) in group.iter().enumerate() {
+            let part = part(j, group.len());
+            for &other in group.iter().filter(|&&other| other != summer) {
+                reduce
+                    .transfers
+                    .push(transfer(other, summer, part, Action::Add));
+                share
+                    .transfers
+                    .push(transfer(summer, other, part, Action::Replace));
+            }
+        }
+    }
+    [reduce, share]
+}
+
+fn part(index: usize, of: usize) -> Part {
+    Part {
+        index: index as u32,
+        of: of as u32,
+    }
+}
+
+fn transfer(from: usize, to: usize, part: Part, action: Action) -> Transfer {
+    Transfer {
+        from: from as u32,
+        to: to as u32,
+        part,
+        action,
+    }
+}

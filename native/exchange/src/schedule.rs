@@ -1,0 +1,300 @@
+//! The schedule: rounds of small groups, computed by each endpoint for itself.
+//!
+//! Three policies behind one face, so that they can be compared and chosen:
+//! - `grouped`: an affine plane (see `plane`); below 4 members the same as `rotated`.
+//! - `rotated`: members stand on a ring; in round r an endpoint reads from the member d_r places
+//!   further. One owner and one reader in each round, no groups.
+//! - `random`: each endpoint reads in an order of its own. Like stock Spark; the baseline.
+//!
+//! A schedule is a function of the members and the epoch; the order in which members are given does
+//! not matter. The epoch seeds every choice, so a new epoch changes who shares a group and the order
+//! of rounds. Peers are numbers: positions in `members()`, which is sorted by id.
+//!
+//! Rounds are a preference: an endpoint that is done with its group goes on to the next round's.
+//! Within a group, member i first reads from i + 1, then i + 2, so that a group's owners do not all
+//! serve the same reader first.
+
+use crate::plane::{Plane, Shape};
+use crate::rng::SplitMix64;
+use crate::{ExchangeError, Member, MAX_MEMBERS, MIN_PLANE};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Policy {
+    #[default]
+    Grouped,
+    Rotated,
+    Random,
+}
+
+impl std::str::FromStr for Policy {
+    type Err = ExchangeError;
+    fn from_str(s: &str) -> Result<Self, Self::Err> {
+        match s {
+            "grouped" => Ok(Policy::Grouped),
+            "rotated" => Ok(Policy::Rotated),
+            "random" => Ok(Policy::Random),
+            other => Err(ExchangeError::UnknownPolicy(other.to_owned())),
+        }
+    }
+}
+
+/// One read of an endpoint's cycle: from whom, and in which round it belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Visit {
+    pub round: u32,
+    pub peer: u32,
+}
+
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    /// Sorted by id, each id once.
+    members: Vec<Member>,
+    epoch: u64,
+    order: Order,
+}
+
+#[derive(Debug, Clone)]
+enum Order {
+    Plane(Box<Plane>),
+    Ring(Ring),
+    /// The order of member i is a shuffle of all others by stream (epoch, i).
+    Random,
+}
+
+#[derive(Debug, Clone)]
+struct Ring {
+    /// Member on each place.
+    places: Vec<u32>,
+    /// Place of each member; inverse of `places`.
+    place_of: Vec<u32>,
+    /// How far away the owner stands in each round: a permutation of 1..N.
+    distances: Vec<u32>,
+}
+
+impl Schedule {
+    /// The grouped schedule.
+    pub fn new(members: Vec<Member>, epoch: u64) -> Result<Self, ExchangeError> {
+        Schedule::with_policy(members, epoch, Policy::Grouped)
+    }
+
+    pub fn with_policy(
+        mut members: Vec<Member>,
+        epoch: u64,
+        policy: Policy,
+    ) -> Result<Self, ExchangeError> {
+        if members.is_empty() {
+            return Err(ExchangeError::NoMembers);
+        }
+        if members.len() > MAX_MEMBERS {
+            return Err(ExchangeError::TooManyMembers(members.len()));
+        }
+        members.sort_by(|a, b| a.id.cmp(&b.id));
+        if let Some(pair) = members.windows(2).find(|pair| pair[0].id == pair[1].id) {
+            return Err(ExchangeError::DuplicateMember(pair[0].id.clone()));
+        }
+        let mut rng = SplitMix64::new(epoch);
+        let order = match policy {
+            Policy::Grouped if members.len() >= MIN_PLANE => {
+                Order::Plane(Box::new(Plane::new(&members, &mut rng)?))
+            }
+            Policy::Grouped | Policy::Rotated => Order::Ring(Ring::new(members.len(), &mut rng)),
+            Policy::Random => Order::Random,
+        };
+        Ok(Schedule {
+            members,
+            epoch,
+            order,
+        })
+    }
+
+    /// Sorted by id; peers are positions in this list.
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    pub fn index_of(&self, id: &str) -> Option<usize> {
+        self.members
+            .binary_search_by(|m| m.id.as_str().cmp(id))
+            .ok()
+    }
+
+    /// Rounds of one cycle.
+    pub fn rounds(&self) -> usize {
+        match &self.order {
+            Order::Plane(p) => p.rounds(),
+            _ => self.members.len() - 1,
+        }
+    }
+
+    /// The plane behind a grouped schedule.
+    pub fn shape(&self) -> Option<Shape> {
+        match &self.order {
+            Order::Plane(p) => Some(p.shape()),
+            _ => None,
+        }
+    }
+
+    /// The round in which members of one host meet, when they share a column.
+    pub fn local_round(&self) -> Option<usize> {
+        match &self.order {
+            Order::Plane(p) => Some(p.local_round()),
+            _ => None,
+        }
+    }
+
+    /// How many peers an endpoint needs to read from at once to keep to the schedule: the largest
+    /// group's others. Other policies have one peer in a round and get the same number here.
+    pub fn max_peers(&self) -> usize {
+        let n = self.members.len();
+        match &self.order {
+            Order::Plane(p) => p.shape().max_peers(),
+            _ if n < MIN_PLANE => n - 1,
+            _ => Shape::of(n).max_peers(),
+        }
+    }
+
+    /// The group of `member` in `round`, itself included; `None` for policies without groups.
+    pub fn group(&self, round: usize, member: usize) -> Option<Vec<usize>> {
+        match &self.order {
+            Order::Plane(p) if self.has(round, member) => Some(p.group(round, member)),
+            _ => None,
+        }
+    }
+
+    /// All groups of a round that have something to exchange, each once, by their lowest member.
+    pub fn groups(&self, round: usize) -> Vec<Vec<usize>> {
+        (0..self.members.len())
+            .filter_map(|m| self.group(round, m).filter(|g| g.iter().min() == Some(&m)))
+            .filter(|g| g.len() > 1)
+            .collect()
+    }
+
+    /// Whom `member` reads from in `round`, in issue order. Empty when there is nobody.
+    pub fn sources(&self, round: usize, member: usize) -> Vec<usize> {
+        if !self.has(round, member) {
+            return Vec::new();
+        }
+        match &self.order {
+            Order::Plane(p) => rotated_after(p.group(round, member), member),
+            Order::Ring(ring) => vec![ring.at(member, ring.distances[round])],
+            Order::Random => vec![self.random_order(member)[round] as usize],
+        }
+    }
+
+    /// Who reads from `member` in `round`: for the owner's credit, and for planned staging when asked
+    /// for the next round. In the order in which they are expected.
+    pub fn readers(&self, round: usize, member: usize) -> Vec<usize> {
+        if !self.has(round, member) {
+            return Vec::new();
+        }
+        match &self.order {
+            Order::Plane(p) => {
+                let mut group = rotated_after(p.group(round, member), member);
+                group.reverse();
+                group
+            }
+            Order::Ring(ring) => {
+                let n = self.members.len() as u32;
+                vec![ring.at(member, n - ring.distances[round])]
+            }
+            Order::Random => (0..self.members.len())
+                .filter(|&r| r != member && self.random_order(r)[round] as usize == member)
+                .collect(),
+        }
+    }
+
+    /// The round in which `reader` reads from `owner`; `None` for itself or a stranger.
+    pub fn round_of(&self, reader: usize, owner: usize) -> Option<usize> {
+        let n = self.members.len();
+        if reader == owner || reader >= n || owner >= n {
+            return None;
+        }
+        match &self.order {
+            Order::Plane(p) => Some(p.round_of(reader, owner)),
+            Order::Ring(ring) => ring.round_of(reader, owner),
+            Order::Random => self
+                .random_order(reader)
+                .iter()
+                .position(|&p| p as usize == owner),
+        }
+    }
+
+    /// All reads of `member`'s cycle in order of preference: each other member once.
+    pub fn visits(&self, member: usize) -> Vec<Visit> {
+        let visit = |(round, peer): (usize, u32)| Visit {
+            round: round as u32,
+            peer,
+        };
+        match &self.order {
+            Order::Random if member < self.members.len() => self
+                .random_order(member)
+                .into_iter()
+                .enumerate()
+                .map(visit)
+                .collect(),
+            _ => (0..self.rounds())
+                .flat_map(|r| {
+                    self.sources(r, member)
+                        .into_iter()
+                        .map(move |p| (r, p as u32))
+                })
+                .map(visit)
+                .collect(),
+        }
+    }
+
+    fn has(&self, round: usize, member: usize) -> bool {
+        round < self.rounds() && member < self.members.len()
+    }
+
+    fn random_order(&self, member: usize) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..self.members.len() as u32)
+            .filter(|&p| p as usize != member)
+            .collect();
+        SplitMix64::stream(self.epoch, member as u64).shuffle(&mut order);
+        order
+    }
+}
+
+impl Ring {
+    /// Draws places first, then distances.
+    fn new(n: usize, rng: &mut SplitMix64) -> Self {
+        let mut places: Vec<u32> = (0..n as u32).collect();
+        rng.shuffle(&mut places);
+        let mut place_of = vec![0; n];
+        for (place, &member) in places.iter().enumerate() {
+            place_of[member as usize] = place as u32;
+        }
+        let mut distances: Vec<u32> = (1..n as u32).collect();
+        rng.shuffle(&mut distances);
+        Ring {
+            places,
+            place_of,
+            distances,
+        }
+    }
+
+    fn at(&self, member: usize, distance: u32) -> usize {
+        let place = self.place_of[member] as usize + distance as usize;
+        self.places[place % self.places.len()] as usize
+    }
+
+    fn round_of(&self, reader: usize, owner: usize) -> Option<usize> {
+        let n = self.places.len() as u32;
+        let distance = (self.place_of[owner] + n - self.place_of[reader]) % n;
+        self.distances.iter().position(|&d| d == distance)
+    }
+}
+
+/// The others of a group, starting behind `member`.
+fn rotated_after(mut group: Vec<usize>, member: usize) -> Vec<usize> {
+    if let Some(at) = group.iter().position(|&m| m == member) {
+        group.rotate_left(at);
+        group.remove(0);
+    }
+    group
+}
