@@ -46,6 +46,12 @@ pub enum FabricError {
         location: String,
         detail: String,
     },
+    /// The fabric does not work on this machine.
+    #[error("{fabric} is not available: {reason}")]
+    Unavailable {
+        fabric: &'static str,
+        reason: String,
+    },
     /// A bound on connections.
     #[error("{what} reached its bound of {limit}")]
     Bound { what: &'static str, limit: u64 },

@@ -14,6 +14,7 @@ mod error;
 pub mod shm;
 mod stream;
 pub mod tcp;
+pub mod verbs;
 
 pub use error::{CloseReason, FabricError, Rejected};
 

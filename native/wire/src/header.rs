@@ -51,6 +51,20 @@ pub mod kind {
     pub const SLAB_REQUEST: u8 = 0x09;
     /// shm: the descriptor, by `SCM_RIGHTS`.
     pub const SLAB_REPLY: u8 = 0x0a;
+    /// verbs: the sender's queue pair.
+    pub const PAIR: u8 = 0x0b;
+    /// verbs: the first word over the queue pairs; both are ready.
+    pub const PAIRED: u8 = 0x0c;
+    /// verbs: memory that the receiver may reach from now on, and how.
+    pub const EXPOSE: u8 = 0x0d;
+    /// verbs: let go of it.
+    pub const REVOKE: u8 = 0x0e;
+    /// verbs: let go of; nothing of ours is on its way there any more.
+    pub const REVOKED: u8 = 0x0f;
+    /// verbs: may I? About an operation that what was exposed does not cover.
+    pub const ASK: u8 = 0x10;
+    /// verbs: the answer to `ASK`.
+    pub const ANSWER: u8 = 0x11;
 
     /// First kind that belongs to the endpoint layer.
     pub const FIRST_MESSAGE: u8 = 0x20;

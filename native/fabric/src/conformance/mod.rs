@@ -30,11 +30,12 @@ pub trait Bench {
     fn learns_refusals(&self) -> bool;
 }
 
-/// Makes a module of tests: `fabric_conformance!(tcp, Tcp::on("127.0.0.1"));`.
+/// Makes a module of tests: `fabric_conformance!(tcp, Tcp::on("127.0.0.1"));`. Attributes before
+/// the name go to every test (`#[ignore = "..."]`).
 #[macro_export]
 macro_rules! fabric_conformance {
-    ($module:ident, $bench:expr) => {
-        $crate::fabric_conformance!(@module $module, $bench,
+    ($(#[$attribute:meta])* $module:ident, $bench:expr) => {
+        $crate::fabric_conformance!(@module [$(#[$attribute])*] $module, $bench,
             connections {
                 connects_and_names_both_ends
                 refuses_to_be_mistaken_for_another
@@ -97,19 +98,23 @@ macro_rules! fabric_conformance {
             }
         );
     };
-    (@module $module:ident, $bench:expr, $($group:ident { $($check:ident)* })*) => {
+    (@module $attributes:tt $module:ident, $bench:expr, $($group:ident { $($check:ident)* })*) => {
         mod $module {
             $(
                 mod $group {
                     use super::super::*;
                     $(
-                        #[test]
-                        fn $check() {
-                            $crate::conformance::$group::$check(&$bench);
-                        }
+                        $crate::fabric_conformance!(@test $attributes $group $check $bench);
                     )*
                 }
             )*
+        }
+    };
+    (@test [$(#[$attribute:meta])*] $group:ident $check:ident $bench:expr) => {
+        #[test]
+        $(#[$attribute])*
+        fn $check() {
+            $crate::conformance::$group::$check(&$bench);
         }
     };
 }

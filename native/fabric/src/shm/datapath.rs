@@ -279,7 +279,7 @@ impl Carrier for Shm {
         (!sources.is_empty()).then_some(sources)
     }
 
-    fn start(&self, location: &str) -> Result<io::Result<ShmSocket>, FabricError> {
+    fn start(&mut self, location: &str) -> Result<io::Result<ShmSocket>, FabricError> {
         setup::connect(&self.host, location)
     }
 

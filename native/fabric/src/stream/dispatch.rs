@@ -27,6 +27,7 @@ impl<C: Carrier> Consumer for Receiver<'_, C> {
                 Some((Shape::Whole, header::MAX_MESSAGE_BYTES))
             }
             (Phase::Open, one_sided) => C::shape(one_sided),
+            (Phase::Pairing, kind) => C::pairing(kind).map(|limit| (Shape::Whole, limit)),
             _ => {
                 return Err(WireError::BadValue {
                     what: "frame kind before the greeting",
@@ -112,8 +113,14 @@ impl<C: Carrier> Consumer for Receiver<'_, C> {
         cx.shared.counters.frames_in += 1;
         match header.kind {
             kind::GOODBYE => Err(cx.on_goodbye(&body)),
-            kind::HELLO => cx.on_hello(&body),
-            kind::WELCOME => cx.on_welcome(&body),
+            kind::HELLO => {
+                let endpoint = cx.on_hello(&body)?;
+                self.greeted(endpoint)
+            }
+            kind::WELCOME => {
+                let endpoint = cx.on_welcome(&body)?;
+                self.greeted(endpoint)
+            }
             kind if kind >= kind::FIRST_MESSAGE => {
                 let peer = cx.peer;
                 let id = header.id.get();
@@ -129,11 +136,22 @@ impl<C: Carrier> Consumer for Receiver<'_, C> {
     }
 }
 
+impl<C: Carrier> Receiver<'_, C> {
+    fn greeted(&mut self, endpoint: EndpointId) -> Result<(), CloseReason> {
+        self.cx.session.remote = endpoint;
+        self.cx.session.phase = Phase::Pairing;
+        if self.carrier.greeted(&mut self.cx) {
+            self.cx.opened();
+        }
+        Ok(())
+    }
+}
+
 impl<C: Carrier> Context<'_, C> {
-    fn opened(&mut self, endpoint: EndpointId) {
-        let peer = self.peer;
+    /// The connection can be used from now on.
+    pub(crate) fn opened(&mut self) {
+        let (peer, endpoint) = (self.peer, self.session.remote);
         self.session.phase = Phase::Open;
-        self.session.remote = endpoint;
         if self.session.expected.is_some() {
             self.shared.counters.connected += 1;
             self.event(Event::Connected { peer, endpoint });
@@ -143,7 +161,7 @@ impl<C: Carrier> Context<'_, C> {
         }
     }
 
-    fn on_hello(&mut self, body: &[u8]) -> Result<(), CloseReason> {
+    fn on_hello(&mut self, body: &[u8]) -> Result<EndpointId, CloseReason> {
         let hello = Hello::decode(body)?;
         if !hello.speaks(header::VERSION) {
             return Err(WireError::UnsupportedVersion {
@@ -163,15 +181,13 @@ impl<C: Carrier> Context<'_, C> {
             endpoint: got.to_le_bytes(),
         };
         self.push(Frame::small(kind::WELCOME, 0, welcome.as_bytes()));
-        self.opened(EndpointId::from_le_bytes(hello.endpoint));
-        Ok(())
+        Ok(EndpointId::from_le_bytes(hello.endpoint))
     }
 
-    fn on_welcome(&mut self, body: &[u8]) -> Result<(), CloseReason> {
+    fn on_welcome(&mut self, body: &[u8]) -> Result<EndpointId, CloseReason> {
         let got = EndpointId::from_le_bytes(Welcome::decode(body)?.endpoint);
         self.check_identity(got)?;
-        self.opened(got);
-        Ok(())
+        Ok(got)
     }
 
     fn check_identity(&self, got: EndpointId) -> Result<(), CloseReason> {

@@ -103,6 +103,11 @@ impl Exposures {
         self.entries.len()
     }
 
+    /// Whom that key was given to.
+    pub(crate) fn owner(&self, key: u64) -> Option<PeerId> {
+        Some(self.entries.get(&key)?.peer)
+    }
+
     /// The bytes that `peer` may write under `key`, if that is what they are.
     pub(crate) fn writable(
         &mut self,

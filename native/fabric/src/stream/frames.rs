@@ -40,6 +40,7 @@ pub(crate) trait Layout: FromBytes + Sized {
     }
 }
 
+/// Defines a body of fixed length.
 macro_rules! layout {
     ($(#[$doc:meta])* $name:ident : $bytes:literal { $($(#[$field_doc:meta])* $field:ident : $kind:ty,)* }) => {
         $(#[$doc])*
@@ -54,6 +55,8 @@ macro_rules! layout {
         }
     };
 }
+
+pub(crate) use layout;
 
 layout! {
     /// Connector to acceptor: who I am, whom I expect, which protocol versions I speak.

@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 
 pub(crate) const LISTENER: mio::Token = mio::Token(usize::MAX);
 const WAKER: mio::Token = mio::Token(usize::MAX - 1);
+/// For what a carrier watches.
+pub(crate) const CARRIER: [mio::Token; 2] =
+    [mio::Token(usize::MAX - 2), mio::Token(usize::MAX - 3)];
 
 /// One connection.
 pub(crate) struct Conn<C: Carrier> {
@@ -61,7 +64,7 @@ impl<C: Carrier> Hub<C> {
         endpoint: EndpointId,
         bounds: Bounds,
         mut listener: C::Listener,
-        carrier: C,
+        mut carrier: C,
     ) -> Result<Self, FabricError> {
         let failed = |what: &str| {
             let what = what.to_owned();
@@ -72,6 +75,9 @@ impl<C: Carrier> Hub<C> {
         poll.registry()
             .register(&mut listener, LISTENER, mio::Interest::READABLE)
             .map_err(failed("epoll_ctl for the listener"))?;
+        carrier
+            .watch(poll.registry())
+            .map_err(failed("epoll_ctl for the device"))?;
         let woken = Arc::new(AtomicBool::new(false));
         let waker: Waker = Arc::new({
             let woken = woken.clone();
@@ -138,7 +144,8 @@ impl<C: Carrier> Hub<C> {
             || !self.shared.events.is_empty()
             || !self.unread.is_empty()
             || !self.shared.dirty.is_empty()
-            || self.accept_more;
+            || self.accept_more
+            || (!timeout.is_zero() && C::before_wait(self)?);
         let now = Instant::now();
         let timeout = match self.deadlines.first() {
             _ if busy => Duration::ZERO,
@@ -156,6 +163,15 @@ impl<C: Carrier> Hub<C> {
                 return Err(FabricError::Io { what, source });
             }
         }
+        for event in &ready {
+            if CARRIER.contains(&event.token()) {
+                self.carrier.signalled(event.token());
+            }
+        }
+        if let Err(error) = C::turn(self) {
+            self.ready = ready;
+            return Err(error);
+        }
         for peer in std::mem::take(&mut self.unread) {
             if let Some(conn) = self.conns.get_mut(&peer.0) {
                 conn.unread = false;
@@ -167,6 +183,7 @@ impl<C: Carrier> Hub<C> {
                 // Cleared before the caller looks at whatever it was woken for.
                 WAKER => drop(self.woken.swap(false, Ordering::AcqRel)),
                 LISTENER => self.accept_more = true,
+                token if CARRIER.contains(&token) => {}
                 mio::Token(peer) => self.on_ready(PeerId(peer as u64), event),
             }
         }
@@ -217,6 +234,7 @@ impl<C: Carrier> Hub<C> {
         named.push(("queued_frames", queued as u64));
         named.push(("buffered_bytes", buffered as u64));
         named.push(("exposures", self.shared.exposures.len() as u64));
+        named.extend(self.carrier.counters());
         named
     }
 }

@@ -29,7 +29,7 @@ pub(crate) struct Lingering<C: Carrier> {
     /// Bytes that may still be thrown away.
     left: usize,
     /// What the peer may use until its end of the connection is closed.
-    _remains: Option<C::Remains>,
+    remains: Option<C::Remains>,
 }
 
 impl<C: Carrier> Hub<C> {
@@ -114,6 +114,10 @@ impl<C: Carrier> Hub<C> {
                 shared: &mut self.shared,
             };
             cx.push(Frame::small(kind::HELLO, 0, hello.as_bytes()));
+            if let Err(reason) = self.carrier.said_hello(&mut cx) {
+                self.close(peer, reason);
+                return false;
+            }
         }
         true
     }
@@ -165,7 +169,7 @@ impl<C: Carrier> Hub<C> {
             if id == LISTENER.0 as u64 {
                 self.accept_more = true;
             }
-            self.lingering.remove(&id);
+            self.let_go(PeerId(id));
             let Some(conn) = self.conns.get(&id) else {
                 continue;
             };
@@ -214,18 +218,37 @@ impl<C: Carrier> Hub<C> {
         self.deadlines.remove(&(session.deadline, peer.0));
         let remains = self.report_end(peer, &mut session, reason, told);
         let deadline = Instant::now() + self.shared.bounds.linger;
-        if (told || remains.is_some()) && socket.shutdown(Shutdown::Write).is_ok() {
+        // With a datapath of its own the GOODBYE went another way, which the end of this one
+        // would overtake.
+        let stays = C::OWN_DATAPATH && session.phase == Phase::Open;
+        if (told || remains.is_some()) && (stays || socket.shutdown(Shutdown::Write).is_ok()) {
             self.deadlines.insert((deadline, peer.0));
             let lingering = Lingering {
                 socket,
                 deadline,
                 left: LINGER_BYTES,
-                _remains: remains,
+                remains,
             };
             self.lingering.insert(peer.0, lingering);
             self.linger_on(peer);
-        } else if let Err(error) = self.poll.registry().deregister(&mut socket) {
-            log::debug!("cannot unwatch a closed connection: {error}");
+        } else {
+            if let Err(error) = self.poll.registry().deregister(&mut socket) {
+                log::debug!("cannot unwatch a closed connection: {error}");
+            }
+            if let Some(remains) = remains {
+                self.carrier.on_gone(&mut self.shared, peer, remains);
+            }
+        }
+    }
+
+    /// A lingering connection is over for good.
+    pub(crate) fn let_go(&mut self, peer: PeerId) {
+        let Some(lingering) = self.lingering.remove(&peer.0) else {
+            return;
+        };
+        self.deadlines.remove(&(lingering.deadline, peer.0));
+        if let Some(remains) = lingering.remains {
+            self.carrier.on_gone(&mut self.shared, peer, remains);
         }
     }
 
@@ -306,9 +329,7 @@ impl<C: Carrier> Hub<C> {
                 _ => break,
             }
         }
-        if let Some(lingering) = self.lingering.remove(&peer.0) {
-            self.deadlines.remove(&(lingering.deadline, peer.0));
-        }
+        self.let_go(peer);
     }
 }
 

@@ -29,7 +29,7 @@
 
 pub(crate) mod bounds;
 pub(crate) mod counters;
-mod dispatch;
+pub(crate) mod dispatch;
 pub(crate) mod exposure;
 pub(crate) mod facade;
 pub(crate) mod frames;

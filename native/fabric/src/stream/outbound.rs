@@ -5,7 +5,7 @@
 //! The queue's memory is reused, so that a write costs no allocation.
 
 use super::bounds::SLICES;
-use crate::Outcome;
+use crate::{Outcome, RemoteRange, Write};
 use faro_pool::Lease;
 use faro_wire::{crc32c, header::HEADER_BYTES, FrameHeader};
 use std::collections::VecDeque;
@@ -29,6 +29,14 @@ pub(crate) enum Tail {
         offset: usize,
         length: usize,
     },
+    /// No bytes: something that a device does in its place among the frames.
+    Work(Work),
+}
+
+/// A one-sided operation for a device, under its sequence number.
+pub(crate) enum Work {
+    Write(u64, Write),
+    Read(u64, RemoteRange),
 }
 
 /// What the hand-over to the kernel ends.
@@ -82,6 +90,17 @@ impl Frame {
         frame
     }
 
+    /// An operation between frames.
+    pub(crate) fn work(work: Work, ends: Ends) -> Self {
+        Self {
+            head: [0; INLINE_BYTES],
+            inline: 0,
+            tail: Tail::Work(work),
+            ends,
+            descriptor: None,
+        }
+    }
+
     /// The same frame, accompanied by a descriptor.
     pub(crate) fn with_descriptor(mut self, descriptor: Option<Descriptor>) -> Self {
         self.descriptor = descriptor;
@@ -110,7 +129,7 @@ impl Frame {
 impl Tail {
     fn length(&self) -> usize {
         match self {
-            Self::Nothing => 0,
+            Self::Nothing | Self::Work(_) => 0,
             Self::Bytes(bytes) => bytes.len(),
             Self::Lease { length, .. } => *length,
         }
@@ -118,7 +137,7 @@ impl Tail {
 
     fn bytes(&self) -> &[u8] {
         match self {
-            Self::Nothing => &[],
+            Self::Nothing | Self::Work(_) => &[],
             Self::Bytes(bytes) => bytes,
             Self::Lease {
                 source,
@@ -188,7 +207,8 @@ impl Outbound {
         self.sent += bytes;
         while let Some(front) = self.frames.front() {
             let length = front.length();
-            if self.sent < length {
+            // Operations are taken, not sent.
+            if self.sent < length || matches!(front.tail, Tail::Work(_)) {
                 return;
             }
             self.sent -= length;
@@ -196,6 +216,48 @@ impl Outbound {
                 ended(frame.ends);
             }
         }
+    }
+
+    /// The operation that comes next, if one does.
+    pub(crate) fn next_work(&self) -> Option<&Work> {
+        match &self.frames.front()?.tail {
+            Tail::Work(work) => Some(work),
+            _ => None,
+        }
+    }
+
+    /// Takes the operation that `next_work` shows, and what it ends.
+    pub(crate) fn take_work(&mut self) -> Option<(Work, Ends)> {
+        self.next_work()?;
+        let frame = self.frames.pop_front()?;
+        match frame.tail {
+            Tail::Work(work) => Some((work, frame.ends)),
+            _ => None,
+        }
+    }
+
+    /// Whether the first frame was sent in part.
+    pub(crate) fn in_mid_frame(&self) -> bool {
+        self.sent > 0
+    }
+
+    /// Copies the next bytes, up to an operation: how many. They count as sent once `advance` is
+    /// told.
+    pub(crate) fn copy_into(&self, buffer: &mut [u8]) -> usize {
+        let (mut filled, mut skip) = (0, self.sent);
+        for frame in &self.frames {
+            if matches!(frame.tail, Tail::Work(_)) || filled == buffer.len() {
+                break;
+            }
+            for part in [&frame.head[..frame.inline], frame.tail.bytes()] {
+                let cut = skip.min(part.len());
+                skip -= cut;
+                let took = (part.len() - cut).min(buffer.len() - filled);
+                buffer[filled..filled + took].copy_from_slice(&part[cut..cut + took]);
+                filled += took;
+            }
+        }
+        filled
     }
 
     /// The peer refused a write; true if it is still here to be told so.

@@ -1,7 +1,7 @@
 //! A connection but for its bytes: its phase, and the operations that are under way.
 //!
 //! ```text
-//!  connector: Connecting -> Greeting -> Open        acceptor: AwaitHello -> Open
+//!  connector: Connecting -> Greeting -> [Pairing] -> Open        acceptor: AwaitHello -> [Pairing] -> Open
 //! ```
 //! What only one fabric has (one-sided frames) is its [`Carrier`]'s. Every operation that was
 //! admitted is retired exactly once, by what ends it or by the connection's end.
@@ -41,11 +41,27 @@ pub(crate) trait Carrier: Send + Sized {
     /// Does a receive that returns less than offered mean that nothing is left? (Not where
     /// descriptors cut a receive short.)
     const SHORT_MEANS_DRAINED: bool;
+    /// Once open, frames travel by `transmit`; the socket then only tells that the peer is gone.
+    const OWN_DATAPATH: bool = false;
 
     /// The shape of a one-sided kind and the longest body it may have; `None`: not of this fabric.
     fn shape(kind: u8) -> Option<(Shape, u32)>;
     /// Called after each receive: takes over what came beside the bytes (descriptors).
-    fn collect(socket: &mut Self::Socket, peer: &mut Self::Peer) -> Result<(), CloseReason>;
+    fn collect(_socket: &mut Self::Socket, _peer: &mut Self::Peer) -> Result<(), CloseReason> {
+        Ok(())
+    }
+    /// The longest body of a kind that may come while `Pairing`; `None`: it may not.
+    fn pairing(_kind: u8) -> Option<u32> {
+        None
+    }
+    /// HELLO is queued: whatever is to follow it at once.
+    fn said_hello(&mut self, _cx: &mut Context<'_, Self>) -> Result<(), CloseReason> {
+        Ok(())
+    }
+    /// Both sides know each other. True: open now; false: `Pairing`, and `Context::opened` later.
+    fn greeted(&mut self, _cx: &mut Context<'_, Self>) -> bool {
+        true
+    }
     /// A head of payload came.
     fn on_head(
         &mut self,
@@ -65,8 +81,34 @@ pub(crate) trait Carrier: Send + Sized {
     /// `told`: the peer was sent a GOODBYE that may still be on its way.
     fn on_closed(&mut self, cx: &mut Context<'_, Self>, told: bool) -> Option<Self::Remains>;
 
+    /// What a closed connection had left behind is not needed any more.
+    fn on_gone(&mut self, _shared: &mut Shared, _peer: PeerId, _remains: Self::Remains) {}
+
+    /// Told once how to register what else wakes the hub, under the tokens `hub::CARRIER`.
+    fn watch(&mut self, _registry: &mio::Registry) -> io::Result<()> {
+        Ok(())
+    }
+    /// What was registered under that token is ready.
+    fn signalled(&mut self, _token: mio::Token) {}
+    /// About to wait. True: better not, there is something to do.
+    fn before_wait(_hub: &mut Hub<Self>) -> Result<bool, FabricError> {
+        Ok(false)
+    }
+    /// After each wait, before the sockets' turn.
+    fn turn(_hub: &mut Hub<Self>) -> Result<(), FabricError> {
+        Ok(())
+    }
+    /// Counters of its own, besides those of all.
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+    /// Sends what an open connection has queued (only with `OWN_DATAPATH`). True: all of it.
+    fn transmit(&mut self, _cx: &mut Context<'_, Self>) -> io::Result<bool> {
+        Ok(true)
+    }
+
     /// Starts to connect; an error of the call if it is no location.
-    fn start(&self, location: &str) -> Result<io::Result<Self::Socket>, FabricError>;
+    fn start(&mut self, location: &str) -> Result<io::Result<Self::Socket>, FabricError>;
     /// Queues a write that was admitted.
     fn post_write(&mut self, cx: &mut Context<'_, Self>, write: Write);
     /// Queues a read that was admitted and is listed among the session's.
@@ -97,6 +139,8 @@ pub(crate) enum Phase {
     Greeting,
     /// Theirs, has not said who it is.
     AwaitHello,
+    /// Who they are is known; the carrier sets up its own way to them.
+    Pairing,
     /// Usable.
     Open,
 }

@@ -6,7 +6,7 @@
 use super::bounds::{SLICES, TAIL_BYTES};
 use super::dispatch::Receiver;
 use super::hub::Hub;
-use super::session::{Carrier, Context};
+use super::session::{Carrier, Context, Phase};
 use super::socket::Socket;
 use crate::{CloseReason, PeerId};
 use std::io::{self, IoSlice, IoSliceMut};
@@ -41,6 +41,9 @@ impl<C: Carrier> Hub<C> {
         let Some(conn) = self.conns.get_mut(&peer.0) else {
             return Ok(Turn::Drained);
         };
+        if C::OWN_DATAPATH && conn.session.phase == Phase::Open {
+            return lifeline(&mut conn.socket);
+        }
         let mut budget = self.shared.bounds.turn_bytes;
         let mut receiver = Receiver {
             cx: Context {
@@ -127,6 +130,10 @@ impl<C: Carrier> Hub<C> {
             shared: &mut self.shared,
         };
         cx.push_verdicts();
+        if C::OWN_DATAPATH && cx.session.phase == Phase::Open {
+            conn.writable = self.carrier.transmit(&mut cx)?;
+            return Ok(());
+        }
         let mut budget = cx.shared.bounds.turn_bytes;
         while conn.writable && !cx.session.outbound.is_empty() {
             if budget == 0 {
@@ -170,4 +177,17 @@ impl<C: Carrier> Hub<C> {
         let detail = format!("cannot send: {error}");
         self.close(peer, CloseReason::Lost { detail });
     }
+}
+
+/// A socket that carries nothing any more: it is quiet, or the peer is gone.
+fn lifeline(socket: &mut impl Socket) -> Result<Turn, CloseReason> {
+    let mut nothing = [0; 1];
+    let detail = match socket.receive(&mut [IoSliceMut::new(&mut nothing)]) {
+        Ok(0) => "the peer ended the control connection".to_owned(),
+        Ok(_) => "bytes on the control connection of an open pair".to_owned(),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Turn::Drained),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Turn::CutOff),
+        Err(error) => format!("control connection: {error}"),
+    };
+    Err(CloseReason::Lost { detail })
 }

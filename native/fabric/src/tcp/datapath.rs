@@ -49,10 +49,6 @@ impl Carrier for Tcp {
         })
     }
 
-    fn collect(_socket: &mut TcpStream, _peer: &mut ()) -> Result<(), CloseReason> {
-        Ok(())
-    }
-
     fn on_head(
         &mut self,
         cx: &mut Context<'_, Self>,
@@ -122,7 +118,7 @@ impl Carrier for Tcp {
         None
     }
 
-    fn start(&self, location: &str) -> Result<io::Result<TcpStream>, FabricError> {
+    fn start(&mut self, location: &str) -> Result<io::Result<TcpStream>, FabricError> {
         Ok(setup::connect(setup::parse(location)?))
     }
 

@@ -15,6 +15,7 @@ mod datapath;
 mod setup;
 
 pub use crate::stream::bounds::Bounds;
+pub(crate) use setup::{connect, listen, parse};
 pub use setup::{resolve, TcpConfig};
 
 crate::stream::facade::hub_fabric! {

@@ -58,24 +58,33 @@ impl TcpFabric {
     /// # Errors
     /// As `new`.
     pub fn with_bounds(config: TcpConfig, bounds: Bounds) -> Result<Self, FabricError> {
-        let failed = |source| FabricError::Io {
-            what: format!("listening on {}", config.bind),
-            source,
-        };
-        let listener = listen(config.bind).map_err(failed)?;
-        let bound = listener.local_addr().map_err(failed)?;
-        let host = match (config.advertise.as_str(), bound.ip()) {
-            ("", ip) if ip.is_unspecified() => {
-                return Err(bad("", "a wildcard bind needs a host to advertise"));
-            }
-            ("", ip) => ip,
-            (host, ip) => resolve(host, ip)?,
-        };
+        let (listener, address) = listen(config.bind, &config.advertise)?;
         Ok(Self {
             hub: Hub::new(config.endpoint, bounds, listener, Tcp)?,
-            location: SocketAddr::new(host, bound.port()).to_string(),
+            location: address.to_string(),
         })
     }
+}
+
+/// Listens, and says where peers find the listener.
+pub(crate) fn listen(
+    bind: SocketAddr,
+    advertise: &str,
+) -> Result<(TcpListener, SocketAddr), FabricError> {
+    let failed = |source| FabricError::Io {
+        what: format!("listening on {bind}"),
+        source,
+    };
+    let listener = listener(bind).map_err(failed)?;
+    let bound = listener.local_addr().map_err(failed)?;
+    let host = match (advertise, bound.ip()) {
+        ("", ip) if ip.is_unspecified() => {
+            return Err(bad("", "a wildcard bind needs a host to advertise"));
+        }
+        ("", ip) => ip,
+        (host, ip) => resolve(host, ip)?,
+    };
+    Ok((listener, SocketAddr::new(host, bound.port())))
 }
 
 fn bad(location: &str, detail: &str) -> FabricError {
@@ -111,13 +120,13 @@ pub fn resolve(host: &str, bind: IpAddr) -> Result<IpAddr, FabricError> {
 }
 
 /// A card's location: IP literal (IPv6 in brackets) and port.
-pub(super) fn parse(location: &str) -> Result<SocketAddr, FabricError> {
+pub(crate) fn parse(location: &str) -> Result<SocketAddr, FabricError> {
     location
         .parse()
         .map_err(|_| bad(location, "expected an IP literal and a port"))
 }
 
-fn listen(bind: SocketAddr) -> io::Result<TcpListener> {
+fn listener(bind: SocketAddr) -> io::Result<TcpListener> {
     let socket = socket2::Socket::new(
         Domain::for_address(bind),
         Type::STREAM.nonblocking().cloexec(),
@@ -130,7 +139,7 @@ fn listen(bind: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Starts to connect.
-pub(super) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+pub(crate) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(address)?;
     tune(&stream, address.ip())?;
     Ok(stream)

@@ -1,0 +1,595 @@
+//! What verbs add to the stream: pairing, announcements, revocation.
+
+use super::frames::{Answer, Ask, Expose, Key, PairBody};
+use super::pair::{Pair, Posted, READS, SEGMENT_BYTES};
+use super::rig::Rig;
+use super::{device, setup};
+use crate::stream::exposure::{random, ByKey};
+use crate::stream::frames::{Layout, DONE, REFUSED};
+use crate::stream::hub::{Hub, CARRIER};
+use crate::stream::inbound::{Shape, Sink};
+use crate::stream::outbound::{Ends, Frame, Work};
+use crate::stream::session::{Carrier, Context, Phase, Shared};
+use crate::{
+    CloseReason, Event, Exposure, FabricError, FabricKind, Outcome, PeerId, Rejected, RemoteRange,
+    Revoked, Write,
+};
+use faro_pool::{Lease, Pool};
+use faro_wire::{kind, FrameHeader, WireError};
+use mio::net::{TcpListener, TcpStream};
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use zerocopy::IntoBytes;
+
+/// How long a device that went away is left alone before it is looked for again.
+const REOPEN_REST: Duration = Duration::from_secs(5);
+/// A packet sequence number has that many bits.
+const PSN_MASK: u32 = 0x00ff_ffff;
+
+/// An exposure that the peer was asked to let go of.
+pub(super) struct Revoking {
+    pub(super) peer: PeerId,
+    pub(super) since: Instant,
+    exposure: Exposure,
+}
+
+/// What the RDMA fabric adds to the stream.
+pub(crate) struct Verbs {
+    pub(super) pool: Arc<Pool>,
+    pub(super) wishes: device::Wishes,
+    /// The address whose port is the best.
+    near: IpAddr,
+    /// `None`: the device went away.
+    pub(super) rig: Option<Rig>,
+    /// When it did, or was looked for last.
+    lost_at: Instant,
+    registry: Option<mio::Registry>,
+    pub(super) revoking: ByKey<Revoking>,
+    /// Set by the device's descriptors: completions, events.
+    pub(super) signalled: [bool; 2],
+    pub(super) tally: Tally,
+}
+
+/// What the datapath costs, for the counters.
+#[derive(Default)]
+pub(super) struct Tally {
+    pub(super) posts: u64,
+    pub(super) work_requests: u64,
+    pub(super) completions: u64,
+    pub(super) wakeups: u64,
+    pub(super) asked: u64,
+    pub(super) credit_updates: u64,
+}
+
+/// One connection's.
+#[derive(Default)]
+pub(crate) struct Peer {
+    /// `None` before pairing, and for a moment while it is worked on.
+    pub(super) pair: Option<Box<Pair>>,
+}
+
+/// A queue pair whose connection is over, while its last words may be on their way.
+pub(crate) struct Remains {
+    pair: Box<Pair>,
+}
+
+impl Verbs {
+    pub(super) fn new(rig: Rig, wishes: device::Wishes, near: IpAddr, pool: Arc<Pool>) -> Self {
+        Self {
+            pool,
+            wishes,
+            near,
+            rig: Some(rig),
+            lost_at: Instant::now(),
+            registry: None,
+            revoking: ByKey::default(),
+            signalled: [false; 2],
+            tally: Tally::default(),
+        }
+    }
+
+    /// The device, looked for again if it went away a while ago.
+    fn rig(&mut self) -> Result<&mut Rig, String> {
+        if self.rig.is_none() {
+            if self.lost_at.elapsed() < REOPEN_REST {
+                return Err("the RDMA device is gone".to_owned());
+            }
+            self.lost_at = Instant::now();
+            let rig = Rig::open(&self.wishes, self.near, &self.pool)
+                .map_err(|error| format!("the RDMA device is gone: {error}"))?;
+            if let Some(registry) = &self.registry {
+                rig.watch(registry)
+                    .map_err(|error| format!("cannot watch the RDMA device: {error}"))?;
+            }
+            log::info!("verbs fabric is back: {}", rig.device.describe());
+            self.rig = Some(rig);
+        }
+        self.rig
+            .as_mut()
+            .ok_or_else(|| "the RDMA device is gone".to_owned())
+    }
+
+    /// Lets the device go; all connections were closed.
+    pub(super) fn lose_rig(&mut self) {
+        self.lost_at = Instant::now();
+        if let (Some(rig), Some(registry)) = (self.rig.take(), &self.registry) {
+            rig.unwatch(registry);
+        }
+    }
+
+    fn make_pair(&mut self, cx: &mut Context<'_, Self>) -> Result<Box<Pair>, CloseReason> {
+        let lost = |detail| CloseReason::Lost { detail };
+        let psn = random()
+            .map(u32::from_le_bytes)
+            .map_err(|error| lost(error.to_string()))?;
+        let pool = Arc::clone(&self.pool);
+        let rig = self.rig().map_err(lost)?;
+        let pair = Pair::new(rig, &pool, cx.peer.0, psn & PSN_MASK).map_err(lost)?;
+        let address = rig.device.address();
+        let body = PairBody {
+            queue_pair: pair.queue.number().into(),
+            psn: pair.psn.into(),
+            gid: address.gid,
+            lid: address.lid.into(),
+            mtu: address.mtu,
+            reads: READS,
+            receives: pair.queue.depth().receive.into(),
+            segment_bytes: (SEGMENT_BYTES as u32).into(),
+            reserved: 0.into(),
+        };
+        cx.push(Frame::small(kind::PAIR, 0, body.as_bytes()));
+        Ok(Box::new(pair))
+    }
+
+    /// The peer's queue pair became known.
+    fn on_pair(&mut self, cx: &mut Context<'_, Self>, body: &[u8]) -> Result<(), CloseReason> {
+        let body = PairBody::decode(body)?;
+        let wrong = |what, got: u32| {
+            let got = u64::from(got);
+            Err(WireError::BadValue { what, got }.into())
+        };
+        let segment_bytes = body.segment_bytes.get();
+        if segment_bytes as usize != SEGMENT_BYTES {
+            return wrong("PAIR's bytes of a segment", segment_bytes);
+        }
+        let receives = body.receives.get();
+        if receives == 0 || receives > 1 << 16 {
+            return wrong("PAIR's receive requests", receives);
+        }
+        let connector = cx.session.expected.is_some();
+        let mut pair = match cx.session.carrier.pair.take() {
+            Some(pair) if connector => pair,
+            None if !connector => self.make_pair(cx)?,
+            _ => {
+                return wrong(
+                    "second PAIR of a connection, queue pair",
+                    body.queue_pair.get(),
+                )
+            }
+        };
+        let remote = device::Remote {
+            gid: body.gid,
+            lid: body.lid.get(),
+            qp: body.queue_pair.get(),
+            psn: body.psn.get() & PSN_MASK,
+            mtu: body.mtu,
+            reads: body.reads,
+        };
+        let psn = pair.psn;
+        pair.queue
+            .connect(psn, &remote, &self.wishes)
+            .map_err(|error| CloseReason::Lost {
+                detail: error.to_string(),
+            })?;
+        pair.credits = receives;
+        cx.session.carrier.pair = Some(pair);
+        if connector {
+            // The acceptor is ready to receive: it was before it answered.
+            cx.opened();
+            cx.push(Frame::small(kind::PAIRED, 0, &[]));
+        }
+        Ok(())
+    }
+
+    fn on_expose(&mut self, cx: &mut Context<'_, Self>, body: &[u8]) -> Result<(), CloseReason> {
+        let expose = Expose::decode(body)?;
+        let pair = open_pair(cx)?;
+        Ok(pair.grants.insert(&expose)?)
+    }
+
+    fn on_revoke(&mut self, cx: &mut Context<'_, Self>, body: &[u8]) -> Result<(), CloseReason> {
+        let key = Key::decode(body)?.key.get();
+        if open_pair(cx)?.grants.revoke(key) {
+            say_revoked(cx, key)?;
+        }
+        Ok(())
+    }
+
+    fn on_revoked(&mut self, cx: &mut Context<'_, Self>, body: &[u8]) -> Result<(), CloseReason> {
+        let key = Key::decode(body)?.key.get();
+        match self.revoking.remove(&key) {
+            Some(revoking) if revoking.peer == cx.peer => {
+                open_pair(cx)?.slots.give_back(key);
+                let exposure = revoking.exposure;
+                cx.event(Event::Revoked { key, exposure });
+                Ok(())
+            }
+            other => {
+                self.revoking.extend(other.map(|other| (key, other)));
+                Err(WireError::BadValue {
+                    what: "key of REVOKED",
+                    got: key,
+                }
+                .into())
+            }
+        }
+    }
+
+    fn on_ask(
+        &mut self,
+        cx: &mut Context<'_, Self>,
+        id: u64,
+        body: &[u8],
+    ) -> Result<(), CloseReason> {
+        let ask = Ask::decode(body)?;
+        let (key, offset) = (ask.key.get(), ask.offset.get());
+        let (length, writes) = (ask.length.get() as usize, ask.writes.get() != 0);
+        let peer = cx.peer;
+        let exposures = &mut cx.shared.exposures;
+        let may = if writes {
+            exposures.writable(peer, key, offset, length).is_some()
+        } else {
+            exposures.readable(peer, key, offset, length).is_some()
+        };
+        if !may && writes {
+            cx.write_came(key, None, None);
+        } else if !may {
+            cx.shared.counters.reads_refused += 1;
+        }
+        let answer = Answer {
+            verdict: if may { DONE } else { REFUSED }.into(),
+            reserved: 0.into(),
+        };
+        urgent(cx, Frame::small(kind::ANSWER, id, answer.as_bytes()))
+    }
+
+    fn on_answer(
+        &mut self,
+        cx: &mut Context<'_, Self>,
+        id: u64,
+        body: &[u8],
+    ) -> Result<(), CloseReason> {
+        let verdict = Answer::decode(body)?.verdict.get();
+        match &mut open_pair(cx)?.asked {
+            Some((asked, answer @ None)) if *asked == id => *answer = Some(verdict),
+            _ => {
+                return Err(WireError::BadValue {
+                    what: "id of ANSWER",
+                    got: id,
+                }
+                .into())
+            }
+        }
+        cx.touch();
+        Ok(())
+    }
+
+    /// Ends what was posted; the sources stay with the pair.
+    fn report_posted(cx: &mut Context<'_, Self>, pair: &Pair) {
+        let peer = cx.peer;
+        for posted in &pair.posted {
+            if let Posted::Write { token, bytes, .. } = posted {
+                cx.retire(*bytes);
+                cx.event(Event::WriteEnded {
+                    peer,
+                    token: *token,
+                    outcome: Outcome::Flushed,
+                });
+            }
+        }
+    }
+
+    /// No device can reach what this peer was asked to let go of.
+    fn report_revoked(&mut self, shared: &mut Shared, peer: PeerId) {
+        let keys: Vec<u64> = self
+            .revoking
+            .iter()
+            .filter(|(_, revoking)| revoking.peer == peer)
+            .map(|(key, _)| *key)
+            .collect();
+        for key in keys {
+            if let Some(Revoking { exposure, .. }) = self.revoking.remove(&key) {
+                shared.events.push(Event::Revoked { key, exposure });
+            }
+        }
+    }
+
+    fn destroy(&mut self, pair: Box<Pair>) {
+        let at = pair.completions;
+        drop(pair);
+        if let Some(rig) = &mut self.rig {
+            rig.give_back(at);
+        }
+    }
+}
+
+/// The pair of a connection that has one.
+fn open_pair<'c>(cx: &'c mut Context<'_, Verbs>) -> Result<&'c mut Pair, CloseReason> {
+    match &mut cx.session.carrier.pair {
+        Some(pair) => Ok(pair),
+        None => Err(CloseReason::Lost {
+            detail: "no queue pair".to_owned(),
+        }),
+    }
+}
+
+/// Queues a frame that others wait for.
+fn urgent(cx: &mut Context<'_, Verbs>, frame: Frame) -> Result<(), CloseReason> {
+    let limit = 4 * cx.shared.bounds.exposures;
+    let pair = open_pair(cx)?;
+    if pair.urgent.len() >= limit {
+        return Err(CloseReason::Bound {
+            what: "answers that a peer does not fetch",
+            limit: limit as u64,
+        });
+    }
+    pair.urgent.push(frame);
+    cx.touch();
+    Ok(())
+}
+
+/// Tells the peer that nothing is on its way there.
+pub(super) fn say_revoked(cx: &mut Context<'_, Verbs>, key: u64) -> Result<(), CloseReason> {
+    let body = Key { key: key.into() };
+    urgent(cx, Frame::small(kind::REVOKED, 0, body.as_bytes()))
+}
+
+impl Carrier for Verbs {
+    const KIND: FabricKind = FabricKind::Verbs;
+    type Socket = TcpStream;
+    type Listener = TcpListener;
+    type Peer = Peer;
+    type Remains = Remains;
+    const STAGING: usize = SEGMENT_BYTES;
+    const SHORT_MEANS_DRAINED: bool = true;
+    const OWN_DATAPATH: bool = true;
+
+    fn shape(kind: u8) -> Option<(Shape, u32)> {
+        let bytes = match kind {
+            kind::EXPOSE => size_of::<Expose>(),
+            kind::REVOKE | kind::REVOKED => size_of::<Key>(),
+            kind::ASK => size_of::<Ask>(),
+            kind::ANSWER => size_of::<Answer>(),
+            _ => return None,
+        };
+        Some((Shape::Whole, bytes as u32))
+    }
+
+    fn pairing(kind: u8) -> Option<u32> {
+        match kind {
+            kind::PAIR => Some(size_of::<PairBody>() as u32),
+            kind::PAIRED => Some(0),
+            _ => None,
+        }
+    }
+
+    fn said_hello(&mut self, cx: &mut Context<'_, Self>) -> Result<(), CloseReason> {
+        cx.session.carrier.pair = Some(self.make_pair(cx)?);
+        Ok(())
+    }
+
+    fn greeted(&mut self, _cx: &mut Context<'_, Self>) -> bool {
+        false
+    }
+
+    fn on_head(
+        &mut self,
+        _cx: &mut Context<'_, Self>,
+        header: &FrameHeader,
+        _head: &[u8],
+        _length: usize,
+    ) -> Result<Sink, CloseReason> {
+        // `shape` lets no payload in.
+        Err(WireError::UnknownKind { got: header.kind }.into())
+    }
+
+    fn on_frame(
+        &mut self,
+        cx: &mut Context<'_, Self>,
+        header: &FrameHeader,
+        body: &[u8],
+    ) -> Result<(), CloseReason> {
+        let id = header.id.get();
+        match header.kind {
+            kind::PAIR => self.on_pair(cx, body),
+            kind::PAIRED if cx.session.expected.is_none() && cx.session.carrier.pair.is_some() => {
+                cx.opened();
+                Ok(())
+            }
+            kind::EXPOSE => self.on_expose(cx, body),
+            kind::REVOKE => self.on_revoke(cx, body),
+            kind::REVOKED => self.on_revoked(cx, body),
+            kind::ASK => self.on_ask(cx, id, body),
+            kind::ANSWER => self.on_answer(cx, id, body),
+            got => Err(WireError::UnknownKind { got }.into()),
+        }
+    }
+
+    /// The device must not write a read's target that was handed back, so a pair with reads on
+    /// their way is destroyed at once, last words or not; any other lingers until they are
+    /// through, and memory that its peer may still write stays revoking until then.
+    fn on_closed(&mut self, cx: &mut Context<'_, Self>, told: bool) -> Option<Remains> {
+        let pair = cx.session.carrier.pair.take()?;
+        Self::report_posted(cx, &pair);
+        let reads = pair
+            .posted
+            .iter()
+            .any(|posted| matches!(posted, Posted::Read { .. }));
+        if told && !reads && cx.session.phase == Phase::Open {
+            return Some(Remains { pair });
+        }
+        self.destroy(pair);
+        self.report_revoked(cx.shared, cx.peer);
+        None
+    }
+
+    fn on_gone(&mut self, shared: &mut Shared, peer: PeerId, remains: Remains) {
+        self.destroy(remains.pair);
+        self.report_revoked(shared, peer);
+    }
+
+    fn watch(&mut self, registry: &mio::Registry) -> io::Result<()> {
+        self.registry = Some(registry.try_clone()?);
+        match &self.rig {
+            Some(rig) => rig.watch(registry),
+            None => Ok(()),
+        }
+    }
+
+    fn signalled(&mut self, token: mio::Token) {
+        for (at, known) in CARRIER.iter().enumerate() {
+            self.signalled[at] |= *known == token;
+        }
+    }
+
+    fn before_wait(hub: &mut Hub<Self>) -> Result<bool, FabricError> {
+        hub.arm_device()
+    }
+
+    fn turn(hub: &mut Hub<Self>) -> Result<(), FabricError> {
+        hub.device_turn();
+        Ok(())
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let tally = &self.tally;
+        let (registrations, nanoseconds) = self.rig.as_ref().map_or((0, 0), |rig| {
+            (rig.registered, rig.register_time.as_nanos() as u64)
+        });
+        vec![
+            ("posts", tally.posts),
+            ("work_requests", tally.work_requests),
+            ("completions", tally.completions),
+            ("wakeups", tally.wakeups),
+            ("asked", tally.asked),
+            ("credit_updates", tally.credit_updates),
+            ("regions", registrations),
+            ("registration_ns", nanoseconds),
+            ("revoking", self.revoking.len() as u64),
+        ]
+    }
+
+    fn transmit(&mut self, cx: &mut Context<'_, Self>) -> io::Result<bool> {
+        self.transmit_all(cx)
+    }
+
+    fn start(&mut self, location: &str) -> Result<io::Result<TcpStream>, FabricError> {
+        let address = setup::parse(location)?;
+        Ok(match self.rig() {
+            Ok(_) => setup::connect(address),
+            Err(detail) => Err(io::Error::other(detail)),
+        })
+    }
+
+    fn post_write(&mut self, cx: &mut Context<'_, Self>, write: Write) {
+        let sequence = cx.next_sequence();
+        let ends = Ends::Write {
+            token: write.token,
+            sequence,
+            bytes: write.length,
+            outcome: Outcome::Done,
+        };
+        let work = Work::Write(sequence, write);
+        cx.push(Frame::work(work, ends));
+    }
+
+    fn post_read(&mut self, cx: &mut Context<'_, Self>, sequence: u64, source: RemoteRange) {
+        cx.push(Frame::work(Work::Read(sequence, source), Ends::Nothing));
+    }
+
+    fn expose(
+        hub: &mut Hub<Self>,
+        peer: PeerId,
+        exposure: Exposure,
+    ) -> Result<RemoteRange, Rejected<Exposure>> {
+        let lease: &Lease = exposure.lease();
+        let writable = matches!(exposure, Exposure::Writable(_));
+        let keys = match hub.open(peer) {
+            None => return Err(Rejected::NotConnected(exposure, peer)),
+            Some((cx, verbs)) => {
+                let room = |pair: &Pair| pair.slots.has_room();
+                if !cx.session.carrier.pair.as_deref().is_some_and(room) {
+                    return Err(Rejected::Full(exposure));
+                }
+                let Some(rig) = &mut verbs.rig else {
+                    return Err(Rejected::NotConnected(exposure, peer));
+                };
+                rig.keys(&verbs.pool, lease)
+            }
+        };
+        let keys = match keys {
+            Ok(keys) => keys,
+            Err(error) => {
+                let detail = error.to_string();
+                hub.close(peer, CloseReason::Lost { detail });
+                return Err(Rejected::NotConnected(exposure, peer));
+            }
+        };
+        let range = hub.expose(peer, exposure)?;
+        if let Some((mut cx, _)) = hub.open(peer) {
+            if let Some(pair) = &mut cx.session.carrier.pair {
+                if let Some(slot) = pair.slots.take(range.key) {
+                    let body = Expose {
+                        key: range.key.into(),
+                        address: keys.address.into(),
+                        rkey: keys.rkey.into(),
+                        length: range.length.into(),
+                        slot: slot.into(),
+                        writable: u8::from(writable),
+                        reserved: 0,
+                        reserved2: 0.into(),
+                    };
+                    pair.urgent
+                        .push(Frame::small(kind::EXPOSE, 0, body.as_bytes()));
+                    cx.touch();
+                }
+            }
+        }
+        Ok(range)
+    }
+
+    fn revoke(hub: &mut Hub<Self>, key: u64) -> Revoked {
+        let Some(peer) = hub.shared.exposures.owner(key) else {
+            return Revoked::Unknown;
+        };
+        let mut now = !hub.lingering.contains_key(&peer.0);
+        if let Some((mut cx, _)) = hub.open(peer) {
+            if let Some(pair) = &mut cx.session.carrier.pair {
+                now = pair.slots.was_let_go(key);
+                if now {
+                    pair.slots.give_back(key);
+                } else {
+                    let body = Key { key: key.into() };
+                    pair.urgent
+                        .push(Frame::small(kind::REVOKE, 0, body.as_bytes()));
+                    cx.touch();
+                }
+            }
+        }
+        let Some(exposure) = hub.revoke(key) else {
+            return Revoked::Unknown;
+        };
+        if now {
+            return Revoked::Now(exposure);
+        }
+        let revoking = Revoking {
+            peer,
+            since: Instant::now(),
+            exposure,
+        };
+        hub.carrier.revoking.insert(key, revoking);
+        Revoked::Later
+    }
+}

@@ -1,0 +1,366 @@
+//! An open device: its protection domain, its limits, its regions, its news.
+
+use super::choice::{choose, Choice, PortAddress, Wishes};
+use super::error::VerbsError;
+use super::library::{library, text, Symbols};
+use super::survey::survey;
+use faro_pool::Slab;
+use ibverbs_sys::{
+    ibv_access_flags, ibv_async_event, ibv_context, ibv_device_attr, ibv_mr, ibv_pd, ibv_port_attr,
+    ibv_port_state, IBV_EVENT_COMM_EST, IBV_EVENT_CQ_ERR, IBV_EVENT_DEVICE_FATAL,
+    IBV_EVENT_GID_CHANGE, IBV_EVENT_LID_CHANGE, IBV_EVENT_PORT_ACTIVE, IBV_EVENT_PORT_ERR,
+    IBV_EVENT_QP_ACCESS_ERR, IBV_EVENT_QP_FATAL, IBV_EVENT_QP_LAST_WQE_REACHED,
+    IBV_EVENT_QP_REQ_ERR,
+};
+use rustix::fs::{fcntl_getfl, fcntl_setfl, OFlags};
+use std::ffi::c_int;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Where the kernel tells of RDMA devices.
+const SYSFS: &str = "/sys/class/infiniband";
+
+/// What the device can do at most.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Work requests in one queue.
+    pub(crate) work_requests: u32,
+    /// Completions in one queue.
+    pub(crate) cqe: u32,
+    /// Reads of a peer under way at once.
+    pub(crate) reads_in: u8,
+    /// Reads of ours under way at once.
+    pub(crate) reads_out: u8,
+}
+
+/// News about the device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum AsyncEvent {
+    /// Something happened to a queue pair.
+    QueuePair {
+        number: u32,
+        fatal: bool,
+        what: String,
+    },
+    /// The port went up or down.
+    Port {
+        up: bool,
+        what: String,
+    },
+    /// The port's addresses changed.
+    Gids,
+    /// The device is gone or broken: everything made from it has to go.
+    Device {
+        what: String,
+    },
+    Other {
+        what: String,
+    },
+}
+
+/// An open device. Every object made from it holds it.
+pub(crate) struct Device {
+    pub(super) symbols: &'static Symbols,
+    /// Open until drop.
+    pub(super) context: NonNull<ibv_context>,
+    /// Of `context`, allocated until drop.
+    pub(super) domain: NonNull<ibv_pd>,
+    pub(super) choice: Choice,
+    address: PortAddress,
+    limits: Limits,
+}
+
+// SAFETY: libibverbs objects may be used from any thread (its manual: "thread safe"); the
+// pointers belong to this value alone and are released by `drop` only.
+unsafe impl Send for Device {}
+// SAFETY: as above; all calls made through `&self` are of that thread-safe interface.
+unsafe impl Sync for Device {}
+
+impl Device {
+    /// Chooses device, port and GID and opens it.
+    ///
+    /// # Errors
+    /// What is missing, and what to do.
+    pub(crate) fn open(wishes: &Wishes, near: IpAddr) -> Result<Arc<Self>, VerbsError> {
+        let symbols = library()?;
+        let choice = choose(&survey(Path::new(SYSFS)), wishes, near)?;
+        let context = open_named(symbols, &choice.device)?;
+        // SAFETY: `context` was just opened.
+        let domain = NonNull::new(unsafe { (symbols.alloc_pd)(context.as_ptr()) });
+        let Some(domain) = domain else {
+            let error = VerbsError::last("ibv_alloc_pd");
+            // SAFETY: opened above, and nothing was made from it.
+            unsafe { (symbols.close_device)(context.as_ptr()) };
+            return Err(error);
+        };
+        // From here on `drop` releases both.
+        let mut device = Self {
+            symbols,
+            context,
+            domain,
+            choice,
+            address: PortAddress {
+                gid: [0; 16],
+                lid: 0,
+                mtu: 1,
+            },
+            limits: Limits {
+                work_requests: 0,
+                cqe: 0,
+                reads_in: 0,
+                reads_out: 0,
+            },
+        };
+        device.limits = device.query_limits()?;
+        let port = device.query_port()?;
+        device.address = PortAddress {
+            gid: device.choice.gid.value.octets(),
+            lid: port.lid,
+            mtu: port.active_mtu as u8,
+        };
+        make_non_blocking(device.async_fd())?;
+        Ok(Arc::new(device))
+    }
+
+    /// Which device, port and address this is, and why; for the log.
+    pub(crate) fn describe(&self) -> String {
+        let Choice {
+            device,
+            port,
+            gid,
+            why,
+            ..
+        } = &self.choice;
+        format!(
+            "{device} port {port}, GID {} {} ({}), MTU {}, because {why}",
+            gid.index,
+            gid.ip(),
+            gid.kind,
+            128u32 << self.address.mtu.min(5),
+        )
+    }
+
+    pub(crate) fn address(&self) -> PortAddress {
+        self.address
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Readable when there is news; does not block.
+    pub(crate) fn async_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the context is open as long as `self`, and its descriptor with it.
+        unsafe { BorrowedFd::borrow_raw((*self.context.as_ptr()).async_fd) }
+    }
+
+    /// The next piece of news, if there is one.
+    pub(crate) fn next_async(&self) -> Option<AsyncEvent> {
+        // SAFETY: plain numbers and a pointer; all zeroes is a value of it.
+        let mut event: ibv_async_event = unsafe { std::mem::zeroed() };
+        // SAFETY: the context is open, `event` is writable; the descriptor does not block.
+        if unsafe { (self.symbols.get_async_event)(self.context.as_ptr(), &mut event) } != 0 {
+            return None;
+        }
+        let news = self.read_event(&event);
+        // SAFETY: got above, acknowledged once. A destroy of its object waits for this.
+        unsafe { (self.symbols.ack_async_event)(&mut event) };
+        Some(news)
+    }
+
+    fn read_event(&self, event: &ibv_async_event) -> AsyncEvent {
+        let kind = event.event_type;
+        let what = self.symbols.event_name(kind);
+        match kind {
+            IBV_EVENT_QP_FATAL
+            | IBV_EVENT_QP_REQ_ERR
+            | IBV_EVENT_QP_ACCESS_ERR
+            | IBV_EVENT_COMM_EST
+            | IBV_EVENT_QP_LAST_WQE_REACHED => {
+                // SAFETY: for these kinds the element is the queue pair, which cannot be
+                // destroyed before the event is acknowledged.
+                let number = unsafe { (*event.element.qp).qp_num };
+                let harmless = matches!(kind, IBV_EVENT_COMM_EST | IBV_EVENT_QP_LAST_WQE_REACHED);
+                AsyncEvent::QueuePair {
+                    number,
+                    fatal: !harmless,
+                    what,
+                }
+            }
+            IBV_EVENT_PORT_ACTIVE => AsyncEvent::Port { up: true, what },
+            IBV_EVENT_PORT_ERR => AsyncEvent::Port { up: false, what },
+            IBV_EVENT_GID_CHANGE | IBV_EVENT_LID_CHANGE => AsyncEvent::Gids,
+            IBV_EVENT_DEVICE_FATAL | IBV_EVENT_CQ_ERR => AsyncEvent::Device { what },
+            _ => AsyncEvent::Other { what },
+        }
+    }
+
+    /// Whether the port still has the address that peers were told.
+    pub(crate) fn has_its_gid(&self) -> bool {
+        let chosen = &self.choice;
+        survey(Path::new(SYSFS))
+            .iter()
+            .filter(|port| port.device == chosen.device && port.number == chosen.port)
+            .any(|port| port.gids.contains(&chosen.gid))
+    }
+
+    /// Registers a slab for all that peers and we do with it. Pins its memory.
+    ///
+    /// # Errors
+    /// `Call`.
+    pub(crate) fn register(self: &Arc<Self>, slab: Arc<Slab>) -> Result<Registration, VerbsError> {
+        let access = ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0
+            | ibv_access_flags::IBV_ACCESS_REMOTE_WRITE.0
+            | ibv_access_flags::IBV_ACCESS_REMOTE_READ.0;
+        // SAFETY: the range is the slab's mapping, which lives as long as the slab, which the
+        // registration holds until it is de-registered.
+        let region = unsafe {
+            (self.symbols.reg_mr)(
+                self.domain.as_ptr(),
+                slab.base().as_ptr().cast(),
+                slab.bytes(),
+                access as c_int,
+            )
+        };
+        match NonNull::new(region) {
+            Some(region) => Ok(Registration {
+                region,
+                slab,
+                device: Arc::clone(self),
+            }),
+            None => Err(VerbsError::last("ibv_reg_mr")),
+        }
+    }
+
+    fn query_limits(&self) -> Result<Limits, VerbsError> {
+        // SAFETY: plain numbers; all zeroes is a value of it.
+        let mut attributes: ibv_device_attr = unsafe { std::mem::zeroed() };
+        // SAFETY: the context is open, `attributes` is writable.
+        let code = unsafe { (self.symbols.query_device)(self.context.as_ptr(), &mut attributes) };
+        VerbsError::check("ibv_query_device", code)?;
+        let reads = |got: c_int| got.clamp(0, c_int::from(u8::MAX)) as u8;
+        Ok(Limits {
+            work_requests: attributes.max_qp_wr.max(0) as u32,
+            cqe: attributes.max_cqe.max(0) as u32,
+            reads_in: reads(attributes.max_qp_rd_atom),
+            reads_out: reads(attributes.max_qp_init_rd_atom),
+        })
+    }
+
+    fn query_port(&self) -> Result<ibv_port_attr, VerbsError> {
+        // SAFETY: plain numbers; all zeroes is a value of it.
+        let mut attributes: ibv_port_attr = unsafe { std::mem::zeroed() };
+        // SAFETY: the context is open; the function fills the front part of `attributes`.
+        let code = unsafe {
+            (self.symbols.query_port)(self.context.as_ptr(), self.choice.port, &mut attributes)
+        };
+        VerbsError::check("ibv_query_port", code)?;
+        if attributes.state != ibv_port_state::IBV_PORT_ACTIVE {
+            let Choice { device, port, .. } = &self.choice;
+            let detail = format!("{device}:{port} is not active");
+            return Err(VerbsError::NoPort { detail });
+        }
+        Ok(attributes)
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        // SAFETY: both are ours; every object made from them holds this value, so none is left.
+        let codes = unsafe {
+            [
+                (self.symbols.dealloc_pd)(self.domain.as_ptr()),
+                (self.symbols.close_device)(self.context.as_ptr()),
+            ]
+        };
+        if codes != [0, 0] {
+            log::warn!("closing RDMA device {}: {codes:?}", self.choice.device);
+        }
+    }
+}
+
+/// A slab that the device may reach.
+pub(crate) struct Registration {
+    /// Registered until drop.
+    region: NonNull<ibv_mr>,
+    /// The memory, mapped until after the region's end (fields drop after `drop`).
+    slab: Arc<Slab>,
+    device: Arc<Device>,
+}
+
+// SAFETY: as for `Device`.
+unsafe impl Send for Registration {}
+
+impl Registration {
+    pub(crate) fn lkey(&self) -> u32 {
+        // SAFETY: registered until drop; the field never changes.
+        unsafe { (*self.region.as_ptr()).lkey }
+    }
+
+    pub(crate) fn rkey(&self) -> u32 {
+        // SAFETY: as above.
+        unsafe { (*self.region.as_ptr()).rkey }
+    }
+
+    /// Where the device finds that byte of the slab.
+    pub(crate) fn address_of(&self, offset: u32) -> u64 {
+        self.slab.base().as_ptr() as u64 + u64::from(offset)
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        // SAFETY: registered by `register`, de-registered once. Queue pairs that could use it are
+        // the owner's to destroy first; the device refuses keys that are gone in any case.
+        let code = unsafe { (self.device.symbols.dereg_mr)(self.region.as_ptr()) };
+        if code != 0 {
+            log::warn!("ibv_dereg_mr of slab {}: {code}", self.slab.index());
+        }
+    }
+}
+
+fn open_named(symbols: &Symbols, name: &str) -> Result<NonNull<ibv_context>, VerbsError> {
+    let mut count = 0;
+    // SAFETY: `count` is writable.
+    let list = unsafe { (symbols.get_device_list)(&mut count) };
+    if list.is_null() {
+        return Err(VerbsError::last("ibv_get_device_list"));
+    }
+    let mut opened = Err(VerbsError::NoDevice {
+        detail: format!(
+            "libibverbs does not know {name}; is its provider (ibverbs-providers) installed, and \
+             /dev/infiniband there?"
+        ),
+    });
+    for at in 0..count.max(0) as usize {
+        // SAFETY: the list has `count` entries.
+        let device = unsafe { *list.add(at) };
+        // SAFETY: an entry of the list; the name lives as long as the list.
+        if text(unsafe { (symbols.get_device_name)(device) }) == name {
+            // SAFETY: as above; an open context outlives the list.
+            let context = unsafe { (symbols.open_device)(device) };
+            opened = NonNull::new(context).ok_or_else(|| VerbsError::Open {
+                device: name.to_owned(),
+                source: io::Error::last_os_error(),
+            });
+            break;
+        }
+    }
+    // SAFETY: got above, freed once.
+    unsafe { (symbols.free_device_list)(list) };
+    opened
+}
+
+/// `poll` waits for these descriptors, nothing else may.
+pub(super) fn make_non_blocking(fd: BorrowedFd<'_>) -> Result<(), VerbsError> {
+    let failed = |error: rustix::io::Errno| VerbsError::Call {
+        call: "fcntl of an RDMA descriptor",
+        source: error.into(),
+    };
+    let flags = fcntl_getfl(fd).map_err(failed)?;
+    fcntl_setfl(fd, flags | OFlags::NONBLOCK).map_err(failed)
+}

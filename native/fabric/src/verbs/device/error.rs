@@ -1,0 +1,80 @@
+//! Why RDMA cannot be used, and what to do about it.
+
+use std::io;
+use thiserror::Error;
+
+/// See each variant; every message ends with what mends it.
+#[derive(Debug, Error)]
+pub enum VerbsError {
+    /// libibverbs is not installed, or too old.
+    #[error("{detail}; install libibverbs1 and ibverbs-providers to use RDMA")]
+    NoLibrary { detail: String },
+    /// The host has no RDMA device.
+    #[error("no RDMA device on this host: {detail}; `rdma link` lists them")]
+    NoDevice { detail: String },
+    /// The device that was asked for is not there.
+    #[error("no RDMA device {got:?}; there are: {have}")]
+    NoSuchDevice { got: String, have: String },
+    /// The GID that was asked for is not there.
+    #[error("{port} has no GID with index {got}; there are: {have}")]
+    NoSuchGid {
+        port: String,
+        got: u32,
+        have: String,
+    },
+    /// No port can be used.
+    #[error("no RDMA port can be used: {detail}")]
+    NoPort { detail: String },
+    /// The device file cannot be opened.
+    #[error(
+        "cannot open RDMA device {device}: {source}; the process needs read and write permission \
+         for /dev/infiniband/uverbs*, in a container also the device itself (--device)"
+    )]
+    Open { device: String, source: io::Error },
+    /// Less memory can be locked than the arena is large.
+    #[error(
+        "this process may lock {limit} bytes of memory, the arena needs {needed}; raise the limit \
+         (ulimit -l unlimited, LimitMEMLOCK=infinity, docker --ulimit memlock=-1) or lower \
+         spark.faro.memory.limit"
+    )]
+    Memlock { limit: u64, needed: u64 },
+    /// A wish outside of what the standard allows.
+    #[error("{what} = {got} is not possible, {allowed} is")]
+    BadWish {
+        what: &'static str,
+        got: u32,
+        allowed: &'static str,
+    },
+    /// Memory that is not the arena's.
+    #[error("slab {slab} is not of the registered arena")]
+    ForeignMemory { slab: u32 },
+    /// A verb failed.
+    #[error("{call}: {source}")]
+    Call {
+        call: &'static str,
+        source: io::Error,
+    },
+}
+
+impl VerbsError {
+    /// A call that sets `errno`.
+    pub(super) fn last(call: &'static str) -> Self {
+        Self::Call {
+            call,
+            source: io::Error::last_os_error(),
+        }
+    }
+
+    /// A call that returns an error number (0: none).
+    pub(super) fn check(call: &'static str, code: i32) -> Result<(), Self> {
+        match code {
+            0 => Ok(()),
+            // Some providers return -1 and set errno, others the number itself, or its negative.
+            -1 => Err(Self::last(call)),
+            code => Err(Self::Call {
+                call,
+                source: io::Error::from_raw_os_error(code.abs()),
+            }),
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Everything that calls libibverbs: the rest of the fabric is free of it.
+//!
+//! Idea: one file per object, each object holds what it was made from (`Arc`), so that nothing is
+//! destroyed before what depends on it: a queue pair before its completion queue, a region before
+//! its memory, all before the device. Setup (`library`, `survey`, `choice`, `context`) is apart
+//! from what the datapath calls (`completion`, `queue_pair`), which goes through the context's
+//! table of operations as the headers' inline functions do.
+//!
+//! Types and constants are those of `ibverbs-sys`; its link to libibverbs is never used, so that
+//! the library does not depend on it (`make check` looks).
+
+mod choice;
+mod completion;
+mod context;
+mod error;
+mod library;
+mod memlock;
+mod queue_pair;
+mod survey;
+#[cfg(test)]
+mod tests;
+
+pub use choice::Wishes;
+pub(crate) use completion::{Channel, Completion, CompletionKind, CompletionQueue, Status};
+pub(crate) use context::{AsyncEvent, Device, Registration};
+pub use error::VerbsError;
+pub(crate) use memlock::check_memlock;
+pub(crate) use queue_pair::{Depth, Operation, QueuePair, ReceiveRequest, Remote, WorkRequest};

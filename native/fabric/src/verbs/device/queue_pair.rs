@@ -1,0 +1,419 @@
+//! Reliable connected queue pairs.
+
+use super::choice::Wishes;
+use super::completion::CompletionQueue;
+use super::context::Device;
+use super::error::VerbsError;
+use ibverbs_sys::{
+    ibv_access_flags, ibv_gid, ibv_global_route, ibv_qp, ibv_qp_attr, ibv_qp_attr_mask,
+    ibv_qp_init_attr, ibv_qp_state, ibv_qp_type, ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_sge,
+    ibv_wr_opcode,
+};
+use std::ffi::c_int;
+use std::io;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+/// Requests handed over in one call.
+const CHAIN: usize = 32;
+/// Bytes that small messages may have inline, if the device can.
+const INLINE_BYTES: u32 = 64;
+/// Code 12 of table 45 in the InfiniBand specification: 0.64 ms before a retry to a receiver that
+/// is not ready.
+const MIN_RNR_TIMER: u8 = 12;
+/// Routers that a packet may pass.
+const HOP_LIMIT: u8 = 64;
+
+/// How many requests fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Depth {
+    pub(crate) send: u32,
+    pub(crate) receive: u32,
+    /// Reads under way at once, of either side.
+    pub(crate) reads: u8,
+}
+
+/// The other end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Remote {
+    pub(crate) gid: [u8; 16],
+    pub(crate) lid: u16,
+    pub(crate) qp: u32,
+    pub(crate) psn: u32,
+    /// `enum ibv_mtu`.
+    pub(crate) mtu: u8,
+    pub(crate) reads: u8,
+}
+
+/// What a request does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Send,
+    Write {
+        address: u64,
+        rkey: u32,
+        /// In host order.
+        immediate: Option<u32>,
+    },
+    Read {
+        address: u64,
+        rkey: u32,
+    },
+}
+
+/// A request of ours. The memory stays as it is until its completion.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WorkRequest {
+    pub(crate) id: u64,
+    pub(crate) operation: Operation,
+    pub(crate) address: u64,
+    pub(crate) length: u32,
+    pub(crate) lkey: u32,
+    /// Its success makes a completion, which stands for all before it; its failure always does.
+    pub(crate) signaled: bool,
+    /// The bytes are copied at once; at most `inline_bytes`.
+    pub(crate) inline: bool,
+}
+
+/// Memory for the peer's next SEND.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReceiveRequest {
+    pub(crate) id: u64,
+    pub(crate) address: u64,
+    pub(crate) length: u32,
+    pub(crate) lkey: u32,
+}
+
+/// Not all requests were taken.
+#[derive(Debug)]
+pub(crate) struct PostError {
+    pub(crate) source: io::Error,
+}
+
+/// A queue pair, and all that it needs.
+pub(crate) struct QueuePair {
+    queue: NonNull<ibv_qp>,
+    post_send: PostSend,
+    post_receive: PostReceive,
+    depth: Depth,
+    inline_bytes: u32,
+    device: Arc<Device>,
+    /// Where its requests end; outlives `queue`.
+    _completions: Arc<CompletionQueue>,
+}
+
+type PostSend = unsafe extern "C" fn(*mut ibv_qp, *mut ibv_send_wr, *mut *mut ibv_send_wr) -> c_int;
+type PostReceive =
+    unsafe extern "C" fn(*mut ibv_qp, *mut ibv_recv_wr, *mut *mut ibv_recv_wr) -> c_int;
+
+// SAFETY: as for `Device`.
+unsafe impl Send for QueuePair {}
+
+impl QueuePair {
+    /// A queue pair in INIT: receive requests can be posted, nothing is sent or received. Depths
+    /// that the device does not have are cut to what it has.
+    ///
+    /// # Errors
+    /// `Call`.
+    pub(crate) fn new(
+        device: &Arc<Device>,
+        completions: &Arc<CompletionQueue>,
+        wanted: Depth,
+    ) -> Result<Self, VerbsError> {
+        // SAFETY: the context is open as long as the device; its table of operations is constant.
+        let operations = unsafe { &(*device.context.as_ptr()).ops };
+        let (Some(post_send), Some(post_receive)) = (operations.post_send, operations.post_recv)
+        else {
+            return Err(VerbsError::Call {
+                call: "the provider's post_send",
+                source: io::ErrorKind::Unsupported.into(),
+            });
+        };
+        let limits = device.limits();
+        let depth = Depth {
+            send: wanted.send.min(limits.work_requests),
+            receive: wanted.receive.min(limits.work_requests),
+            reads: wanted.reads.min(limits.reads_in).min(limits.reads_out),
+        };
+        // SAFETY: numbers and pointers; all zeroes is a value of it.
+        let mut attributes: ibv_qp_init_attr = unsafe { std::mem::zeroed() };
+        attributes.send_cq = completions.queue.as_ptr();
+        attributes.recv_cq = completions.queue.as_ptr();
+        attributes.qp_type = ibv_qp_type::IBV_QPT_RC;
+        attributes.cap.max_send_wr = depth.send;
+        attributes.cap.max_recv_wr = depth.receive;
+        attributes.cap.max_send_sge = 1;
+        attributes.cap.max_recv_sge = 1;
+        attributes.cap.max_inline_data = INLINE_BYTES;
+        // SAFETY: domain and completion queue live as long as the value made here.
+        let mut queue =
+            unsafe { (device.symbols.create_qp)(device.domain.as_ptr(), &mut attributes) };
+        if queue.is_null() {
+            // Some devices have no room for inline bytes.
+            attributes.cap.max_inline_data = 0;
+            // SAFETY: as above.
+            queue = unsafe { (device.symbols.create_qp)(device.domain.as_ptr(), &mut attributes) };
+        }
+        let Some(queue) = NonNull::new(queue) else {
+            return Err(VerbsError::last("ibv_create_qp"));
+        };
+        // From here on `drop` destroys it.
+        let mut pair = Self {
+            queue,
+            post_send,
+            post_receive,
+            depth,
+            inline_bytes: attributes.cap.max_inline_data,
+            device: Arc::clone(device),
+            _completions: Arc::clone(completions),
+        };
+        pair.initialise()?;
+        Ok(pair)
+    }
+
+    pub(crate) fn number(&self) -> u32 {
+        // SAFETY: the queue pair lives; its number never changes.
+        unsafe { (*self.queue.as_ptr()).qp_num }
+    }
+
+    pub(crate) fn depth(&self) -> Depth {
+        self.depth
+    }
+
+    pub(crate) fn inline_bytes(&self) -> u32 {
+        self.inline_bytes
+    }
+
+    fn attributes(state: ibv_qp_state::Type) -> ibv_qp_attr {
+        // SAFETY: numbers and unions of them; all zeroes is a value of it.
+        let mut attributes: ibv_qp_attr = unsafe { std::mem::zeroed() };
+        attributes.qp_state = state;
+        attributes
+    }
+
+    fn modify(
+        &mut self,
+        call: &'static str,
+        attributes: &mut ibv_qp_attr,
+        mask: &[ibv_qp_attr_mask],
+    ) -> Result<(), VerbsError> {
+        let state = ibv_qp_attr_mask::IBV_QP_STATE.0;
+        let mask = mask.iter().fold(state, |all, bit| all | bit.0);
+        // SAFETY: the queue pair lives; `attributes` has a value in every field.
+        let code = unsafe {
+            (self.device.symbols.modify_qp)(self.queue.as_ptr(), attributes, mask as c_int)
+        };
+        VerbsError::check(call, code)
+    }
+
+    fn initialise(&mut self) -> Result<(), VerbsError> {
+        let mut attributes = Self::attributes(ibv_qp_state::IBV_QPS_INIT);
+        attributes.port_num = self.device.choice.port;
+        attributes.qp_access_flags = ibv_access_flags::IBV_ACCESS_REMOTE_WRITE.0
+            | ibv_access_flags::IBV_ACCESS_REMOTE_READ.0;
+        self.modify(
+            "ibv_modify_qp to INIT",
+            &mut attributes,
+            &[
+                ibv_qp_attr_mask::IBV_QP_PKEY_INDEX,
+                ibv_qp_attr_mask::IBV_QP_PORT,
+                ibv_qp_attr_mask::IBV_QP_ACCESS_FLAGS,
+            ],
+        )
+    }
+
+    /// Ready to receive, then ready to send.
+    ///
+    /// # Errors
+    /// `Call`: an address that cannot be reached is found here on RoCE.
+    pub(crate) fn connect(
+        &mut self,
+        psn: u32,
+        remote: &Remote,
+        wishes: &Wishes,
+    ) -> Result<(), VerbsError> {
+        let choice = &self.device.choice;
+        let mut attributes = Self::attributes(ibv_qp_state::IBV_QPS_RTR);
+        attributes.path_mtu = u32::from(remote.mtu.min(self.device.address().mtu));
+        attributes.dest_qp_num = remote.qp;
+        attributes.rq_psn = remote.psn;
+        attributes.max_dest_rd_atomic = self.depth.reads;
+        attributes.min_rnr_timer = MIN_RNR_TIMER;
+        attributes.ah_attr.port_num = choice.port;
+        attributes.ah_attr.dlid = remote.lid;
+        if choice.ethernet {
+            attributes.ah_attr.is_global = 1;
+            attributes.ah_attr.grh = ibv_global_route {
+                dgid: ibv_gid { raw: remote.gid },
+                flow_label: 0,
+                sgid_index: choice.gid.index as u8,
+                hop_limit: HOP_LIMIT,
+                traffic_class: wishes.traffic_class,
+            };
+        }
+        self.modify(
+            "ibv_modify_qp to RTR",
+            &mut attributes,
+            &[
+                ibv_qp_attr_mask::IBV_QP_AV,
+                ibv_qp_attr_mask::IBV_QP_PATH_MTU,
+                ibv_qp_attr_mask::IBV_QP_DEST_QPN,
+                ibv_qp_attr_mask::IBV_QP_RQ_PSN,
+                ibv_qp_attr_mask::IBV_QP_MAX_DEST_RD_ATOMIC,
+                ibv_qp_attr_mask::IBV_QP_MIN_RNR_TIMER,
+            ],
+        )?;
+        let mut attributes = Self::attributes(ibv_qp_state::IBV_QPS_RTS);
+        attributes.sq_psn = psn;
+        attributes.max_rd_atomic = self.depth.reads.min(remote.reads);
+        attributes.timeout = wishes.timeout;
+        attributes.retry_cnt = wishes.retry_count;
+        attributes.rnr_retry = wishes.rnr_retry;
+        self.modify(
+            "ibv_modify_qp to RTS",
+            &mut attributes,
+            &[
+                ibv_qp_attr_mask::IBV_QP_SQ_PSN,
+                ibv_qp_attr_mask::IBV_QP_MAX_QP_RD_ATOMIC,
+                ibv_qp_attr_mask::IBV_QP_TIMEOUT,
+                ibv_qp_attr_mask::IBV_QP_RETRY_CNT,
+                ibv_qp_attr_mask::IBV_QP_RNR_RETRY,
+            ],
+        )
+    }
+
+    /// Hands requests to the device, in their order.
+    ///
+    /// # Errors
+    /// The device took only some of them.
+    pub(crate) fn post_send(&mut self, requests: &[WorkRequest]) -> Result<(), PostError> {
+        for requests in requests.chunks(CHAIN) {
+            // SAFETY: numbers, pointers and unions of them; all zeroes is a value of both.
+            let mut pieces: [ibv_sge; CHAIN] = unsafe { std::mem::zeroed() };
+            // SAFETY: as above.
+            let mut chain: [ibv_send_wr; CHAIN] = unsafe { std::mem::zeroed() };
+            for (at, request) in requests.iter().enumerate() {
+                pieces[at] = ibv_sge {
+                    addr: request.address,
+                    length: request.length,
+                    lkey: request.lkey,
+                };
+                fill(&mut chain[at], request);
+            }
+            link(&mut chain[..requests.len()], &mut pieces);
+            let mut bad = ptr::null_mut();
+            // SAFETY: the queue pair lives; the chain ends in null; it and its pieces are read
+            // before the call returns; what they point to is registered, or copied (inline).
+            let code =
+                unsafe { (self.post_send)(self.queue.as_ptr(), chain.as_mut_ptr(), &mut bad) };
+            posted(code)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the device memory for what the peer sends.
+    ///
+    /// # Errors
+    /// The device took only some of them.
+    pub(crate) fn post_receive(&mut self, requests: &[ReceiveRequest]) -> Result<(), PostError> {
+        for requests in requests.chunks(CHAIN) {
+            // SAFETY: numbers and pointers; all zeroes is a value of both.
+            let mut pieces: [ibv_sge; CHAIN] = unsafe { std::mem::zeroed() };
+            // SAFETY: as above.
+            let mut chain: [ibv_recv_wr; CHAIN] = unsafe { std::mem::zeroed() };
+            for (at, request) in requests.iter().enumerate() {
+                pieces[at] = ibv_sge {
+                    addr: request.address,
+                    length: request.length,
+                    lkey: request.lkey,
+                };
+                chain[at].wr_id = request.id;
+                chain[at].num_sge = 1;
+            }
+            link(&mut chain[..requests.len()], &mut pieces);
+            let mut bad = ptr::null_mut();
+            // SAFETY: as in `post_send`; the memory outlives the queue pair, by its owner's word.
+            let code =
+                unsafe { (self.post_receive)(self.queue.as_ptr(), chain.as_mut_ptr(), &mut bad) };
+            posted(code)?;
+        }
+        Ok(())
+    }
+}
+
+/// A request of either direction, in a chain.
+trait Chained {
+    fn join(&mut self, next: *mut Self, piece: *mut ibv_sge);
+}
+
+impl Chained for ibv_send_wr {
+    fn join(&mut self, next: *mut Self, piece: *mut ibv_sge) {
+        (self.next, self.sg_list) = (next, piece);
+    }
+}
+
+impl Chained for ibv_recv_wr {
+    fn join(&mut self, next: *mut Self, piece: *mut ibv_sge) {
+        (self.next, self.sg_list) = (next, piece);
+    }
+}
+
+/// Makes a chain of an array, each request with its piece of memory.
+fn link<T: Chained>(chain: &mut [T], pieces: &mut [ibv_sge; CHAIN]) {
+    let mut next = ptr::null_mut();
+    for (request, piece) in chain.iter_mut().zip(pieces).rev() {
+        request.join(next, piece);
+        next = request;
+    }
+}
+
+fn fill(chained: &mut ibv_send_wr, request: &WorkRequest) {
+    chained.wr_id = request.id;
+    // No bytes, no piece: some devices refuse a piece of nothing.
+    chained.num_sge = c_int::from(request.length > 0);
+    let flag = |set: bool, flag: ibv_send_flags| if set { flag.0 } else { 0 };
+    chained.send_flags = flag(request.signaled, ibv_send_flags::IBV_SEND_SIGNALED)
+        | flag(request.inline, ibv_send_flags::IBV_SEND_INLINE);
+    match request.operation {
+        Operation::Send => chained.opcode = ibv_wr_opcode::IBV_WR_SEND,
+        Operation::Write {
+            address,
+            rkey,
+            immediate,
+        } => {
+            chained.opcode = match immediate {
+                Some(_) => ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM,
+                None => ibv_wr_opcode::IBV_WR_RDMA_WRITE,
+            };
+            chained.__bindgen_anon_1.imm_data = immediate.unwrap_or(0).to_be();
+            chained.wr.rdma.remote_addr = address;
+            chained.wr.rdma.rkey = rkey;
+        }
+        Operation::Read { address, rkey } => {
+            chained.opcode = ibv_wr_opcode::IBV_WR_RDMA_READ;
+            chained.wr.rdma.remote_addr = address;
+            chained.wr.rdma.rkey = rkey;
+        }
+    }
+}
+
+fn posted(code: c_int) -> Result<(), PostError> {
+    match VerbsError::check("post", code) {
+        Ok(()) => Ok(()),
+        Err(VerbsError::Call { source, .. }) => Err(PostError { source }),
+        Err(other) => Err(PostError {
+            source: io::Error::other(other),
+        }),
+    }
+}
+
+impl Drop for QueuePair {
+    /// Synchronous: afterwards the device touches no memory on behalf of this queue pair.
+    fn drop(&mut self) {
+        // SAFETY: ours, destroyed once; its events were acknowledged as they were read.
+        let code = unsafe { (self.device.symbols.destroy_qp)(self.queue.as_ptr()) };
+        if code != 0 {
+            log::warn!("ibv_destroy_qp: {code}");
+        }
+    }
+}

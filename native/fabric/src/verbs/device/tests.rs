@@ -1,0 +1,152 @@
+//! Choice and survey on trees that look like `/sys/class/infiniband`.
+
+use super::choice::{choose, Wishes};
+use super::error::VerbsError;
+use super::survey::{survey, Port};
+use std::fs;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+/// A tree that is removed with the value.
+struct Tree(PathBuf);
+
+impl Tree {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("faro-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn put(&self, path: &str, text: &str) {
+        let path = self.0.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, format!("{text}\n")).unwrap();
+    }
+
+    fn port(&self, device: &str, port: u8, state: &str, layer: &str, gids: &[(&str, &str)]) {
+        let at = format!("{device}/ports/{port}");
+        self.put(&format!("{at}/state"), state);
+        self.put(&format!("{at}/link_layer"), layer);
+        for (index, (gid, kind)) in gids.iter().enumerate() {
+            self.put(&format!("{at}/gids/{index}"), gid);
+            if !kind.is_empty() {
+                self.put(&format!("{at}/gid_attrs/types/{index}"), kind);
+                self.put(&format!("{at}/gid_attrs/ndevs/{index}"), "eth0");
+            }
+        }
+    }
+
+    fn ports(&self) -> Vec<Port> {
+        survey(&self.0)
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+const EMPTY: (&str, &str) = ("0000:0000:0000:0000:0000:0000:0000:0000", "");
+const LOCAL: (&str, &str) = ("fe80:0000:0000:0000:0200:00ff:fe00:0001", "RoCE v2");
+const V1: (&str, &str) = ("0000:0000:0000:0000:0000:ffff:0a00:0001", "IB/RoCE v1");
+const V2: (&str, &str) = ("0000:0000:0000:0000:0000:ffff:0a00:0001", "RoCE v2");
+const OTHER: (&str, &str) = ("0000:0000:0000:0000:0000:ffff:0a01:0002", "RoCE v2");
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+fn wishing(device: &str) -> Wishes {
+    Wishes {
+        device: Some(device.to_owned()),
+        ..Wishes::default()
+    }
+}
+
+#[test]
+fn the_port_with_our_own_address_wins() {
+    let tree = Tree::new("own");
+    tree.port("mlx5_0", 1, "4: ACTIVE", "Ethernet", &[LOCAL, V1, OTHER]);
+    tree.port(
+        "mlx5_1",
+        1,
+        "4: ACTIVE",
+        "Ethernet",
+        &[LOCAL, EMPTY, V1, V2],
+    );
+    let choice = choose(&tree.ports(), &Wishes::default(), ip("10.0.0.1")).unwrap();
+    assert_eq!((choice.device.as_str(), choice.gid.index), ("mlx5_1", 3));
+    assert!(choice.why.contains("10.0.0.1"), "{}", choice.why);
+    let mapped = choose(&tree.ports(), &Wishes::default(), ip("::ffff:10.0.0.1")).unwrap();
+    assert_eq!(mapped.gid, choice.gid);
+}
+
+#[test]
+fn elsewhere_an_address_that_can_be_routed_is_taken() {
+    let tree = Tree::new("routable");
+    tree.port("a", 1, "1: DOWN", "Ethernet", &[V2]);
+    tree.port("b", 1, "4: ACTIVE", "Ethernet", &[LOCAL, V1, OTHER]);
+    let choice = choose(&tree.ports(), &Wishes::default(), ip("192.168.1.1")).unwrap();
+    assert_eq!((choice.device.as_str(), choice.gid.index), ("b", 2));
+}
+
+#[test]
+fn infiniband_needs_no_roce_address() {
+    let tree = Tree::new("ib");
+    let gid = [("fe80:0000:0000:0000:0200:00ff:fe00:0001", "IB/RoCE v1")];
+    tree.port("mlx4_0", 2, "4: ACTIVE", "InfiniBand", &gid);
+    let choice = choose(&tree.ports(), &Wishes::default(), ip("10.0.0.1")).unwrap();
+    assert_eq!((choice.port, choice.ethernet), (2, false));
+}
+
+#[test]
+fn wishes_are_met_or_named() {
+    let tree = Tree::new("wishes");
+    tree.port("a", 1, "4: ACTIVE", "Ethernet", &[V2]);
+    tree.port("b", 1, "1: DOWN", "Ethernet", &[V2]);
+    tree.port("b", 2, "4: ACTIVE", "Ethernet", &[V1, OTHER]);
+    let ports = tree.ports();
+    let near = ip("10.0.0.1");
+    assert_eq!(choose(&ports, &wishing("b"), near).unwrap().port, 2);
+    assert_eq!(choose(&ports, &wishing("b:2"), near).unwrap().port, 2);
+    let text = |wishes: &Wishes| choose(&ports, wishes, near).unwrap_err().to_string();
+    let down = text(&wishing("b:1"));
+    assert!(down.contains("b:1 is DOWN"), "{down}");
+    let missing = text(&wishing("c"));
+    assert!(
+        missing.contains("\"c\"") && missing.contains("a:1, b:1, b:2"),
+        "{missing}"
+    );
+    let index = |index| Wishes {
+        gid_index: Some(index),
+        ..wishing("b")
+    };
+    assert_eq!(choose(&ports, &index(0), near).unwrap().gid.index, 0);
+    let missing = text(&index(7));
+    assert!(
+        missing.contains('7') && missing.contains("10.1.0.2"),
+        "{missing}"
+    );
+    let bad = Wishes {
+        retry_count: 8,
+        ..Wishes::default()
+    };
+    assert!(text(&bad).contains("8 is not possible, 0 to 7 is"));
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let tree = Tree::new("missing");
+    let near = ip("10.0.0.1");
+    let none = choose(&tree.ports(), &Wishes::default(), near);
+    assert!(matches!(none, Err(VerbsError::NoDevice { .. })), "{none:?}");
+    tree.port("a", 1, "4: ACTIVE", "Ethernet", &[V1, EMPTY]);
+    let old = choose(&tree.ports(), &Wishes::default(), near).unwrap_err();
+    let text = old.to_string();
+    assert!(
+        text.contains("RoCE v2") && text.contains("10.0.0.1"),
+        "{text}"
+    );
+}

@@ -1,0 +1,149 @@
+//! Bodies of the verbs fabric's own frames, the head of a segment, and the immediate.
+//!
+//! Little-endian, fixed-width (but for the GID, which is in network order as everywhere).
+//!
+//! ```text
+//! PAIR     0 queue_pair u32  4 psn u32  8 gid (16)  24 lid u16  26 mtu u8  27 reads u8
+//!         28 receives u32  32 segment_bytes u32  36 0 u32                                   40
+//! EXPOSE   0 key u64  8 address u64  16 rkey u32  20 length u32  24 slot u16  26 writable u8
+//!         27 0 u8  28 0 u32                                                                 32
+//! REVOKE, REVOKED   0 key u64                                                                8
+//! ASK      0 key u64  8 offset u64  16 length u32  20 writes u32     (header.id: whose)     24
+//! ANSWER   0 verdict u32  4 0 u32                                     (header.id: ASK's)     8
+//! segment  0 credits u32  4 bytes u32  8 bytes of the stream                                8 +
+//!
+//! immediate   31        30     29 ... 16   15 ... 0
+//!             has word  last   slot        word
+//! ```
+
+use crate::stream::frames::{layout, Layout};
+use faro_wire::WireError;
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+layout! {
+    /// The sender's queue pair and how to reach it.
+    PairBody: 40 {
+        queue_pair: U32,
+        psn: U32,
+        gid: [u8; 16],
+        lid: U16,
+        mtu: u8,
+        reads: u8,
+        receives: U32,
+        segment_bytes: U32,
+        reserved: U32,
+    }
+}
+layout! {
+    /// Memory that the receiver may reach.
+    Expose: 32 {
+        key: U64,
+        address: U64,
+        rkey: U32,
+        length: U32,
+        slot: U16,
+        writable: u8,
+        reserved: u8,
+        reserved2: U32,
+    }
+}
+layout! {
+    /// Names an exposure.
+    Key: 8 { key: U64, }
+}
+layout! {
+    /// An operation that no announcement covers.
+    Ask: 24 { key: U64, offset: U64, length: U32, writes: U32, }
+}
+layout! {
+    /// Whether it may be.
+    Answer: 8 { verdict: U32, reserved: U32, }
+}
+layout! {
+    /// Before the bytes of each SEND.
+    SegmentHead: 8 { credits: U32, bytes: U32, }
+}
+
+/// Bytes of a [`SegmentHead`].
+pub(super) const SEGMENT_HEAD: usize = size_of::<SegmentHead>();
+/// Slots that an immediate can name.
+pub(super) const SLOTS: usize = 1 << 14;
+
+/// What the immediate of a write says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Immediate {
+    /// Below [`SLOTS`].
+    pub(super) slot: u16,
+    pub(super) word: Option<u16>,
+    pub(super) last: bool,
+}
+
+impl Immediate {
+    pub(super) fn encode(self) -> u32 {
+        u32::from(self.word.is_some()) << 31
+            | u32::from(self.last) << 30
+            | u32::from(self.slot) << 16
+            | u32::from(self.word.unwrap_or(0))
+    }
+
+    pub(super) fn decode(bits: u32) -> Self {
+        Self {
+            slot: (bits >> 16) as u16 & (SLOTS - 1) as u16,
+            word: (bits >> 31 == 1).then_some(bits as u16),
+            last: bits >> 30 & 1 == 1,
+        }
+    }
+}
+
+/// The bytes of the stream in a segment, and the credits that came with them.
+pub(super) fn open_segment(segment: &[u8]) -> Result<(u32, &[u8]), WireError> {
+    let (head, bytes) =
+        SegmentHead::read_from_prefix(segment).map_err(|_| WireError::Truncated {
+            what: "segment",
+            needed: SEGMENT_HEAD,
+            got: segment.len(),
+        })?;
+    if head.bytes.get() as usize != bytes.len() {
+        return Err(WireError::BadValue {
+            what: "length of a segment",
+            got: u64::from(head.bytes.get()),
+        });
+    }
+    Ok((head.credits.get(), bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn immediates_survive_the_wire() {
+        for slot in [0, 1, 0x2aaa, (SLOTS - 1) as u16] {
+            for word in [None, Some(0), Some(u16::MAX)] {
+                for last in [false, true] {
+                    let immediate = Immediate { slot, word, last };
+                    assert_eq!(Immediate::decode(immediate.encode()), immediate);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_segment_must_be_as_long_as_it_says() {
+        let head = SegmentHead {
+            credits: 3.into(),
+            bytes: 5.into(),
+        };
+        let segment = [head.as_bytes(), b"hello"].concat();
+        assert_eq!(open_segment(&segment), Ok((3, &b"hello"[..])));
+        assert!(open_segment(&segment[..12]).is_err());
+        assert!(open_segment(&segment[..7]).is_err());
+    }
+
+    #[test]
+    fn bodies_have_exactly_their_length() {
+        assert!(Expose::decode(&[0; 31]).is_err());
+        assert!(PairBody::decode(&[0; 41]).is_err());
+    }
+}

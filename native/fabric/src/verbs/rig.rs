@@ -1,0 +1,161 @@
+//! The open device with all that connections share: regions, completion queues, the wake-up.
+//! Can be lost (the device goes away) and opened again.
+
+use super::device::{
+    check_memlock, Channel, CompletionQueue, Depth, Device, QueuePair, Registration, VerbsError,
+    Wishes,
+};
+use super::pair::{READS, RECEIVES, SEND_DEPTH};
+use crate::stream::hub::CARRIER;
+use faro_pool::{Lease, Pool};
+use mio::unix::SourceFd;
+use mio::Interest;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Completions that a queue holds, if the device can: those of 42 connections.
+const QUEUE_DEPTH: u32 = 8 << 10;
+
+/// How a lease is called in work requests.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Keys {
+    pub(super) address: u64,
+    pub(super) lkey: u32,
+    pub(super) rkey: u32,
+}
+
+struct Completions {
+    queue: Arc<CompletionQueue>,
+    /// Completions that the connections on it cannot cause.
+    free: u32,
+}
+
+/// See the module's comment. Fields drop in order: regions and queues before the device.
+pub(super) struct Rig {
+    /// By slab; registered once, as soon as the arena has it.
+    regions: HashMap<u32, Registration>,
+    queues: Vec<Completions>,
+    pub(super) channel: Arc<Channel>,
+    pub(super) device: Arc<Device>,
+    /// Registrations made, and what they took.
+    pub(super) registered: u64,
+    pub(super) register_time: Duration,
+}
+
+impl Rig {
+    /// Opens the device.
+    ///
+    /// # Errors
+    /// What is missing, and what to do.
+    pub(super) fn open(wishes: &Wishes, near: IpAddr, pool: &Pool) -> Result<Self, VerbsError> {
+        let device = Device::open(wishes, near)?;
+        check_memlock(pool.counters().limit_bytes)?;
+        let mut rig = Self {
+            regions: HashMap::new(),
+            queues: Vec::new(),
+            channel: Channel::new(&device)?,
+            device,
+            registered: 0,
+            register_time: Duration::ZERO,
+        };
+        // What cannot be registered is better known now than at the first block.
+        rig.register(pool)?;
+        rig.add_queue()?;
+        Ok(rig)
+    }
+
+    /// Has the hub woken by the device.
+    pub(super) fn watch(&self, registry: &mio::Registry) -> std::io::Result<()> {
+        let fds = [self.channel.fd(), self.device.async_fd()];
+        for (fd, token) in fds.iter().zip(CARRIER) {
+            registry.register(&mut SourceFd(&fd.as_raw_fd()), token, Interest::READABLE)?;
+        }
+        Ok(())
+    }
+
+    /// The reverse; the descriptors are about to be closed.
+    pub(super) fn unwatch(&self, registry: &mio::Registry) {
+        for fd in [self.channel.fd(), self.device.async_fd()] {
+            if let Err(error) = registry.deregister(&mut SourceFd(&fd.as_raw_fd())) {
+                log::debug!("cannot unwatch the device: {error}");
+            }
+        }
+    }
+
+    /// Registers the slabs that are new in the arena, so that operations find them registered.
+    pub(super) fn register(&mut self, pool: &Pool) -> Result<(), VerbsError> {
+        while let Some(slab) = pool.slab(self.regions.len() as u32) {
+            let start = Instant::now();
+            let index = slab.index();
+            let region = self.device.register(slab)?;
+            self.register_time += start.elapsed();
+            self.registered += 1;
+            self.regions.insert(index, region);
+        }
+        Ok(())
+    }
+
+    /// How the device calls a lease.
+    pub(super) fn keys(&mut self, pool: &Pool, lease: &Lease) -> Result<Keys, VerbsError> {
+        if !self.regions.contains_key(&lease.slab()) {
+            self.register(pool)?;
+        }
+        let region = self
+            .regions
+            .get(&lease.slab())
+            .ok_or(VerbsError::ForeignMemory { slab: lease.slab() })?;
+        Ok(Keys {
+            address: region.address_of(lease.offset()),
+            lkey: region.lkey(),
+            rkey: region.rkey(),
+        })
+    }
+
+    fn add_queue(&mut self) -> Result<(), VerbsError> {
+        let depth = QUEUE_DEPTH.min(self.device.limits().cqe);
+        let queue = CompletionQueue::new(&self.device, &self.channel, depth)?;
+        let free = queue.depth();
+        self.queues.push(Completions { queue, free });
+        Ok(())
+    }
+
+    /// A queue pair whose completions fit, and which of the completion queues that is.
+    pub(super) fn queue_pair(&mut self) -> Result<(QueuePair, usize), VerbsError> {
+        let need = SEND_DEPTH + RECEIVES;
+        let at = match self.queues.iter().position(|queue| queue.free >= need) {
+            Some(at) => at,
+            None => {
+                self.add_queue()?;
+                self.queues.len() - 1
+            }
+        };
+        let depth = Depth {
+            send: SEND_DEPTH,
+            receive: RECEIVES,
+            reads: READS,
+        };
+        let place = &mut self.queues[at];
+        let queue = QueuePair::new(&self.device, &place.queue, depth)?;
+        place.free = place.free.saturating_sub(need);
+        Ok((queue, at))
+    }
+
+    /// A queue pair of that completion queue is gone.
+    pub(super) fn give_back(&mut self, at: usize) {
+        if let Some(place) = self.queues.get_mut(at) {
+            place.free += SEND_DEPTH + RECEIVES;
+        }
+    }
+
+    pub(super) fn queues(&self) -> impl Iterator<Item = Arc<CompletionQueue>> + '_ {
+        self.queues.iter().map(|place| Arc::clone(&place.queue))
+    }
+
+    /// Asks for a wake-up by the next completion of any queue.
+    pub(super) fn arm(&self) -> Result<(), VerbsError> {
+        self.queues.iter().try_for_each(|place| place.queue.arm())
+    }
+}

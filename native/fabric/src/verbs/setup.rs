@@ -1,0 +1,61 @@
+//! Opening the fabric: the device, and the TCP listener for pairing.
+
+use super::carrier::Verbs;
+use super::device::Wishes;
+use super::rig::Rig;
+use super::VerbsFabric;
+use crate::stream::bounds::Bounds;
+use crate::stream::hub::Hub;
+use crate::tcp;
+use crate::{EndpointId, FabricError};
+use faro_pool::Pool;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+pub(super) use crate::tcp::{connect, parse};
+
+/// How to set an RDMA fabric up.
+#[derive(Clone)]
+pub struct VerbsConfig {
+    /// Where to listen for pairing; port 0 takes a free one.
+    pub bind: SocketAddr,
+    /// Host that peers are told; the device that has this address is the first choice.
+    pub advertise: String,
+    /// Who we are.
+    pub endpoint: EndpointId,
+    /// What is registered: all of it, slab by slab, and nothing else.
+    pub pool: Arc<Pool>,
+    /// What the user wants otherwise than chosen.
+    pub wishes: Wishes,
+}
+
+impl VerbsFabric {
+    /// Opens the device and listens.
+    ///
+    /// # Errors
+    /// `Unavailable` with what is missing and what to do; `Io`, `BadLocation` as the TCP fabric.
+    pub fn new(config: VerbsConfig) -> Result<Self, FabricError> {
+        // An exposure has a slot that an immediate must be able to name.
+        let bounds = Bounds {
+            exposures: super::frames::SLOTS / 2,
+            ..Bounds::default()
+        };
+        Self::with_bounds(config, bounds)
+    }
+
+    /// The same, with other bounds.
+    ///
+    /// # Errors
+    /// As `new`.
+    pub fn with_bounds(config: VerbsConfig, bounds: Bounds) -> Result<Self, FabricError> {
+        let (listener, address) = tcp::listen(config.bind, &config.advertise)?;
+        let near = address.ip();
+        let rig = Rig::open(&config.wishes, near, &config.pool)?;
+        log::info!("verbs fabric: {}", rig.device.describe());
+        let verbs = Verbs::new(rig, config.wishes, near, config.pool);
+        Ok(Self {
+            hub: Hub::new(config.endpoint, bounds, listener, verbs)?,
+            location: address.to_string(),
+        })
+    }
+}

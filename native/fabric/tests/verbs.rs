@@ -1,0 +1,50 @@
+//! The conformance suite on an RDMA device, both ends in this process.
+//!
+//! Needs a device, and so is run by `tests/softroce/run`: `... -- verbs --ignored`.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
+
+use faro_fabric::conformance::{Bench, Site};
+use faro_fabric::fabric_conformance;
+use faro_fabric::verbs::{VerbsConfig, VerbsFabric, Wishes};
+use faro_pool::Pool;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+struct Verbs;
+
+impl Bench for Verbs {
+    fn site(&self) -> Site {
+        let pool = Pool::new(128 << 20).unwrap();
+        let endpoint = u128::from(NEXT.fetch_add(1, Ordering::Relaxed)) << 64 | 0xfa20;
+        let config = VerbsConfig {
+            bind: SocketAddr::from(([127, 0, 0, 1], 0)),
+            advertise: String::new(),
+            endpoint,
+            pool: pool.clone(),
+            wishes: Wishes::default(),
+        };
+        Site {
+            fabric: Box::new(VerbsFabric::new(config).unwrap()),
+            pool,
+            endpoint,
+        }
+    }
+
+    fn nowhere(&self) -> String {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        listener.local_addr().unwrap().to_string()
+    }
+
+    fn learns_refusals(&self) -> bool {
+        true
+    }
+}
+
+fabric_conformance!(
+    #[ignore = "needs an RDMA device: tests/softroce/run"]
+    verbs,
+    Verbs
+);
