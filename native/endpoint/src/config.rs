@@ -16,6 +16,8 @@ pub enum FabricChoice {
     Tcp,
     /// Shared memory only (same host).
     Shm,
+    /// RDMA only.
+    Verbs,
 }
 
 /// What an endpoint is started with.
@@ -29,8 +31,10 @@ pub struct Config {
     pub bind: IpAddr,
     /// Address that peers are told.
     pub advertise: IpAddr,
-    /// Port to listen on; 0: any.
+    /// Port to listen on; 0: any. RDMA pairs on the first free port after it.
     pub port: u16,
+    /// RDMA's device, port and retries, where the choice is not to be Faro's.
+    pub verbs: faro_fabric::verbs::Wishes,
     /// Hard cap of the arena, bytes.
     pub memory_limit: u64,
     /// How long a request may go without progress.

@@ -27,6 +27,7 @@ mod start;
 
 pub use completion::{Completion, Delivery, FetchFailure, Piece};
 pub use config::{limits, Config, EndpointError, FabricChoice};
+pub use faro_fabric::verbs::Wishes;
 pub use files::OutputFiles;
 
 use counters::Counters;

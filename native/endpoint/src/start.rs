@@ -9,14 +9,18 @@ use crate::router::Router;
 use crate::Endpoint;
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
-use faro_fabric::{EndpointId, Fabric, FabricKind};
+use faro_fabric::verbs::{VerbsConfig, VerbsFabric};
+use faro_fabric::{EndpointId, Fabric, FabricError, FabricKind};
 use faro_pool::Pool;
 use faro_wire::{Card, CardAddress};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 /// Most I/O threads: they wait for disks, not for processors.
 const MAX_IO_THREADS: usize = 8;
+/// Ports after the one that was asked for that RDMA's pairing tries.
+const PAIRING_PORTS: u16 = 32;
 
 impl Endpoint {
     /// Opens fabrics, starts progress and I/O threads.
@@ -99,14 +103,15 @@ impl Endpoint {
     }
 }
 
-/// Best first. With `Auto`, shm is left out where it does not work; TCP always has to.
+/// Best first. With `Auto`, what does not work here is left out; TCP always has to.
 fn open_fabrics(
     config: &Config,
     id: EndpointId,
     pool: &Arc<Pool>,
 ) -> Result<Vec<Box<dyn Fabric>>, EndpointError> {
     let mut fabrics: Vec<Box<dyn Fabric>> = Vec::new();
-    if config.fabric != FabricChoice::Tcp {
+    let wanted = |kind| matches!(config.fabric, FabricChoice::Auto) || config.fabric == kind;
+    if wanted(FabricChoice::Shm) {
         match ShmFabric::new(ShmConfig {
             endpoint: id,
             pool: Arc::clone(pool),
@@ -118,7 +123,18 @@ fn open_fabrics(
             Err(error) => return Err(fault("shm", &error)),
         }
     }
-    if config.fabric != FabricChoice::Shm {
+    if wanted(FabricChoice::Verbs) {
+        match open_verbs(config, id, pool) {
+            Ok(fabric) => fabrics.push(Box::new(fabric)),
+            Err(error) if config.fabric == FabricChoice::Auto => match &error {
+                FabricError::Unavailable { absent: true, .. } => log::info!("{error}; TCP is used"),
+                // There is a device, and somebody will wonder why it is idle.
+                _ => log::warn!("{error}; TCP is used until then"),
+            },
+            Err(error) => return Err(fault("verbs", &error)),
+        }
+    }
+    if wanted(FabricChoice::Tcp) {
         let tcp = TcpConfig {
             bind: SocketAddr::new(config.bind, config.port),
             advertise: config.advertise.to_string(),
@@ -135,6 +151,38 @@ fn open_fabrics(
         .map(|fabric| crate::faults::wrap(fabric, pool))
         .collect();
     Ok(fabrics)
+}
+
+/// TCP has the port that was asked for, so that pairing takes the next that is free.
+fn open_verbs(
+    config: &Config,
+    id: EndpointId,
+    pool: &Arc<Pool>,
+) -> Result<VerbsFabric, FabricError> {
+    let open = |port| {
+        VerbsFabric::new(VerbsConfig {
+            bind: SocketAddr::new(config.bind, port),
+            advertise: config.advertise.to_string(),
+            endpoint: id,
+            pool: Arc::clone(pool),
+            wishes: config.verbs.clone(),
+        })
+    };
+    if config.port == 0 {
+        return open(0);
+    }
+    let last = config.port.saturating_add(PAIRING_PORTS);
+    let mut port = config.port.saturating_add(1);
+    loop {
+        match open(port) {
+            Err(FabricError::Io { source, .. })
+                if source.kind() == ErrorKind::AddrInUse && port < last =>
+            {
+                port += 1;
+            }
+            result => return result,
+        }
+    }
 }
 
 fn fault(fabric: &'static str, error: &faro_fabric::FabricError) -> EndpointError {

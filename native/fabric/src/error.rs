@@ -46,11 +46,13 @@ pub enum FabricError {
         location: String,
         detail: String,
     },
-    /// The fabric does not work on this machine.
+    /// The fabric does not work on this machine. `absent`: the machine has nothing of the kind,
+    /// so nobody expects it to.
     #[error("{fabric} is not available: {reason}")]
     Unavailable {
         fabric: &'static str,
         reason: String,
+        absent: bool,
     },
     /// A bound on connections.
     #[error("{what} reached its bound of {limit}")]

@@ -4,7 +4,7 @@ use crate::args;
 use crate::completions::Outgoing;
 use crate::registry::Registry;
 use crate::throw::{Failure, Outcome, Typed};
-use faro_endpoint::{Config, Endpoint, FabricChoice};
+use faro_endpoint::{Config, Endpoint, FabricChoice, Wishes};
 use faro_wire::block::BLOCK_ID_BYTES;
 use faro_wire::message::MAX_BLOCKS;
 use faro_wire::BlockId;
@@ -40,7 +40,19 @@ fn address(key: &'static str, value: String) -> Outcome<IpAddr> {
     })
 }
 
-/// `Native.start`.
+fn byte(key: &'static str, value: jint) -> Outcome<u8> {
+    u8::try_from(value).map_err(|_| Failure::Config {
+        key,
+        value: value.to_string(),
+        allowed: "0 to 255".to_owned(),
+    })
+}
+
+/// `Native.start`. What is null or negative of `verbs` is chosen.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "one call, so that Java need not build an object"
+)]
 #[no_mangle]
 pub extern "system" fn Java_io_faro_Native_start<'local>(
     mut env: EnvUnowned<'local>,
@@ -52,6 +64,12 @@ pub extern "system" fn Java_io_faro_Native_start<'local>(
     port: jint,
     memory_limit: jlong,
     request_timeout_millis: jlong,
+    verbs_device: JString<'local>,
+    verbs_gid_index: jint,
+    verbs_traffic_class: jint,
+    verbs_timeout: jint,
+    verbs_retry_count: jint,
+    verbs_rnr_retry: jint,
 ) -> jlong {
     env.with_env(|env| -> Outcome<jlong> {
         let config = Config {
@@ -60,6 +78,7 @@ pub extern "system" fn Java_io_faro_Native_start<'local>(
                 0 => FabricChoice::Auto,
                 1 => FabricChoice::Tcp,
                 2 => FabricChoice::Shm,
+                3 => FabricChoice::Verbs,
                 other => return Err(Failure::Argument(format!("fabric code {other}"))),
             },
             bind: address("bindAddress", args::text(env, "bindAddress", &bind)?)?,
@@ -74,6 +93,17 @@ pub extern "system" fn Java_io_faro_Native_start<'local>(
             })?,
             memory_limit: memory_limit.max(0) as u64,
             request_timeout: args::millis(request_timeout_millis),
+            verbs: Wishes {
+                device: match verbs_device.is_null() {
+                    true => None,
+                    false => Some(args::text(env, "verbs.device", &verbs_device)?),
+                },
+                gid_index: u32::try_from(verbs_gid_index).ok(),
+                traffic_class: byte("verbs.trafficClass", verbs_traffic_class)?,
+                timeout: byte("verbs.timeout", verbs_timeout)?,
+                retry_count: byte("verbs.retryCount", verbs_retry_count)?,
+                rnr_retry: byte("verbs.rnrRetry", verbs_rnr_retry)?,
+            },
         };
         let endpoint = Endpoint::start(config)?;
         Ok(ENDPOINTS.insert(Arc::new(Held {

@@ -22,6 +22,7 @@ pub fn config(name: &str, fabric: FabricChoice) -> Config {
         bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
         advertise: IpAddr::V4(Ipv4Addr::LOCALHOST),
         port: 0,
+        verbs: faro_fabric::verbs::Wishes::default(),
         memory_limit: MEMORY,
         request_timeout: PATIENCE,
     }

@@ -342,6 +342,7 @@ impl From<VerbsError> for FabricError {
         Self::Unavailable {
             fabric: "verbs",
             reason: error.to_string(),
+            absent: matches!(error, VerbsError::NoDevice { .. }),
         }
     }
 }

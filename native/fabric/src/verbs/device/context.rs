@@ -86,8 +86,9 @@ impl Device {
     /// # Errors
     /// What is missing, and what to do.
     pub(crate) fn open(wishes: &Wishes, near: IpAddr) -> Result<Arc<Self>, VerbsError> {
-        let symbols = library()?;
+        // In this order, so that a host without devices is told so, and not to install something.
         let choice = choose(&survey(Path::new(SYSFS)), wishes, near)?;
+        let symbols = library()?;
         let context = open_named(symbols, &choice.device)?;
         // SAFETY: `context` was just opened.
         let domain = NonNull::new(unsafe { (symbols.alloc_pd)(context.as_ptr()) });
@@ -330,11 +331,8 @@ fn open_named(symbols: &Symbols, name: &str) -> Result<NonNull<ibv_context>, Ver
     if list.is_null() {
         return Err(VerbsError::last("ibv_get_device_list"));
     }
-    let mut opened = Err(VerbsError::NoDevice {
-        detail: format!(
-            "libibverbs does not know {name}; is its provider (ibverbs-providers) installed, and \
-             /dev/infiniband there?"
-        ),
+    let mut opened = Err(VerbsError::NoProvider {
+        device: name.to_owned(),
     });
     for at in 0..count.max(0) as usize {
         // SAFETY: the list has `count` entries.

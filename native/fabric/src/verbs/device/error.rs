@@ -25,6 +25,12 @@ pub enum VerbsError {
     /// No port can be used.
     #[error("no RDMA port can be used: {detail}")]
     NoPort { detail: String },
+    /// The kernel knows the device, libibverbs does not.
+    #[error(
+        "libibverbs finds no RDMA device {device}; install ibverbs-providers, and see that \
+         /dev/infiniband is there (in a container: --device)"
+    )]
+    NoProvider { device: String },
     /// The device file cannot be opened.
     #[error(
         "cannot open RDMA device {device}: {source}; the process needs read and write permission \

@@ -53,7 +53,13 @@ public final class Endpoint implements AutoCloseable {
         config.advertisedAddress,
         config.port,
         config.memoryLimitBytes,
-        config.requestTimeoutMillis);
+        config.requestTimeoutMillis,
+        config.verbs.device,
+        config.verbs.gidIndex,
+        config.verbs.trafficClass,
+        config.verbs.timeout,
+        config.verbs.retryCount,
+        config.verbs.rnrRetry);
     boolean started = false;
     try {
       Endpoint endpoint = new Endpoint(handle, config, resolver);

@@ -11,6 +11,7 @@ public final class EndpointConfig {
   final int port;
   final long memoryLimitBytes;
   final long requestTimeoutMillis;
+  final VerbsOptions verbs;
 
   private EndpointConfig(Builder from) {
     name = from.name;
@@ -20,6 +21,7 @@ public final class EndpointConfig {
     port = from.port;
     memoryLimitBytes = from.memoryLimitBytes;
     requestTimeoutMillis = from.requestTimeoutMillis;
+    verbs = from.verbs;
   }
 
   public static Builder builder() {
@@ -35,6 +37,7 @@ public final class EndpointConfig {
     private int port;
     private long memoryLimitBytes = 256L << 20;
     private long requestTimeoutMillis = 30_000;
+    private VerbsOptions verbs = new VerbsOptions();
 
     private Builder() {}
 
@@ -79,6 +82,12 @@ public final class EndpointConfig {
       return this;
     }
 
+    /** RDMA's device, port and retries, where the choice is not to be Faro's. */
+    public Builder verbs(VerbsOptions value) {
+      verbs = Objects.requireNonNull(value, "verbs");
+      return this;
+    }
+
     /** Throws {@link BadConfigurationException} for what can be seen to be wrong without opening anything. */
     public EndpointConfig build() throws BadConfigurationException {
       if (port < 0 || port > 65_535) {
@@ -91,6 +100,7 @@ public final class EndpointConfig {
         throw new BadConfigurationException(
             "requestTimeoutMillis", String.valueOf(requestTimeoutMillis), "more than 0");
       }
+      verbs.check();
       return new EndpointConfig(this);
     }
   }

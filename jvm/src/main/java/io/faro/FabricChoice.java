@@ -6,7 +6,9 @@ public enum FabricChoice {
   AUTO(0),
   TCP(1),
   /** Shared memory only: reaches endpoints of the same host and nothing else. */
-  SHM(2);
+  SHM(2),
+  /** RDMA only: reaches endpoints of hosts that have a device as well. */
+  VERBS(3);
 
   private final int code;
 

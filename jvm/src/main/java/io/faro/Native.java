@@ -16,9 +16,11 @@ final class Native {
   /** Version of the library; must equal the jar's. */
   static native String version();
 
-  /** Opens an endpoint. Fabric: 0 auto, 1 tcp, 2 shm. */
+  /** Opens an endpoint. Fabric: 0 auto, 1 tcp, 2 shm, 3 verbs. Of verbs, what is null or negative is chosen. */
   static native long start(
-      String name, int fabric, String bind, String advertise, int port, long memoryLimit, long requestTimeoutMillis)
+      String name, int fabric, String bind, String advertise, int port, long memoryLimit, long requestTimeoutMillis,
+      String verbsDevice, int verbsGidIndex, int verbsTrafficClass, int verbsTimeout, int verbsRetryCount,
+      int verbsRnrRetry)
       throws FaroException;
 
   static native byte[] card(long endpoint) throws FaroException;

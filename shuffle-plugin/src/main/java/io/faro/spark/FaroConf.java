@@ -1,6 +1,7 @@
 package io.faro.spark;
 
 import io.faro.FabricChoice;
+import io.faro.VerbsOptions;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.spark.SparkConf;
@@ -20,6 +21,7 @@ final class FaroConf {
   final int portRetries;
   /** {@code null}: the executor's own address. */
   final String bindAddress;
+  final VerbsOptions verbs;
 
   FaroConf(SparkConf conf) {
     fabric = FaroKeys.FABRIC.of(conf);
@@ -30,6 +32,18 @@ final class FaroConf {
     portRetries = Math.max(0, conf.getInt("spark.port.maxRetries", 16));
     String address = FaroKeys.BIND_ADDRESS.of(conf);
     bindAddress = address.equals(FaroKeys.BIND_ADDRESS_DEFAULT) ? null : address;
+    verbs = verbs(conf);
+  }
+
+  private static VerbsOptions verbs(SparkConf conf) {
+    VerbsOptions verbs = new VerbsOptions()
+        .gidIndex(FaroKeys.VERBS_GID_INDEX.of(conf))
+        .trafficClass(FaroKeys.VERBS_TRAFFIC_CLASS.of(conf))
+        .timeout(FaroKeys.VERBS_TIMEOUT.of(conf))
+        .retryCount(FaroKeys.VERBS_RETRY_COUNT.of(conf))
+        .rnrRetry(FaroKeys.VERBS_RNR_RETRY.of(conf));
+    String device = FaroKeys.VERBS_DEVICE.of(conf);
+    return device.equals(FaroKeys.VERBS_CHOSEN) ? verbs : verbs.device(device);
   }
 
   String fallback() {

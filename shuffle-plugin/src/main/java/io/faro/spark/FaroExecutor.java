@@ -81,7 +81,8 @@ final class FaroExecutor {
         .bindAddress(addresses.bind)
         .advertisedAddress(addresses.advertise)
         .memoryLimitBytes(conf.memoryLimit)
-        .requestTimeoutMillis(conf.requestTimeoutMillis);
+        .requestTimeoutMillis(conf.requestTimeoutMillis)
+        .verbs(conf.verbs);
     int tries = conf.port == 0 ? 1 : 1 + Math.min(conf.portRetries, 65_535 - conf.port);
     for (int i = 0; ; i++) {
       try {

@@ -17,15 +17,17 @@ final class FaroKeys {
   /** Stands for "not set". */
   static final String BIND_ADDRESS_DEFAULT = "(the executor's address)";
 
+  /** Stands for "not set". */
+  static final String VERBS_CHOSEN = "(chosen)";
+
   private static final long MIN_MEMORY = 32L << 20;
 
   static final Key<FabricChoice> FABRIC = new Key<>(
       PREFIX + "fabric", "name", "auto",
-      "auto, tcp, shm (verbs is not in this build)",
+      "auto, verbs, tcp, shm",
       "How bytes move. `auto` opens every fabric that works here and takes the best one for each pair of executors: "
-          + "shared memory between executors of one host, TCP otherwise. `tcp` and `shm` open that one only; `shm` "
-          + "reaches executors of the same host and nothing else. `verbs` (RDMA) is not in this build and stops "
-          + "start-up.",
+          + "shared memory between executors of one host, RDMA (`verbs`) where both have a device, TCP otherwise. The "
+          + "others open that one only; `shm` reaches executors of the same host and nothing else.",
       FaroKeys::fabric);
 
   static final Key<Fallback> FALLBACK = new Key<>(
@@ -51,7 +53,8 @@ final class FaroKeys {
   static final Key<Integer> PORT = new Key<>(
       PREFIX + "port", "port", "0", "0 (any free port) or 1024 to 65535",
       "TCP port that an executor listens on. If it is taken, the following ports are tried, "
-          + "`spark.port.maxRetries` of them, as for Spark's own ports: executors of one host need that many.",
+          + "`spark.port.maxRetries` of them, as for Spark's own ports: executors of one host need that many. RDMA "
+          + "pairs its connections on the first free port after it (32 are tried).",
       FaroKeys::port);
 
   static final Key<String> BIND_ADDRESS = new Key<>(
@@ -62,8 +65,43 @@ final class FaroKeys {
           + "address.",
       FaroKeys::address);
 
+  static final Key<String> VERBS_DEVICE = new Key<>(
+      PREFIX + "verbs.device", "name", VERBS_CHOSEN, "a device such as mlx5_0, or one of its ports such as mlx5_0:1",
+      "RDMA device. By default the one whose port has the executor's address, else the first active one whose "
+          + "address can be routed. `rdma link` lists them.",
+      FaroKeys::device);
+
+  static final Key<Integer> VERBS_GID_INDEX = new Key<>(
+      PREFIX + "verbs.gidIndex", "number", VERBS_CHOSEN, "0 to 255",
+      "Index of the address (GID) in the port's table. By default that of a RoCE v2 address, found as for the device.",
+      text -> text.equals(VERBS_CHOSEN) ? Integer.valueOf(-1) : within(text, 0, 255));
+
+  static final Key<Integer> VERBS_TRAFFIC_CLASS = new Key<>(
+      PREFIX + "verbs.trafficClass", "number", "0", "0 to 255",
+      "Traffic class of RDMA packets; switches look at its upper six bits (DSCP). For example 104 for DSCP 26, which "
+          + "many lossless set-ups use.",
+      text -> within(text, 0, 255));
+
+  static final Key<Integer> VERBS_RETRY_COUNT = new Key<>(
+      PREFIX + "verbs.retryCount", "number", "7", "0 to 7",
+      "Times that the device sends a packet again before it gives the connection up; the pair then takes TCP and "
+          + "tries RDMA again later.",
+      text -> within(text, 0, 7));
+
+  static final Key<Integer> VERBS_RNR_RETRY = new Key<>(
+      PREFIX + "verbs.rnrRetry", "number", "7", "0 to 7; 7 is without end",
+      "Times that the device sends a packet again to a peer that is not ready for it. Faro's own flow control keeps "
+          + "this from happening; it is the net below.",
+      text -> within(text, 0, 7));
+
+  static final Key<Integer> VERBS_TIMEOUT = new Key<>(
+      PREFIX + "verbs.timeout", "number", "14", "1 to 31",
+      "Time before the device sends a packet again: 4.096 µs x 2^n, so that 14 is 67 ms.",
+      text -> within(text, 1, 31));
+
   static final List<Key<?>> ALL = Collections.unmodifiableList(Arrays.<Key<?>>asList(
-      FABRIC, FALLBACK, MEMORY_LIMIT, REQUEST_TIMEOUT_MS, PORT, BIND_ADDRESS));
+      FABRIC, FALLBACK, MEMORY_LIMIT, REQUEST_TIMEOUT_MS, PORT, BIND_ADDRESS,
+      VERBS_DEVICE, VERBS_GID_INDEX, VERBS_TRAFFIC_CLASS, VERBS_RETRY_COUNT, VERBS_RNR_RETRY, VERBS_TIMEOUT));
 
   private FaroKeys() {}
 
@@ -74,6 +112,8 @@ final class FaroKeys {
     switch (text) {
       case "auto":
         return FabricChoice.AUTO;
+      case "verbs":
+        return FabricChoice.VERBS;
       case "tcp":
         return FabricChoice.TCP;
       case "shm":
@@ -102,6 +142,15 @@ final class FaroKeys {
   private static Integer port(String text) {
     int port = Integer.parseInt(text);
     return port == 0 || port >= 1024 && port <= 65_535 ? port : null;
+  }
+
+  private static Integer within(String text, int least, int most) {
+    int number = Integer.parseInt(text);
+    return number >= least && number <= most ? number : null;
+  }
+
+  private static String device(String text) {
+    return text.equals(VERBS_CHOSEN) || text.matches("[A-Za-z0-9_.-]+(:[0-9]+)?") ? text : null;
   }
 
   /** By its characters only: whether the name exists is known on the executor alone. */

@@ -11,8 +11,8 @@ import java.util.function.Supplier;
  */
 final class Summary {
   private static final String[] FIRST = {
-    "remoteBlocks.tcp", "remoteBytes.tcp", "remoteBlocks.shm", "remoteBytes.shm", "fallbacks", "fallbackBlocks",
-    "crcErrors", "pool.highWaterBytes"
+    "remoteBlocks.verbs", "remoteBytes.verbs", "remoteBlocks.tcp", "remoteBytes.tcp", "remoteBlocks.shm",
+    "remoteBytes.shm", "fallbacks", "fallbackBlocks", "crcErrors", "pool.highWaterBytes"
   };
 
   private final Supplier<Map<String, Long>> counters;

@@ -62,7 +62,7 @@ class FaroConfTest {
   @CsvSource(delimiter = '|', value = {
     "spark.faro.fabric          | carrier-pigeon       | tcp",
     "spark.faro.fabric          | TCP                  | tcp",
-    "spark.faro.fabric          | verbs                | auto, tcp, shm (verbs is not in this build)",
+    "spark.faro.fabric          | rdma                 | auto, verbs, tcp, shm",
     "spark.faro.fallback        | sometimes            | never",
     "spark.faro.memory.limit    | plenty               | at least 32m",
     "spark.faro.memory.limit    | -1                   | at least 32m",
@@ -76,6 +76,14 @@ class FaroConfTest {
     "spark.faro.port            | 80                   | 1024",
     "spark.faro.port            | -1                   | 65535",
     "spark.faro.port            | http                 | 65535",
+    "spark.faro.verbs.device    | mlx5 0               | mlx5_0:1",
+    "spark.faro.verbs.device    | mlx5_0:one           | mlx5_0:1",
+    "spark.faro.verbs.gidIndex  | -1                   | 0 to 255",
+    "spark.faro.verbs.gidIndex  | first                | 0 to 255",
+    "spark.faro.verbs.trafficClass | 256               | 0 to 255",
+    "spark.faro.verbs.retryCount | 8                   | 0 to 7",
+    "spark.faro.verbs.rnrRetry  | -1                   | 0 to 7",
+    "spark.faro.verbs.timeout   | 0                    | 1 to 31",
     "spark.faro.bindAddress     | not_a_host!          | IP address",
     "spark.faro.bindAddress     | ''                   | IP address",
   })
