@@ -1,0 +1,41 @@
+//! `faro`, the command line: one module per subcommand.
+//!
+//! A subcommand is a module with `Args` (clap) and `run(&Args, &mut impl Write) -> Result<(), CliError>`;
+//! `main` only picks one and turns an error into one line and exit code 1. What a command prints on
+//! standard output is its result; progress goes to standard error, and only to a terminal.
+
+pub mod sim;
+
+use clap::{Parser, Subcommand};
+use std::io::Write;
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "faro",
+    version,
+    about = "Tools for Faro, the shuffle transport for Apache Spark"
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Simulate a shuffle on many endpoints: grouped against rotated, random and sequential fetch
+    Sim(Box<sim::Args>),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    #[error("{0}")]
+    Sim(#[from] sim::SimError),
+    #[error("writing the result: {0}")]
+    Output(#[from] std::io::Error),
+}
+
+pub fn run(cli: &Cli, out: &mut impl Write) -> Result<(), CliError> {
+    match &cli.command {
+        Command::Sim(args) => sim::run(args, out),
+    }
+}

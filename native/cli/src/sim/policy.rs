@@ -1,0 +1,90 @@
+//! What each policy asks for, in which order, and how much at once.
+//!
+//! All policies have the same bytes in flight; they differ in order and in how many peers they may
+//! read from at once. Spark cuts what it wants from one owner into requests of a fifth of the bytes
+//! in flight, and shuffles the requests; so does `random`. Work-conserving: nobody waits for a round.
+
+use super::args::{Args, PolicyName};
+use super::model::Model;
+use super::SimError;
+use faro_exchange::{Member, Policy, Schedule, SplitMix64};
+
+/// One request: part `part` of what a reader wants from `owner`.
+#[derive(Clone, Copy)]
+pub struct Request {
+    pub owner: u16,
+    pub part: u16,
+}
+
+pub struct Fetch {
+    /// Requests of each reader, in order.
+    pub orders: Vec<Vec<Request>>,
+    /// Bytes that one reader may have requested and not received.
+    pub in_flight: u64,
+    /// Largest request.
+    pub request: u64,
+    /// Peers that one reader may read from at once, and that one owner serves at once.
+    pub max_peers: u32,
+}
+
+impl Fetch {
+    pub fn new(policy: PolicyName, args: &Args, model: &Model) -> Result<Fetch, SimError> {
+        let n = model.endpoints;
+        let request = (args.in_flight / 5).max(1);
+        let (owners, max_peers): (Box<dyn Fn(usize) -> Vec<u16>>, u32) = match policy {
+            PolicyName::Grouped | PolicyName::Rotated => {
+                let policy = match policy {
+                    PolicyName::Grouped => Policy::Grouped,
+                    _ => Policy::Rotated,
+                };
+                let schedule = schedule(n, args.seed, policy)?;
+                let peers = args.max_peers.unwrap_or(schedule.max_peers() as u32);
+                let order = move |reader: usize| {
+                    schedule
+                        .visits(reader)
+                        .iter()
+                        .map(|v| v.peer as u16)
+                        .collect()
+                };
+                (Box::new(order), peers)
+            }
+            PolicyName::Random | PolicyName::Sequential => {
+                let order = move |reader: usize| {
+                    (0..n as u16)
+                        .filter(|&o| usize::from(o) != reader)
+                        .collect()
+                };
+                (Box::new(order), u32::MAX)
+            }
+        };
+        let mut orders = Vec::with_capacity(n);
+        for reader in 0..n {
+            let mut order = Vec::with_capacity(n - 1);
+            for owner in owners(reader) {
+                let bytes = model.bytes(reader, usize::from(owner));
+                let parts = bytes.div_ceil(request);
+                let parts = u16::try_from(parts)
+                    .map_err(|_| SimError::TooManyRequests { bytes, request })?;
+                order.extend((0..parts).map(|part| Request { owner, part }));
+            }
+            if policy == PolicyName::Random {
+                SplitMix64::stream(args.seed, reader as u64).shuffle(&mut order);
+            }
+            orders.push(order);
+        }
+        Ok(Fetch {
+            orders,
+            in_flight: args.in_flight,
+            request,
+            max_peers,
+        })
+    }
+}
+
+/// A schedule whose member numbers are the endpoints' numbers.
+pub fn schedule(n: usize, seed: u64, policy: Policy) -> Result<Schedule, SimError> {
+    let members = (0..n)
+        .map(|i| Member::new(format!("{i:04}"), format!("h{i}"), ""))
+        .collect();
+    Ok(Schedule::with_policy(members, seed, policy)?)
+}
