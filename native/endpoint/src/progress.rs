@@ -137,7 +137,7 @@ impl Progress {
                 self.last_tick = now;
                 self.reader.tick(&mut *self.fabric, &mut self.outbox, now);
                 self.owner.tick(&mut *self.fabric, &mut self.outbox, now);
-                self.parts.catalog.expire(self.parts.question_age);
+                self.parts.catalog.tick(now, self.parts.question_age);
             }
         }
     }

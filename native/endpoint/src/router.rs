@@ -155,8 +155,7 @@ impl Router {
     /// Sends a request on by the best route that does not rest, or fails it.
     pub(crate) fn dispatch(&self, request: Request) {
         if self.closing.load(Ordering::Acquire) {
-            let detail = "this endpoint is closing".to_owned();
-            return self.fail(request, FetchErrorCode::Closing, detail);
+            return self.fail_closing(request);
         }
         let now = Instant::now();
         let mut peers = self.lock();
@@ -276,6 +275,12 @@ impl Router {
             last: true,
             outcome: Err(FetchFailure::new(code, detail)),
         });
+    }
+
+    /// Ends a request because this endpoint ends.
+    pub(crate) fn fail_closing(&self, request: Request) {
+        let detail = "this endpoint is closing".to_owned();
+        self.fail(request, FetchErrorCode::Closing, detail);
     }
 
     /// From now on every request fails with `Closing`.

@@ -7,7 +7,7 @@
 //! is forgotten. A "no such output" is not remembered: a block may migrate here later.
 
 use super::{Output, OutputFiles};
-use crate::config::limits::{MAX_OFFSET_BYTES, MAX_OPEN_OUTPUTS, MAX_UNRESOLVED};
+use crate::config::limits::{MAX_OFFSET_BYTES, MAX_OPEN_OUTPUTS, MAX_UNRESOLVED, TICK};
 use crossbeam_channel::{Receiver, Sender};
 use faro_wire::{BlockStatus, OutputId};
 use std::collections::hash_map::Entry;
@@ -50,6 +50,8 @@ pub(crate) struct Catalog {
     state: Mutex<State>,
     questions: (Sender<OutputId>, Receiver<OutputId>),
     clock: AtomicU64,
+    /// When `tick` looked last.
+    looked: Mutex<Instant>,
 }
 
 impl Catalog {
@@ -58,6 +60,7 @@ impl Catalog {
             state: Mutex::default(),
             questions: crossbeam_channel::bounded(MAX_UNRESOLVED),
             clock: AtomicU64::new(1),
+            looked: Mutex::new(Instant::now()),
         }
     }
 
@@ -127,14 +130,26 @@ impl Catalog {
         }
     }
 
+    /// Expires what is older than `age`, once in a while. Every progress thread calls it, because
+    /// any of them may end before the others; the one that comes first does it for all.
+    pub(crate) fn tick(&self, now: Instant, age: Duration) {
+        let Ok(mut looked) = self.looked.try_lock() else {
+            return;
+        };
+        if now.saturating_duration_since(*looked) >= TICK {
+            *looked = now;
+            drop(looked);
+            self.expire(now, age);
+        }
+    }
+
     /// Answers "no" to questions older than `age`: the Java side is gone or stuck.
-    pub(crate) fn expire(&self, age: Duration) {
-        let now = Instant::now();
+    fn expire(&self, now: Instant, age: Duration) {
         let old: Vec<OutputId> = self
             .lock()
             .asked
             .iter()
-            .filter(|(_, question)| now.duration_since(question.since) > age)
+            .filter(|(_, question)| now.saturating_duration_since(question.since) > age)
             .map(|(id, _)| *id)
             .collect();
         for id in old {
@@ -262,11 +277,18 @@ mod tests {
     #[test]
     fn old_questions_expire() {
         let (catalog, resumed) = (Catalog::new(), Arc::new(AtomicUsize::new(0)));
+        let (asked, age) = (Instant::now(), Duration::from_secs(3600));
         ask(&catalog, id(7), &resumed);
-        catalog.expire(Duration::from_secs(3600));
+        catalog.tick(asked + TICK, age);
         assert_eq!(resumed.load(Ordering::SeqCst), 0);
-        catalog.expire(Duration::ZERO);
+        let later = asked + age + TICK;
+        catalog.tick(later, age);
         assert_eq!(resumed.load(Ordering::SeqCst), 100);
+        ask(&catalog, id(8), &resumed);
+        catalog.tick(later + TICK / 2, Duration::ZERO);
+        assert_eq!(resumed.load(Ordering::SeqCst), 100, "somebody looked just now");
+        catalog.tick(later + TICK, Duration::ZERO);
+        assert_eq!(resumed.load(Ordering::SeqCst), 200);
     }
 
     #[test]

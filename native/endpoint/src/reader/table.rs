@@ -406,18 +406,13 @@ impl Reader {
         let ids: Vec<u64> = self.attempts.keys().copied().collect();
         for id in ids {
             if let Some(request) = self.end(fabric, id) {
-                self.router.fail(
-                    request,
-                    FetchErrorCode::Closing,
-                    "this endpoint is closing".to_owned(),
-                );
+                self.router.fail_closing(request);
             }
         }
         for (_, (_, link)) in self.links.drain() {
             if let Link::Connecting(waiting) = link {
                 for request in waiting {
-                    let detail = "this endpoint is closing".to_owned();
-                    self.router.fail(request, FetchErrorCode::Closing, detail);
+                    self.router.fail_closing(request);
                 }
             }
         }
