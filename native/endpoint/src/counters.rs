@@ -17,6 +17,19 @@ impl Counter {
     }
 }
 
+/// A level, set by one thread. Relaxed: it orders nothing.
+#[derive(Default)]
+pub(crate) struct Gauge(AtomicU64);
+
+impl Gauge {
+    pub(crate) fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// What is counted per fabric.
 #[derive(Default)]
 pub(crate) struct FabricCounters {
@@ -28,6 +41,8 @@ pub(crate) struct FabricCounters {
     pub(crate) served_blocks: Counter,
     /// Their bytes.
     pub(crate) served_bytes: Counter,
+    /// Connections that there are, begun or open, whoever made them.
+    pub(crate) connections: Gauge,
 }
 
 /// All of them.
@@ -44,6 +59,8 @@ pub(crate) struct Counters {
     pub(crate) retries: Counter,
     /// Routes (peer and fabric) put to rest after a fault.
     pub(crate) demotions: Counter,
+    /// Connections given up because the peer had made a better one at the same time.
+    pub(crate) connections_given_up: Counter,
     /// Chunks whose CRC disagreed.
     pub(crate) crc_errors: Counter,
     /// Fetches that passed their deadline.
@@ -80,12 +97,14 @@ impl Counters {
             out.push((format!("remoteBytes.{name}"), counters.remote_bytes.get()));
             out.push((format!("servedBlocks.{name}"), counters.served_blocks.get()));
             out.push((format!("servedBytes.{name}"), counters.served_bytes.get()));
+            out.push((format!("connections.{name}"), counters.connections.get()));
         }
         for (name, counter) in [
             ("requests", &self.requests),
             ("requestsFailed", &self.requests_failed),
             ("retries", &self.retries),
             ("demotions", &self.demotions),
+            ("connectionsGivenUp", &self.connections_given_up),
             ("crcErrors", &self.crc_errors),
             ("timeouts", &self.timeouts),
             ("servedRequests", &self.served_requests),

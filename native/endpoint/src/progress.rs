@@ -8,10 +8,9 @@ use crate::owner::{IoPool, Job, Owner, Turn};
 use crate::reader::{Reader, Request};
 use crate::router::{Route, Router};
 use crossbeam_channel::{Receiver, Sender};
-use faro_fabric::{CloseReason, Event, Fabric, FabricKind, Message, PeerId, Waker};
+use faro_fabric::{CloseReason, EndpointId, Event, Fabric, FabricKind, Message, PeerId, Waker};
 use faro_pool::Pool;
 use faro_wire::{kind, WireError};
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -63,6 +62,8 @@ impl Inbox {
 /// What all progress threads of an endpoint share.
 #[derive(Clone)]
 pub(crate) struct Parts {
+    /// Who we are.
+    pub(crate) endpoint: EndpointId,
     pub(crate) router: Arc<Router>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) catalog: Arc<Catalog>,
@@ -80,8 +81,6 @@ pub(crate) struct Progress {
     reader: Reader,
     owner: Owner,
     parts: Parts,
-    /// Connections that peers made.
-    accepted: HashSet<PeerId>,
     last_tick: Instant,
 }
 
@@ -99,9 +98,12 @@ impl Progress {
             inbox,
             commands,
             outbox: Outbox::default(),
-            reader: Reader::new(Arc::clone(&parts.router), Arc::clone(&parts.pool)),
+            reader: Reader::new(
+                parts.endpoint,
+                Arc::clone(&parts.router),
+                Arc::clone(&parts.pool),
+            ),
             parts,
-            accepted: HashSet::new(),
             last_tick: Instant::now(),
         }
     }
@@ -132,6 +134,7 @@ impl Progress {
             for event in events.drain(..) {
                 self.on_event(event);
             }
+            self.tidy_connections();
             let now = Instant::now();
             if now.duration_since(self.last_tick) >= TICK {
                 self.last_tick = now;
@@ -170,9 +173,11 @@ impl Progress {
     fn on_event(&mut self, event: Event) {
         let (fabric, outbox) = (&mut *self.fabric, &mut self.outbox);
         match event {
-            Event::Connected { peer, .. } => self.reader.on_connected(fabric, outbox, peer),
-            Event::Accepted { peer, .. } => {
-                self.accepted.insert(peer);
+            Event::Connected { peer, endpoint } => {
+                self.reader.on_connected(fabric, outbox, peer, endpoint)
+            }
+            Event::Accepted { peer, endpoint } => {
+                self.reader.on_accepted(fabric, outbox, peer, endpoint)
             }
             Event::Message { peer, message } => {
                 if let Err(error) = self.on_message(peer, &message) {
@@ -190,13 +195,20 @@ impl Progress {
                     );
                 }
                 outbox.closed(peer);
-                self.accepted.remove(&peer);
                 self.owner.on_closed(peer);
                 self.reader.on_closed(fabric, outbox, peer, &reason);
             }
             // Nothing is posted that would end in these; a revoked lease is simply dropped.
             Event::Written { .. } | Event::ReadEnded { .. } | Event::Revoked { .. } => {}
         }
+    }
+
+    /// One connection to each peer is enough.
+    fn tidy_connections(&mut self) {
+        let (reader, owner) = (&mut self.reader, &self.owner);
+        reader.give_up_surplus(&mut *self.fabric, |peer| owner.serves(peer));
+        let counters = self.parts.router.counters.fabric(self.fabric.kind());
+        counters.connections.set(reader.connection_count() as u64);
     }
 
     fn on_message(&mut self, peer: PeerId, message: &Message) -> Result<(), WireError> {
@@ -214,16 +226,13 @@ impl Progress {
 
     /// Answers and says goodbye to everybody, as far as the kernel takes it at once.
     fn close(&mut self) {
-        let peers: Vec<PeerId> = self
-            .accepted
-            .drain()
-            .chain(self.reader.connections())
-            .collect();
+        let peers = self.reader.connections();
         self.reader.close(&mut *self.fabric);
         self.owner.close(&mut *self.fabric, &mut self.outbox);
         for peer in peers {
             self.fabric.disconnect(peer, CloseReason::Local);
         }
+        self.tidy_connections();
         let mut events = Vec::new();
         if let Err(error) = self.fabric.poll(&mut events, Duration::ZERO) {
             log::debug!("last poll: {error}");

@@ -218,9 +218,12 @@ impl Router {
     }
 
     /// The route works.
-    pub(crate) fn works(&self, peer: u64, fabric: FabricKind) {
+    pub(crate) fn works(&self, endpoint: EndpointId, fabric: FabricKind) {
         let mut peers = self.lock();
-        let Some(peer) = peers.by_handle.get_mut(&peer) else {
+        let Some(handle) = peers.handles.get(&endpoint).copied() else {
+            return;
+        };
+        let Some(peer) = peers.by_handle.get_mut(&handle) else {
             return;
         };
         if let Some(route) = peer.routes.iter_mut().find(|route| route.fabric == fabric) {

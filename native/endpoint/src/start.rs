@@ -78,6 +78,7 @@ impl Endpoint {
             pool.on_release(Box::new(move || inbox.send(Command::Memory)));
         }
         let parts = Parts {
+            endpoint: id,
             router: Arc::clone(&router),
             pool,
             catalog,

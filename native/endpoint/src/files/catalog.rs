@@ -286,7 +286,11 @@ mod tests {
         assert_eq!(resumed.load(Ordering::SeqCst), 100);
         ask(&catalog, id(8), &resumed);
         catalog.tick(later + TICK / 2, Duration::ZERO);
-        assert_eq!(resumed.load(Ordering::SeqCst), 100, "somebody looked just now");
+        assert_eq!(
+            resumed.load(Ordering::SeqCst),
+            100,
+            "somebody looked just now"
+        );
         catalog.tick(later + TICK, Duration::ZERO);
         assert_eq!(resumed.load(Ordering::SeqCst), 200);
     }

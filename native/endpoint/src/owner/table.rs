@@ -56,6 +56,11 @@ impl Owner {
         self.entries.is_empty()
     }
 
+    /// Is a fetch of that connection being served?
+    pub(crate) fn serves(&self, peer: PeerId) -> bool {
+        self.by_request.keys().any(|(at, _)| *at == peer)
+    }
+
     /// `FETCH`, `CREDIT` and `CANCEL`.
     ///
     /// # Errors
