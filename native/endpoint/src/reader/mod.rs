@@ -11,6 +11,8 @@
 mod attempt;
 mod attempts;
 mod links;
+#[cfg(test)]
+mod links_model;
 mod request;
 mod table;
 

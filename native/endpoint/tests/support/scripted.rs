@@ -9,14 +9,31 @@ use faro_wire::{crc32c, kind, Card, CardAddress};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub struct Stage {
     pub fabric: TcpFabric,
     pub pool: Arc<Pool>,
 }
 
+#[allow(dead_code)] // Each test binary uses its own part.
 impl Stage {
+    /// Makes a connection of its own to the endpoint of that card.
+    pub fn connect(&mut self, card: &[u8]) -> PeerId {
+        let card = Card::decode(card).unwrap();
+        let deadline = Instant::now() + crate::support::PATIENCE;
+        let location = &card.addresses[0].location;
+        let connected = self.fabric.connect(location, card.endpoint, deadline);
+        connected.unwrap()
+    }
+
+    /// Answers a fetch of one block with `bytes`.
+    pub fn answer(&mut self, peer: PeerId, id: u64, fetch: &Fetch, bytes: &[u8]) {
+        self.write(peer, &fetch.credits[0], bytes);
+        self.layout(peer, id, &[bytes.len() as u64]);
+        self.pushed(peer, id, &[(0, bytes, 0)], true);
+    }
+
     pub fn send(&mut self, peer: PeerId, kind: u8, id: u64, body: Vec<u8>) {
         assert!(self.fabric.send(peer, Message { kind, id, body }).is_ok());
     }
@@ -72,6 +89,7 @@ impl Stage {
 /// Handles one event; the `Fetch` is decoded when it is one.
 pub type Script = Box<dyn FnMut(&mut Stage, PeerId, u64, Option<Fetch>, &Message) + Send>;
 
+#[allow(dead_code)] // Each test binary uses its own part.
 pub struct Scripted {
     pub card: Vec<u8>,
     pub closed: Arc<Mutex<Vec<CloseReason>>>,
@@ -79,10 +97,15 @@ pub struct Scripted {
     thread: Option<JoinHandle<()>>,
 }
 
+#[allow(dead_code)] // Each test binary uses its own part.
 impl Scripted {
-    pub fn start(mut script: Script) -> Self {
+    pub fn start(script: Script) -> Self {
+        Self::start_as(0xfa50_0000_0000_0001, script)
+    }
+
+    /// With an id of choice: real ones are random, and so lie between 1 and `u128::MAX`.
+    pub fn start_as(endpoint: u128, mut script: Script) -> Self {
         let pool = Pool::new(crate::support::MEMORY).unwrap();
-        let endpoint = 0xfa50_0000_0000_0001;
         let fabric = TcpFabric::new(TcpConfig {
             bind: "127.0.0.1:0".parse().unwrap(),
             advertise: "127.0.0.1".to_owned(),
