@@ -269,7 +269,7 @@ impl World {
 #[test]
 fn whatever_crosses_no_request_sees_a_fault_and_one_connection_is_left() {
     let (mut crossed, mut more) = (0, 0);
-    for seed in 1..=20_000 {
+    for seed in 1..=5_000 {
         let mut world = World::new(seed);
         world.run(6, 0);
         assert_eq!(world.faults, 0, "seed {seed}");
@@ -278,7 +278,7 @@ fn whatever_crosses_no_request_sees_a_fault_and_one_connection_is_left() {
         more += usize::from(world.conns.len() > 2);
     }
     assert!(
-        crossed > 1_000,
+        crossed > 500,
         "the case of interest was met {crossed} times"
     );
     assert_eq!(more, 0, "never more than one each");
@@ -286,7 +286,7 @@ fn whatever_crosses_no_request_sees_a_fault_and_one_connection_is_left() {
 
 #[test]
 fn after_losses_too_every_request_is_answered_and_one_connection_is_left() {
-    for seed in 1..=20_000 {
+    for seed in 1..=5_000 {
         let mut world = World::new(seed);
         world.run(8, 3);
     }
