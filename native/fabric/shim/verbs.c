@@ -23,7 +23,6 @@ static const struct wanted WANTED[] = {
     {"ibv_close_device", "IBVERBS_1.1"},
     {"ibv_query_device", "IBVERBS_1.1"},
     {"ibv_query_port", "IBVERBS_1.1"},
-    {"ibv_query_gid", "IBVERBS_1.1"},
     {"ibv_alloc_pd", "IBVERBS_1.1"},
     {"ibv_dealloc_pd", "IBVERBS_1.1"},
     {"ibv_reg_mr", "IBVERBS_1.1"},

@@ -3,10 +3,15 @@
 //! RDMA over Ethernet is routed by the GID, which stands for an IP address. The port that has the
 //! endpoint's own address is right for sure; another port with a routable address is a guess
 //! that is right where storage and management networks are apart. InfiniBand needs no GID.
+//! The same index stands for other addresses on other ports, so a wished index does not replace
+//! the search for the port.
 
 use super::error::VerbsError;
 use super::survey::{Gid, Port};
 use std::net::IpAddr;
+
+/// A queue pair's address vector has a byte for the index; software devices have longer tables.
+const MAX_GID_INDEX: u32 = u8::MAX as u32;
 
 /// What the user may want otherwise than chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,83 +96,101 @@ fn list<T>(all: &[T], name: impl Fn(&T) -> String) -> String {
 /// What is missing, with what there is.
 pub(crate) fn choose(ports: &[Port], wishes: &Wishes, near: IpAddr) -> Result<Choice, VerbsError> {
     wishes.check()?;
+    let active = candidates(ports, wishes.device.as_deref())?;
+    let near = near.to_canonical();
+    match wishes.gid_index {
+        Some(index) => by_index(&active, index, near),
+        None => by_address(&active, near),
+    }
+}
+
+/// The ports that are wished and can be used.
+fn candidates<'p>(ports: &'p [Port], wish: Option<&str>) -> Result<Vec<&'p Port>, VerbsError> {
     if ports.is_empty() {
         let detail = "/sys/class/infiniband is empty".to_owned();
         return Err(VerbsError::NoDevice { detail });
     }
-    let wanted: Vec<&Port> = match &wishes.device {
-        None => ports.iter().collect(),
-        Some(got) => {
-            let named = |port: &&Port| port.device == *got || port.name() == *got;
-            let found: Vec<&Port> = ports.iter().filter(named).collect();
-            if found.is_empty() {
-                let have = list(ports, Port::name);
-                let got = got.clone();
-                return Err(VerbsError::NoSuchDevice { got, have });
-            }
-            found
-        }
-    };
-    let active: Vec<&&Port> = wanted.iter().filter(|port| port.active).collect();
+    let named = |port: &&Port| wish.is_none_or(|got| port.device == got || port.name() == got);
+    let wanted: Vec<&Port> = ports.iter().filter(named).collect();
+    if let (Some(got), []) = (wish, &wanted[..]) {
+        let have = list(ports, Port::name);
+        let got = got.to_owned();
+        return Err(VerbsError::NoSuchDevice { got, have });
+    }
+    let (iwarp, wanted): (Vec<&Port>, Vec<&Port>) = wanted.iter().partition(|port| port.iwarp);
+    if wanted.is_empty() {
+        let names = list(&iwarp, |port| port.name());
+        let detail = format!("iWARP: {names}; a RoCE v2 or InfiniBand device is needed");
+        return Err(VerbsError::NoPort { detail });
+    }
+    let active: Vec<&Port> = wanted.iter().copied().filter(|port| port.active).collect();
     if active.is_empty() {
         let states = list(&wanted, |port| format!("{} is {}", port.name(), port.state));
         let detail = format!("{states}; check the cable, or `ip link set dev ... up`");
         return Err(VerbsError::NoPort { detail });
     }
-    if let Some(index) = wishes.gid_index {
-        return by_index(&active, index);
-    }
-    let usable = |port: &Port, gid: &Gid| !port.ethernet || gid.is_roce_v2();
-    let pairs = || {
-        active
-            .iter()
-            .flat_map(|port| port.gids.iter().map(move |gid| (**port, gid)))
-            .filter(|(port, gid)| usable(port, gid))
-    };
-    let near = near.to_canonical();
-    let own = pairs().find(|(_, gid)| gid.ip() == near);
-    let routable = || pairs().find(|(_, gid)| is_routable(gid.ip()));
-    let any = || pairs().next();
-    let (found, why) = if let Some(found) = own {
-        (found, format!("it has the address {near}"))
-    } else if let Some(found) = routable() {
-        let why = format!("no port has {near}, and this one's address can be routed");
-        (found, why)
-    } else if let Some(found) = any() {
-        (found, "it is the only kind of address there is".to_owned())
-    } else {
-        let have = |port: &&&Port| {
-            let gids = list(&port.gids, |gid| format!("{} ({})", gid.value, gid.kind));
-            format!("{} has {gids}", port.name())
-        };
-        let detail = format!(
-            "none has a RoCE v2 address: {}; give its network interface an IP address",
-            list(&active, have)
-        );
-        return Err(VerbsError::NoPort { detail });
-    };
-    Ok(chosen(found.0, found.1, why))
+    Ok(active)
 }
 
-fn by_index(active: &[&&Port], index: u32) -> Result<Choice, VerbsError> {
-    let find = |port: &&&&Port| port.gids.iter().any(|gid| gid.index == index);
-    let port = active.iter().find(find);
-    let gid = port.and_then(|port| port.gids.iter().find(|gid| gid.index == index));
-    match (port, gid) {
-        (Some(port), Some(gid)) => {
-            let why = format!("GID {index} was asked for");
-            Ok(chosen(port, gid, why))
-        }
-        _ => Err(VerbsError::NoSuchGid {
-            port: list(active, |port| port.name()),
-            got: index,
-            have: list(active, |port| {
-                list(&port.gids, |gid| {
-                    format!("{} {} ({})", gid.index, gid.value, gid.kind)
-                })
-            }),
-        }),
+/// The port with our own address, or else the best of the others.
+fn by_address(active: &[&Port], near: IpAddr) -> Result<Choice, VerbsError> {
+    let usable = |port: &Port, gid: &Gid| !port.ethernet || gid.is_roce_v2();
+    let pairs: Vec<(&Port, &Gid)> = active
+        .iter()
+        .flat_map(|port| port.gids.iter().map(move |gid| (*port, gid)))
+        .filter(|(port, gid)| usable(port, gid) && gid.index <= MAX_GID_INDEX)
+        .collect();
+    let own = pairs.iter().find(|(_, gid)| gid.ip() == near);
+    let routable = || pairs.iter().find(|(_, gid)| is_routable(gid.ip()));
+    if let Some((port, gid)) = own {
+        Ok(chosen(port, gid, format!("it has the address {near}")))
+    } else if let Some((port, gid)) = routable() {
+        let why = format!("no active port has {near}, and this one's address can be routed");
+        Ok(chosen(port, gid, why))
+    } else if let Some((port, gid)) = pairs.first() {
+        let why = "no active port has an address that can be routed".to_owned();
+        Ok(chosen(port, gid, why))
+    } else {
+        let detail = format!(
+            "none has a RoCE v2 address: {}; give its network interface an IP address",
+            list(active, |port| format!(
+                "{} has {}",
+                port.name(),
+                gids_of(port)
+            ))
+        );
+        Err(VerbsError::NoPort { detail })
     }
+}
+
+/// For people.
+fn gids_of(port: &Port) -> String {
+    list(&port.gids, |gid| {
+        format!("{} {} ({})", gid.index, gid.value, gid.kind)
+    })
+}
+
+/// Of the ports that have that index, the one that also has the endpoint's address.
+fn by_index(active: &[&Port], index: u32, near: IpAddr) -> Result<Choice, VerbsError> {
+    if index > MAX_GID_INDEX {
+        return Err(VerbsError::BadWish {
+            what: "GID index",
+            got: index,
+            allowed: "0 to 255",
+        });
+    }
+    let of = |port: &&Port| {
+        let gid = port.gids.iter().find(|gid| gid.index == index);
+        gid.map(|gid| chosen(port, gid, format!("GID {index} was asked for")))
+    };
+    let nearby = |port: &&&Port| port.gids.iter().any(|gid| gid.ip() == near);
+    let missing = || VerbsError::NoSuchGid {
+        port: list(active, |port| port.name()),
+        got: index,
+        have: list(active, |port| gids_of(port)),
+    };
+    let near_first = active.iter().filter(nearby).chain(active);
+    near_first.into_iter().find_map(of).ok_or_else(missing)
 }
 
 /// Neither of this link nor of this host only.

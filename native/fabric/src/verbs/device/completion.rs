@@ -43,7 +43,7 @@ pub(crate) struct Completion {
     pub(crate) id: u64,
     pub(crate) status: Status,
     pub(crate) kind: CompletionKind,
-    /// Of what was received or written.
+    /// Of what was received or written, if `Done`.
     pub(crate) bytes: u32,
 }
 
@@ -114,7 +114,7 @@ pub(crate) struct CompletionQueue {
     poll: PollCq,
     request_notify: RequestNotify,
     device: Arc<Device>,
-    /// After `device` would do as well; what matters is that it outlives `queue`.
+    /// Outlives `queue`, which `drop` destroys before any field goes.
     _channel: Arc<Channel>,
 }
 
@@ -186,6 +186,7 @@ impl CompletionQueue {
     /// # Errors
     /// `Call`: the queue is broken.
     pub(crate) fn poll(&self, into: &mut Vec<Completion>) -> Result<usize, VerbsError> {
+        // Cleared, because providers leave out the fields that an opcode does not have.
         // SAFETY: plain numbers; all zeroes is a value of it.
         let mut entries: [ibverbs_sys::ibv_wc; BATCH] = unsafe { std::mem::zeroed() };
         // SAFETY: the queue lives; the array has room for that many.

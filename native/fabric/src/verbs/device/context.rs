@@ -3,7 +3,7 @@
 use super::choice::{choose, Choice, PortAddress, Wishes};
 use super::error::VerbsError;
 use super::library::{library, text, Symbols};
-use super::survey::survey;
+use super::survey::{device_file, has_gid, survey};
 use faro_pool::Slab;
 use ibverbs_sys::{
     ibv_access_flags, ibv_async_event, ibv_context, ibv_device_attr, ibv_mr, ibv_pd, ibv_port_attr,
@@ -14,15 +14,18 @@ use ibverbs_sys::{
 };
 use rustix::fs::{fcntl_getfl, fcntl_setfl, OFlags};
 use std::ffi::c_int;
+use std::fs::File;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// Where the kernel tells of RDMA devices.
 const SYSFS: &str = "/sys/class/infiniband";
+/// Where it tells of the files by which they are opened.
+const SYSFS_VERBS: &str = "/sys/class/infiniband_verbs";
 
 /// What the device can do at most.
 #[derive(Debug, Clone, Copy)]
@@ -203,16 +206,14 @@ impl Device {
     /// Whether the port still has the address that peers were told.
     pub(crate) fn has_its_gid(&self) -> bool {
         let chosen = &self.choice;
-        survey(Path::new(SYSFS))
-            .iter()
-            .filter(|port| port.device == chosen.device && port.number == chosen.port)
-            .any(|port| port.gids.contains(&chosen.gid))
+        let root = Path::new(SYSFS);
+        has_gid(root, &chosen.device, chosen.port, &chosen.gid)
     }
 
     /// Registers a slab for all that peers and we do with it. Pins its memory.
     ///
     /// # Errors
-    /// `Call`.
+    /// `Register`.
     pub(crate) fn register(self: &Arc<Self>, slab: Arc<Slab>) -> Result<Registration, VerbsError> {
         let access = ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0
             | ibv_access_flags::IBV_ACCESS_REMOTE_WRITE.0
@@ -233,7 +234,10 @@ impl Device {
                 slab,
                 device: Arc::clone(self),
             }),
-            None => Err(VerbsError::last("ibv_reg_mr")),
+            None => Err(VerbsError::Register {
+                bytes: slab.bytes(),
+                source: io::Error::last_os_error(),
+            }),
         }
     }
 
@@ -331,9 +335,7 @@ fn open_named(symbols: &Symbols, name: &str) -> Result<NonNull<ibv_context>, Ver
     if list.is_null() {
         return Err(VerbsError::last("ibv_get_device_list"));
     }
-    let mut opened = Err(VerbsError::NoProvider {
-        device: name.to_owned(),
-    });
+    let mut opened = Err(unlisted(name));
     for at in 0..count.max(0) as usize {
         // SAFETY: the list has `count` entries.
         let device = unsafe { *list.add(at) };
@@ -341,16 +343,46 @@ fn open_named(symbols: &Symbols, name: &str) -> Result<NonNull<ibv_context>, Ver
         if text(unsafe { (symbols.get_device_name)(device) }) == name {
             // SAFETY: as above; an open context outlives the list.
             let context = unsafe { (symbols.open_device)(device) };
-            opened = NonNull::new(context).ok_or_else(|| VerbsError::Open {
-                device: name.to_owned(),
-                source: io::Error::last_os_error(),
-            });
+            opened =
+                NonNull::new(context).ok_or_else(|| unopened(name, io::Error::last_os_error()));
             break;
         }
     }
     // SAFETY: got above, freed once.
     unsafe { (symbols.free_device_list)(list) };
     opened
+}
+
+/// The file of a device, as messages name it.
+fn file_of(device: &str) -> PathBuf {
+    let unknown = || PathBuf::from("/dev/infiniband/uverbs*");
+    device_file(Path::new(SYSFS_VERBS), device).unwrap_or_else(unknown)
+}
+
+/// Why libibverbs does not list a device of sysfs: it leaves out those without a file.
+fn unlisted(device: &str) -> VerbsError {
+    let (device, path) = (device.to_owned(), file_of(device));
+    if path.exists() {
+        VerbsError::NoProvider { device }
+    } else {
+        let path = path.display().to_string();
+        VerbsError::NoFile { device, path }
+    }
+}
+
+/// Why a device cannot be opened. libibverbs does not keep `errno` in every version, so the
+/// file is asked as well.
+fn unopened(device: &str, source: io::Error) -> VerbsError {
+    let path = file_of(device);
+    let denied = |kind| kind == io::ErrorKind::PermissionDenied;
+    let asked = || File::options().read(true).write(true).open(&path);
+    let device = device.to_owned();
+    if denied(source.kind()) || asked().is_err_and(|error| denied(error.kind())) {
+        let path = path.display().to_string();
+        VerbsError::Permission { device, path }
+    } else {
+        VerbsError::Open { device, source }
+    }
 }
 
 /// `poll` waits for these descriptors, nothing else may.

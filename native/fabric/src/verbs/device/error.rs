@@ -26,17 +26,31 @@ pub enum VerbsError {
     #[error("no RDMA port can be used: {detail}")]
     NoPort { detail: String },
     /// The kernel knows the device, libibverbs does not.
-    #[error(
-        "libibverbs finds no RDMA device {device}; install ibverbs-providers, and see that \
-         /dev/infiniband is there (in a container: --device)"
-    )]
+    #[error("libibverbs has no driver for RDMA device {device}; install ibverbs-providers")]
     NoProvider { device: String },
-    /// The device file cannot be opened.
+    /// The kernel knows the device, but there is no file to open it.
     #[error(
-        "cannot open RDMA device {device}: {source}; the process needs read and write permission \
-         for /dev/infiniband/uverbs*, in a container also the device itself (--device)"
+        "{path} of RDMA device {device} is not there; in a container give it the device \
+         (docker --device={path})"
+    )]
+    NoFile { device: String, path: String },
+    /// The device's file may not be opened.
+    #[error(
+        "no permission for {path} of RDMA device {device}; the process needs to read and write it \
+         (chmod, or a group of udev's), in a container also --device={path}"
+    )]
+    Permission { device: String, path: String },
+    /// The device cannot be opened for another reason.
+    #[error(
+        "cannot open RDMA device {device}: {source}; `ibv_devinfo` and the kernel log tell more"
     )]
     Open { device: String, source: io::Error },
+    /// The kernel refused to lock memory.
+    #[error(
+        "ibv_reg_mr of {bytes} bytes: {source}; the locked memory that this process may have \
+         (ulimit -l, LimitMEMLOCK, docker --ulimit memlock) or the device's regions are used up"
+    )]
+    Register { bytes: usize, source: io::Error },
     /// Less memory can be locked than the arena is large.
     #[error(
         "this process may lock {limit} bytes of memory, the arena needs {needed}; raise the limit \

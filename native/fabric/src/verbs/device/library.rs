@@ -2,8 +2,8 @@
 
 use super::error::VerbsError;
 use ibverbs_sys::{
-    ibv_async_event, ibv_comp_channel, ibv_context, ibv_cq, ibv_device, ibv_device_attr, ibv_gid,
-    ibv_mr, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr, ibv_qp_init_attr,
+    ibv_async_event, ibv_comp_channel, ibv_context, ibv_cq, ibv_device, ibv_device_attr, ibv_mr,
+    ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr, ibv_qp_init_attr,
 };
 use std::ffi::{c_char, c_int, c_uint, c_void, CStr};
 use std::sync::OnceLock;
@@ -31,7 +31,6 @@ pub(super) struct Symbols {
     pub(super) close_device: unsafe extern "C" fn(*mut ibv_context) -> c_int,
     pub(super) query_device: unsafe extern "C" fn(*mut ibv_context, *mut ibv_device_attr) -> c_int,
     pub(super) query_port: unsafe extern "C" fn(*mut ibv_context, u8, *mut ibv_port_attr) -> c_int,
-    pub(super) query_gid: unsafe extern "C" fn(*mut ibv_context, u8, c_int, *mut ibv_gid) -> c_int,
     pub(super) alloc_pd: unsafe extern "C" fn(*mut ibv_context) -> *mut ibv_pd,
     pub(super) dealloc_pd: unsafe extern "C" fn(*mut ibv_pd) -> c_int,
     pub(super) reg_mr: unsafe extern "C" fn(*mut ibv_pd, *mut c_void, usize, c_int) -> *mut ibv_mr,
@@ -94,21 +93,57 @@ pub(super) fn text(string: *const c_char) -> String {
 pub(super) fn library() -> Result<&'static Symbols, VerbsError> {
     static LOADED: OnceLock<Result<Symbols, String>> = OnceLock::new();
     LOADED
-        .get_or_init(load)
+        .get_or_init(|| load(LIBRARY))
         .as_ref()
         .map_err(|detail| VerbsError::NoLibrary {
             detail: detail.clone(),
         })
 }
 
-fn load() -> Result<Symbols, String> {
+fn load(library: &CStr) -> Result<Symbols, String> {
     let mut pointers = [std::ptr::null_mut(); COUNT];
     // SAFETY: the name ends in NUL; the table has room for `COUNT` pointers, which is what is said.
-    let trouble = unsafe { faro_verbs_load(LIBRARY.as_ptr(), pointers.as_mut_ptr(), COUNT) };
+    let trouble = unsafe { faro_verbs_load(library.as_ptr(), pointers.as_mut_ptr(), COUNT) };
     if !trouble.is_null() {
         return Err(text(trouble));
     }
     // SAFETY: `Symbols` is `repr(C)` and consists of `COUNT` function pointers; the shim filled
     // in all of them, none null, in this order, by names and versions whose signatures these are.
     Ok(unsafe { std::mem::transmute::<[*mut c_void; COUNT], Symbols>(pointers) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_host_without_the_library_is_told_what_to_install() {
+        let detail = load(c"libibverbs.so.none").err().unwrap();
+        let text = VerbsError::NoLibrary { detail }.to_string();
+        assert!(
+            text.contains("libibverbs.so.none") && text.contains("install libibverbs1"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_library_without_the_functions_is_refused() {
+        let detail = load(c"libc.so.6").err().unwrap();
+        assert!(detail.contains("ibv_get_device_list"), "{detail}");
+    }
+
+    /// `make check` looks at the library that is shipped; this at what tests are linked from.
+    #[test]
+    fn no_program_depends_on_the_library() {
+        let program = std::env::current_exe().unwrap();
+        let output = Command::new("readelf")
+            .arg("-d")
+            .arg(program)
+            .output()
+            .unwrap();
+        let needed = String::from_utf8(output.stdout).unwrap();
+        assert!(needed.contains("libc.so.6"), "{needed}");
+        assert!(!needed.contains("verbs"), "{needed}");
+    }
 }

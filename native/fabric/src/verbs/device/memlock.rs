@@ -9,8 +9,10 @@ const CAP_IPC_LOCK: u32 = 14;
 /// `Memlock` if less than `needed` bytes may be locked.
 pub(crate) fn check_memlock(needed: u64) -> Result<(), VerbsError> {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock).current;
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    judge(limit, may_lock(&status), needed)
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let privileged =
+        may_lock(&read("/proc/self/status")) && counts_outside(&read("/proc/self/uid_map"));
+    judge(limit, privileged, needed)
 }
 
 fn judge(limit: Option<u64>, privileged: bool, needed: u64) -> Result<(), VerbsError> {
@@ -25,6 +27,14 @@ fn may_lock(status: &str) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
         .is_some_and(|mask| mask >> CAP_IPC_LOCK & 1 == 1)
+}
+
+/// Whether `/proc/self/uid_map` is that of the machine: the kernel asks for the capability there,
+/// and root of a rootless container has it only in its own user namespace.
+fn counts_outside(uid_map: &str) -> bool {
+    let words: Vec<&str> = uid_map.split_whitespace().collect();
+    // Kernels without user namespaces have no map.
+    matches!(words[..], [] | ["0", "0", "4294967295"])
 }
 
 #[cfg(test)]
@@ -49,5 +59,15 @@ mod tests {
         assert!(may_lock("CapEff:\t000001ffffffffff\n"));
         assert!(!may_lock("CapEff:\t00000000a80425fb\n"));
         assert!(!may_lock(""));
+    }
+
+    #[test]
+    fn root_of_a_rootless_container_has_a_limit() {
+        assert!(counts_outside("         0          0 4294967295\n"));
+        assert!(counts_outside(""));
+        assert!(!counts_outside("         0       1000          1\n"));
+        assert!(!counts_outside(
+            "0 1000 1\n         1     100000      65536\n"
+        ));
     }
 }

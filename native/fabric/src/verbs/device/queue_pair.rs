@@ -288,25 +288,10 @@ impl QueuePair {
     /// The device took only some of them.
     pub(crate) fn post_send(&mut self, requests: &[WorkRequest]) -> Result<(), PostError> {
         for requests in requests.chunks(CHAIN) {
-            // SAFETY: numbers, pointers and unions of them; all zeroes is a value of both.
-            let mut pieces: [ibv_sge; CHAIN] = unsafe { std::mem::zeroed() };
-            // SAFETY: as above.
-            let mut chain: [ibv_send_wr; CHAIN] = unsafe { std::mem::zeroed() };
-            for (at, request) in requests.iter().enumerate() {
-                pieces[at] = ibv_sge {
-                    addr: request.address,
-                    length: request.length,
-                    lkey: request.lkey,
-                };
-                fill(&mut chain[at], request);
-            }
-            link(&mut chain[..requests.len()], &mut pieces);
-            let mut bad = ptr::null_mut();
-            // SAFETY: the queue pair lives; the chain ends in null; it and its pieces are read
-            // before the call returns; what they point to is registered, or copied (inline).
-            let code =
-                unsafe { (self.post_send)(self.queue.as_ptr(), chain.as_mut_ptr(), &mut bad) };
-            posted(code)?;
+            match requests.len() {
+                1 => self.send_chain::<1>(requests),
+                _ => self.send_chain::<CHAIN>(requests),
+            }?;
         }
         Ok(())
     }
@@ -317,27 +302,59 @@ impl QueuePair {
     /// The device took only some of them.
     pub(crate) fn post_receive(&mut self, requests: &[ReceiveRequest]) -> Result<(), PostError> {
         for requests in requests.chunks(CHAIN) {
-            // SAFETY: numbers and pointers; all zeroes is a value of both.
-            let mut pieces: [ibv_sge; CHAIN] = unsafe { std::mem::zeroed() };
-            // SAFETY: as above.
-            let mut chain: [ibv_recv_wr; CHAIN] = unsafe { std::mem::zeroed() };
-            for (at, request) in requests.iter().enumerate() {
-                pieces[at] = ibv_sge {
-                    addr: request.address,
-                    length: request.length,
-                    lkey: request.lkey,
-                };
-                chain[at].wr_id = request.id;
-                chain[at].num_sge = 1;
-            }
-            link(&mut chain[..requests.len()], &mut pieces);
-            let mut bad = ptr::null_mut();
-            // SAFETY: as in `post_send`; the memory outlives the queue pair, by its owner's word.
-            let code =
-                unsafe { (self.post_receive)(self.queue.as_ptr(), chain.as_mut_ptr(), &mut bad) };
-            posted(code)?;
+            match requests.len() {
+                1 => self.receive_chain::<1>(requests),
+                _ => self.receive_chain::<CHAIN>(requests),
+            }?;
         }
         Ok(())
+    }
+
+    /// At most `N` requests in one call; a size of its own for one, which need not clear 4 KiB.
+    fn send_chain<const N: usize>(&mut self, requests: &[WorkRequest]) -> Result<(), PostError> {
+        // SAFETY: numbers, pointers and unions of them; all zeroes is a value of both.
+        let (mut chain, mut pieces): ([ibv_send_wr; N], [ibv_sge; N]) =
+            unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+        let mut count = 0;
+        for ((chained, piece), request) in chain.iter_mut().zip(&mut pieces).zip(requests) {
+            *piece = ibv_sge {
+                addr: request.address,
+                length: request.length,
+                lkey: request.lkey,
+            };
+            fill(chained, request);
+            count += 1;
+        }
+        link(&mut chain[..count], &mut pieces[..count]);
+        let mut bad = ptr::null_mut();
+        // SAFETY: the queue pair lives; the chain ends in null; it and its pieces are read before
+        // the call returns; what they point to is registered, or copied (inline).
+        posted(unsafe { (self.post_send)(self.queue.as_ptr(), chain.as_mut_ptr(), &mut bad) })
+    }
+
+    /// See `send_chain`.
+    fn receive_chain<const N: usize>(
+        &mut self,
+        requests: &[ReceiveRequest],
+    ) -> Result<(), PostError> {
+        // SAFETY: numbers and pointers; all zeroes is a value of both.
+        let (mut chain, mut pieces): ([ibv_recv_wr; N], [ibv_sge; N]) =
+            unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+        let mut count = 0;
+        for ((chained, piece), request) in chain.iter_mut().zip(&mut pieces).zip(requests) {
+            *piece = ibv_sge {
+                addr: request.address,
+                length: request.length,
+                lkey: request.lkey,
+            };
+            chained.wr_id = request.id;
+            chained.num_sge = 1;
+            count += 1;
+        }
+        link(&mut chain[..count], &mut pieces[..count]);
+        let mut bad = ptr::null_mut();
+        // SAFETY: as in `send_chain`; the memory outlives the queue pair, by its owner's word.
+        posted(unsafe { (self.post_receive)(self.queue.as_ptr(), chain.as_mut_ptr(), &mut bad) })
     }
 }
 
@@ -359,7 +376,7 @@ impl Chained for ibv_recv_wr {
 }
 
 /// Makes a chain of an array, each request with its piece of memory.
-fn link<T: Chained>(chain: &mut [T], pieces: &mut [ibv_sge; CHAIN]) {
+fn link<T: Chained>(chain: &mut [T], pieces: &mut [ibv_sge]) {
     let mut next = ptr::null_mut();
     for (request, piece) in chain.iter_mut().zip(pieces).rev() {
         request.join(next, piece);
@@ -408,7 +425,9 @@ fn posted(code: c_int) -> Result<(), PostError> {
 }
 
 impl Drop for QueuePair {
-    /// Synchronous: afterwards the device touches no memory on behalf of this queue pair.
+    /// Synchronous: afterwards the device touches no memory on behalf of this queue pair. That
+    /// holds for a failure too: the kernel refuses only when it destroyed the queue pair itself,
+    /// because the device is gone (EIO).
     fn drop(&mut self) {
         // SAFETY: ours, destroyed once; its events were acknowledged as they were read.
         let code = unsafe { (self.device.symbols.destroy_qp)(self.queue.as_ptr()) };

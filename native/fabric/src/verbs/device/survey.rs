@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::{IpAddr, Ipv6Addr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// One GID of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub(crate) struct Port {
     /// The state's name, for people.
     pub(crate) state: String,
     pub(crate) ethernet: bool,
+    /// Speaks another protocol (RDMA over TCP), which has neither GIDs nor our way to connect.
+    pub(crate) iwarp: bool,
     /// Those that are not empty, in order.
     pub(crate) gids: Vec<Gid>,
 }
@@ -65,16 +67,33 @@ fn names(path: &Path) -> Vec<String> {
 pub(crate) fn survey(root: &Path) -> Vec<Port> {
     let mut ports = Vec::new();
     for device in names(root) {
+        // "1: CA" of RoCE and InfiniBand, "4: RNIC" of iWARP.
+        let node = read(&root.join(&device).join("node_type")).unwrap_or_default();
+        let iwarp = node.ends_with("RNIC");
         let path = root.join(&device).join("ports");
         for number in names(&path) {
             let Ok(index) = number.parse() else { continue };
-            ports.push(port(&path.join(&number), &device, index));
+            ports.push(port(&path.join(&number), &device, index, iwarp));
         }
     }
     ports
 }
 
-fn port(path: &Path, device: &str, number: u8) -> Port {
+/// Whether a port has that GID at that index; one file instead of a survey.
+pub(super) fn has_gid(root: &Path, device: &str, number: u8, wanted: &Gid) -> bool {
+    let path = root.join(device).join("ports").join(number.to_string());
+    gid(&path, &wanted.index.to_string()).is_some_and(|gid| gid == *wanted)
+}
+
+/// The file by which a device is opened: `/dev/infiniband/uverbs0`. `verbs` is a root such as
+/// `/sys/class/infiniband_verbs`.
+pub(super) fn device_file(verbs: &Path, device: &str) -> Option<PathBuf> {
+    let of = |name: &String| read(&verbs.join(name).join("ibdev")).as_deref() == Some(device);
+    let name = names(verbs).into_iter().find(of)?;
+    Some(Path::new("/dev/infiniband").join(name))
+}
+
+fn port(path: &Path, device: &str, number: u8, iwarp: bool) -> Port {
     // "4: ACTIVE"
     let state = read(&path.join("state")).unwrap_or_default();
     let state = state.split(": ").last().unwrap_or_default().to_owned();
@@ -84,6 +103,7 @@ fn port(path: &Path, device: &str, number: u8) -> Port {
         active: state == "ACTIVE",
         state,
         ethernet: read(&path.join("link_layer")).is_some_and(|layer| layer == "Ethernet"),
+        iwarp,
         gids: names(&path.join("gids"))
             .iter()
             .filter_map(|index| gid(path, index))

@@ -2,10 +2,10 @@
 
 use super::choice::{choose, Wishes};
 use super::error::VerbsError;
-use super::survey::{survey, Port};
+use super::survey::{device_file, has_gid, survey, Port};
 use std::fs;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A tree that is removed with the value.
 struct Tree(PathBuf);
@@ -149,4 +149,94 @@ fn what_is_missing_is_said() {
         text.contains("RoCE v2") && text.contains("10.0.0.1"),
         "{text}"
     );
+}
+
+#[test]
+fn a_wished_index_is_taken_on_the_port_with_our_address() {
+    let tree = Tree::new("index");
+    tree.port("a", 1, "4: ACTIVE", "Ethernet", &[LOCAL, OTHER]);
+    tree.port("b", 1, "4: ACTIVE", "Ethernet", &[LOCAL, V1, V2]);
+    let index = |index| Wishes {
+        gid_index: Some(index),
+        ..Wishes::default()
+    };
+    let chosen = |wish| choose(&tree.ports(), &index(wish), ip("10.0.0.1"));
+    assert_eq!(chosen(0).unwrap().device, "b");
+    assert_eq!(chosen(2).unwrap().device, "b");
+    let elsewhere = choose(&tree.ports(), &index(1), ip("10.9.9.9")).unwrap();
+    assert_eq!((elsewhere.device.as_str(), elsewhere.gid.index), ("a", 1));
+    let text = chosen(256).unwrap_err().to_string();
+    assert!(text.contains("256 is not possible, 0 to 255 is"), "{text}");
+}
+
+#[test]
+fn an_index_that_no_address_vector_can_name_is_passed_over() {
+    let tree = Tree::new("long");
+    let mut gids = vec![EMPTY; 300];
+    (gids[299], gids[7]) = (V2, OTHER);
+    tree.port("rxe1", 1, "4: ACTIVE", "Ethernet", &gids);
+    let choice = choose(&tree.ports(), &Wishes::default(), ip("10.0.0.1")).unwrap();
+    assert_eq!(choice.gid.index, 7);
+}
+
+#[test]
+fn iwarp_is_not_roce() {
+    let tree = Tree::new("iwarp");
+    tree.port("siw0", 1, "4: ACTIVE", "Ethernet", &[V2]);
+    tree.put("siw0/node_type", "4: RNIC");
+    let near = ip("10.0.0.1");
+    let text = choose(&tree.ports(), &Wishes::default(), near)
+        .unwrap_err()
+        .to_string();
+    assert!(text.contains("iWARP: siw0:1"), "{text}");
+    tree.port("rxe1", 1, "4: ACTIVE", "Ethernet", &[OTHER]);
+    tree.put("rxe1/node_type", "1: CA");
+    let choice = choose(&tree.ports(), &Wishes::default(), near).unwrap();
+    assert_eq!(choice.device, "rxe1");
+}
+
+#[test]
+fn an_address_is_looked_for_at_its_index() {
+    let tree = Tree::new("gid");
+    tree.port("a", 1, "4: ACTIVE", "Ethernet", &[LOCAL, V2]);
+    let gid = tree.ports()[0].gids[1].clone();
+    assert!(has_gid(&tree.0, "a", 1, &gid));
+    assert!(!has_gid(&tree.0, "a", 2, &gid));
+    tree.port("a", 1, "4: ACTIVE", "Ethernet", &[LOCAL, V1]);
+    assert!(!has_gid(&tree.0, "a", 1, &gid), "another kind");
+    tree.port("a", 1, "4: ACTIVE", "Ethernet", &[V2, EMPTY]);
+    assert!(!has_gid(&tree.0, "a", 1, &gid), "another index");
+}
+
+#[test]
+fn a_device_s_file_is_found() {
+    let tree = Tree::new("file");
+    tree.put("abi_version", "6");
+    tree.put("uverbs0/ibdev", "mlx5_0");
+    tree.put("uverbs12/ibdev", "mlx5_1");
+    let found = device_file(&tree.0, "mlx5_1").unwrap();
+    assert_eq!(found, Path::new("/dev/infiniband/uverbs12"));
+    assert_eq!(device_file(&tree.0, "mlx5_2"), None);
+}
+
+#[test]
+fn what_mends_an_error_stands_in_it() {
+    let (device, path) = ("rxe1".to_owned(), "/dev/infiniband/uverbs3".to_owned());
+    let errors = [
+        VerbsError::NoFile {
+            device: device.clone(),
+            path: path.clone(),
+        },
+        VerbsError::Permission { device, path },
+    ];
+    for error in errors {
+        let text = error.to_string();
+        assert!(
+            text.contains("rxe1") && text.contains("--device=/dev/infiniband/uverbs3"),
+            "{text}"
+        );
+    }
+    let source = std::io::Error::from_raw_os_error(12);
+    let text = VerbsError::Register { bytes: 42, source }.to_string();
+    assert!(text.contains("42") && text.contains("ulimit -l"), "{text}");
 }
