@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 const TURN_COMPLETIONS: usize = 4_096;
 /// How long a peer may take to let go of an exposure.
 const REVOKE_PATIENCE: Duration = Duration::from_secs(10);
+/// How often the device's place in sysfs is looked at; one system call.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl Hub<Verbs> {
     /// Before a wait. True: there is something already.
@@ -47,6 +49,7 @@ impl Hub<Verbs> {
             self.take_events();
         }
         self.take_completions();
+        self.look_for_device();
         if let Some(rig) = &mut self.carrier.rig {
             if let Err(error) = rig.register(&self.carrier.pool) {
                 self.lose_device(&error.to_string());
@@ -293,6 +296,21 @@ impl Hub<Verbs> {
                 }
                 AsyncEvent::Gids => {}
             }
+        }
+    }
+
+    /// Some drivers (rdma_rxe) take a device away without a word, and wait for those that have it
+    /// open.
+    fn look_for_device(&mut self) {
+        let Some(rig) = &mut self.carrier.rig else {
+            return;
+        };
+        if rig.looked.elapsed() < LOOK_EVERY {
+            return;
+        }
+        rig.looked = Instant::now();
+        if !rig.device.is_there() {
+            self.lose_device("it was deleted");
         }
     }
 

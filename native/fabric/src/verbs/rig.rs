@@ -43,6 +43,8 @@ pub(super) struct Rig {
     /// Registrations made, and what they took.
     pub(super) registered: u64,
     pub(super) register_time: Duration,
+    /// When the device was seen to be there.
+    pub(super) looked: Instant,
 }
 
 impl Rig {
@@ -60,6 +62,7 @@ impl Rig {
             device,
             registered: 0,
             register_time: Duration::ZERO,
+            looked: Instant::now(),
         };
         // What cannot be registered is better known now than at the first block.
         rig.register(pool)?;

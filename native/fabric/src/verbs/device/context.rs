@@ -203,6 +203,11 @@ impl Device {
         }
     }
 
+    /// Whether the kernel still shows the device.
+    pub(crate) fn is_there(&self) -> bool {
+        Path::new(SYSFS).join(&self.choice.device).exists()
+    }
+
     /// Whether the port still has the address that peers were told.
     pub(crate) fn has_its_gid(&self) -> bool {
         let chosen = &self.choice;
