@@ -18,7 +18,7 @@ help:
 	@echo 'make setup   what the machine needs: as root installs it, otherwise prints the command'
 	@echo 'make jar     $(JAR), the one jar that Spark needs'
 	@echo 'make demo    stock Spark and Faro side by side on TPC-DS-derived queries (5 minutes)'
-	@echo 'make test    every test: native, Java, Spark end to end (30 minutes)'
+	@echo 'make test    every test: native, RDMA in a guest, Java, Spark end to end (40 minutes)'
 	@echo 'make check   formatting, lints, licences of the dependencies'
 	@echo 'make bench   measures against stock Spark and writes docs/benchmarks.md'
 	@echo 'make clean   removes what was built; $${FARO_CACHE:-~/.cache/faro} stays'
