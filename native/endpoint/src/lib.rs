@@ -23,6 +23,7 @@ mod owner;
 mod progress;
 mod reader;
 mod router;
+mod routes;
 mod start;
 
 pub use completion::{Completion, Delivery, FetchFailure, Piece};

@@ -1,15 +1,13 @@
-//! Which fabric a request takes, and how it ends.
-//!
-//! A peer has a route per fabric that both sides have, best first. A route that failed rests for a
-//! while (doubling up to a minute), so that requests do not queue behind connects that time out;
-//! when all rest, a request fails at once and its caller takes the slower path.
+//! Where a request goes, and how it ends: the peers, each with its [`Routes`], and the way back to
+//! the caller.
 
 use crate::completion::{Completion, Completions, FetchFailure};
-use crate::config::limits::{BACKOFF_MAX, BACKOFF_MIN, MAX_REQUESTS};
+use crate::config::limits::MAX_REQUESTS;
 use crate::config::{fabric_code, fabric_name, EndpointError};
 use crate::counters::Counters;
 use crate::progress::{Command, Inbox};
 use crate::reader::Request;
+use crate::routes::{Line, Route, Routes};
 use faro_fabric::shm::same_host;
 use faro_fabric::{EndpointId, FabricKind};
 use faro_wire::crossing::{FabricCode, FetchErrorCode};
@@ -19,26 +17,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A way to one peer.
-#[derive(Clone)]
-pub(crate) struct Route {
-    pub(crate) fabric: FabricKind,
-    pub(crate) location: String,
-    pub(crate) endpoint: EndpointId,
-    rests_until: Option<Instant>,
-    next_rest: Duration,
-    trouble: String,
-}
-
-struct Peer {
-    name: String,
-    /// Best first.
-    routes: Vec<Route>,
-}
-
 #[derive(Default)]
 struct Peers {
-    by_handle: HashMap<u64, Peer>,
+    by_handle: HashMap<u64, Routes>,
     handles: HashMap<EndpointId, u64>,
 }
 
@@ -91,14 +72,7 @@ impl Router {
             if fabric == FabricKind::Shm && !self.shm_location.as_ref().is_some_and(near) {
                 return None;
             }
-            Some(Route {
-                fabric,
-                location: address.location.clone(),
-                endpoint: card.endpoint,
-                rests_until: None,
-                next_rest: BACKOFF_MIN,
-                trouble: String::new(),
-            })
+            Some(Route::new(fabric, address.location.clone(), card.endpoint))
         };
         let routes = self
             .inboxes
@@ -106,13 +80,8 @@ impl Router {
             .filter_map(|(fabric, _)| route(*fabric))
             .collect();
         peers.handles.insert(card.endpoint, handle);
-        peers.by_handle.insert(
-            handle,
-            Peer {
-                name: card.name.clone(),
-                routes,
-            },
-        );
+        let routes = Routes::new(card.name.clone(), routes);
+        peers.by_handle.insert(handle, routes);
         handle
     }
 
@@ -157,36 +126,21 @@ impl Router {
         if self.closing.load(Ordering::Acquire) {
             return self.fail_closing(request);
         }
-        let now = Instant::now();
-        let mut peers = self.lock();
-        let Some(peer) = peers.by_handle.get_mut(&request.peer) else {
-            drop(peers);
-            return self.fail(
-                request,
-                FetchErrorCode::Unreachable,
-                "no such peer".to_owned(),
-            );
-        };
-        let free = |route: &&Route| route.rests_until.is_none_or(|until| until <= now);
-        if let Some(route) = peer.routes.iter().find(free).cloned() {
-            drop(peers);
-            if let Some((_, inbox)) = self.inboxes.iter().find(|(kind, _)| *kind == route.fabric) {
-                inbox.send(Command::Fetch(request, route));
-            }
-            return;
-        }
-        let detail = if peer.routes.is_empty() {
-            format!("no fabric in common with {}", peer.name)
-        } else {
-            let troubles: Vec<String> = peer
-                .routes
-                .iter()
-                .map(|route| format!("{}: {}", fabric_name(route.fabric), route.trouble))
-                .collect();
-            format!("{} cannot be reached: {}", peer.name, troubles.join("; "))
+        let peers = self.lock();
+        let chosen = match peers.by_handle.get(&request.peer) {
+            Some(routes) => routes.choose(Instant::now()).cloned(),
+            None => Err("no such peer".to_owned()),
         };
         drop(peers);
-        self.fail(request, FetchErrorCode::Unreachable, detail);
+        match chosen {
+            Ok(route) => {
+                let inbox = self.inboxes.iter().find(|(kind, _)| *kind == route.fabric);
+                if let Some((_, inbox)) = inbox {
+                    inbox.send(Command::Fetch(request, route));
+                }
+            }
+            Err(detail) => self.fail(request, FetchErrorCode::Unreachable, detail),
+        }
     }
 
     /// Cancels on whatever fabric the request is.
@@ -198,38 +152,34 @@ impl Router {
 
     /// The route failed: it rests.
     pub(crate) fn rest(&self, peer: u64, fabric: FabricKind, trouble: &str) {
+        let now = Instant::now();
         let mut peers = self.lock();
-        let Some(peer) = peers.by_handle.get_mut(&peer) else {
-            return;
-        };
-        let Some(route) = peer.routes.iter_mut().find(|route| route.fabric == fabric) else {
-            return;
-        };
-        route.rests_until = Some(Instant::now() + route.next_rest);
-        trouble.clone_into(&mut route.trouble);
-        self.counters.demotions.add(1);
-        log::info!(
-            "{} over {} rests for {} s: {trouble}",
-            peer.name,
-            fabric_name(fabric),
-            route.next_rest.as_secs()
-        );
-        route.next_rest = (route.next_rest * 2).min(BACKOFF_MAX);
+        let routes = peers.by_handle.get_mut(&peer);
+        let line = routes.and_then(|routes| routes.failed(fabric, trouble, now));
+        drop(peers);
+        if line.is_some() {
+            self.counters.demotions.add(1);
+        }
+        say(line);
     }
 
-    /// The route works.
+    /// There is a connection by that route.
     pub(crate) fn works(&self, endpoint: EndpointId, fabric: FabricKind) {
         let mut peers = self.lock();
-        let Some(handle) = peers.handles.get(&endpoint).copied() else {
-            return;
-        };
-        let Some(peer) = peers.by_handle.get_mut(&handle) else {
-            return;
-        };
-        if let Some(route) = peer.routes.iter_mut().find(|route| route.fabric == fabric) {
-            route.rests_until = None;
-            route.next_rest = BACKOFF_MIN;
-        }
+        let handle = peers.handles.get(&endpoint).copied();
+        let routes = handle.and_then(|handle| peers.by_handle.get_mut(&handle));
+        let line = routes.and_then(|routes| routes.connected(fabric));
+        drop(peers);
+        say(line);
+    }
+
+    /// Blocks came by that route.
+    fn carried(&self, peer: u64, fabric: FabricKind) {
+        let mut peers = self.lock();
+        let routes = peers.by_handle.get_mut(&peer);
+        let line = routes.and_then(|routes| routes.carried(fabric, Instant::now()));
+        drop(peers);
+        say(line);
     }
 
     /// Hands blocks to the caller.
@@ -240,6 +190,7 @@ impl Router {
         ready: crate::reader::Ready,
         last: bool,
     ) {
+        self.carried(request.peer, kind);
         let counters = self.counters.fabric(kind);
         let found = |block: &&faro_wire::message::BlockEntry| block.status.get() == 0;
         counters
@@ -302,5 +253,11 @@ impl Router {
     fn lock(&self) -> MutexGuard<'_, Peers> {
         // Every critical section leaves the tables whole.
         self.peers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn say(line: Option<Line>) {
+    if let Some((level, text)) = line {
+        log::log!(level, "{text}");
     }
 }

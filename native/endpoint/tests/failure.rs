@@ -388,3 +388,28 @@ fn configurations_that_cannot_be() {
     let error = Endpoint::start(busy).err().unwrap().to_string();
     assert!(error.contains("tcp fabric"), "{error}");
 }
+
+/// A device that no host has: with `verbs` alone an error that says why, with `auto` one fabric less.
+#[test]
+fn rdma_that_cannot_be_used() {
+    for choice in [FabricChoice::Verbs, FabricChoice::Auto] {
+        let mut config = config("verbs", choice);
+        config.verbs.device = Some("nobody_has_this_0".to_owned());
+        match (choice, Endpoint::start(config)) {
+            (FabricChoice::Verbs, Err(error)) => {
+                let error = error.to_string();
+                assert!(
+                    error.contains("verbs fabric: verbs is not available"),
+                    "{error}"
+                );
+            }
+            (_, Ok(endpoint)) => {
+                assert_eq!(choice, FabricChoice::Auto);
+                let card = Card::decode(&endpoint.card()).unwrap();
+                let schemes: Vec<&str> = card.addresses.iter().map(|a| &*a.scheme).collect();
+                assert_eq!(schemes, ["shm", "tcp"]);
+            }
+            (_, Err(error)) => panic!("{error}"),
+        }
+    }
+}
