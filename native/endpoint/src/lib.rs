@@ -21,6 +21,8 @@ mod files;
 mod outbox;
 mod owner;
 mod progress;
+#[cfg(test)]
+mod progress_test;
 mod reader;
 mod router;
 mod routes;

@@ -9,7 +9,7 @@ use crate::reader::{Reader, Request};
 use crate::router::Router;
 use crate::routes::Route;
 use crossbeam_channel::{Receiver, Sender};
-use faro_fabric::{CloseReason, EndpointId, Event, Fabric, FabricKind, Message, PeerId, Waker};
+use faro_fabric::{CloseReason, EndpointId, Event, Fabric, FabricError, Message, PeerId, Waker};
 use faro_pool::Pool;
 use faro_wire::{kind, WireError};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -124,12 +124,8 @@ impl Progress {
                 .fabric
                 .poll(&mut events, if busy { TICK } else { IDLE })
             {
-                log::error!(
-                    "{} fabric: {error}; it is given up",
-                    fabric_name(self.fabric.kind())
-                );
-                self.close();
-                self.refuse_from_now_on();
+                self.fail_over(&error);
+                self.pass_on();
                 return;
             }
             for event in events.drain(..) {
@@ -195,13 +191,19 @@ impl Progress {
                         peer.0
                     );
                 }
-                outbox.closed(peer);
-                self.owner.on_closed(peer);
-                self.reader.on_closed(fabric, outbox, peer, &reason);
+                self.closed(peer, &reason);
             }
             // Nothing is posted that would end in these; a revoked lease is simply dropped.
             Event::Written { .. } | Event::ReadEnded { .. } | Event::Revoked { .. } => {}
         }
+    }
+
+    /// Everybody who has something on that connection.
+    fn closed(&mut self, peer: PeerId, reason: &CloseReason) {
+        let (fabric, outbox) = (&mut *self.fabric, &mut self.outbox);
+        outbox.closed(peer);
+        self.owner.on_closed(peer);
+        self.reader.on_closed(fabric, outbox, peer, reason);
     }
 
     /// One connection to each peer is enough.
@@ -245,23 +247,35 @@ impl Progress {
         }
     }
 
-    /// A fabric that failed for good: what still comes takes another route or none.
-    fn refuse_from_now_on(self) {
+    /// The fabric failed for good: what is under way on it goes on by another one.
+    fn fail_over(&mut self, error: &FabricError) {
+        let (kind, detail) = (self.fabric.kind(), error.to_string());
+        log::error!(
+            "{} fabric: {detail}; blocks take the other fabrics or Spark's own fetch until this \
+             process ends",
+            fabric_name(kind)
+        );
+        self.parts.router.lost(kind, &detail);
+        let reason = CloseReason::Lost { detail };
+        for peer in self.reader.connections() {
+            self.closed(peer, &reason);
+        }
+        self.tidy_connections();
+    }
+
+    /// Without a fabric: what still comes takes another route or none.
+    fn pass_on(self) {
         let Self {
             fabric,
             commands,
             parts,
             ..
         } = self;
-        let kind: FabricKind = fabric.kind();
         // Its sockets close, so that peers learn at once that nobody is there.
         drop(fabric);
         while let Ok(command) = commands.recv() {
             match command {
-                Command::Fetch(request, _) => {
-                    parts.router.rest(request.peer, kind, "the fabric failed");
-                    parts.router.dispatch(request);
-                }
+                Command::Fetch(request, _) => parts.router.dispatch(request),
                 Command::Close => return,
                 _ => {}
             }

@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 struct Peers {
     by_handle: HashMap<u64, Routes>,
     handles: HashMap<EndpointId, u64>,
+    /// Fabrics of this endpoint that have failed for good, and why.
+    lost: Vec<(FabricKind, String)>,
 }
 
 /// See the module's comment.
@@ -80,7 +82,10 @@ impl Router {
             .filter_map(|(fabric, _)| route(*fabric))
             .collect();
         peers.handles.insert(card.endpoint, handle);
-        let routes = Routes::new(card.name.clone(), routes);
+        let mut routes = Routes::new(card.name.clone(), routes);
+        for (fabric, trouble) in &peers.lost {
+            routes.lost(*fabric, trouble);
+        }
         peers.by_handle.insert(handle, routes);
         handle
     }
@@ -123,8 +128,24 @@ impl Router {
 
     /// Sends a request on by the best route that does not rest, or fails it.
     pub(crate) fn dispatch(&self, request: Request) {
+        if let Err((request, why)) = self.send_on(request) {
+            self.fail(request, FetchErrorCode::Unreachable, why);
+        }
+    }
+
+    /// The same, but fails it with what went wrong before. True: it is on its way.
+    pub(crate) fn dispatch_or(&self, request: Request, code: FetchErrorCode, detail: &str) -> bool {
+        let sent = self.send_on(request);
+        sent.map_err(|(request, _)| self.fail(request, code, detail.to_owned()))
+            .is_ok()
+    }
+
+    /// # Errors
+    /// The request, and why it has no route.
+    fn send_on(&self, request: Request) -> Result<(), (Request, String)> {
         if self.closing.load(Ordering::Acquire) {
-            return self.fail_closing(request);
+            self.fail_closing(request);
+            return Ok(());
         }
         let peers = self.lock();
         let chosen = match peers.by_handle.get(&request.peer) {
@@ -132,15 +153,14 @@ impl Router {
             None => Err("no such peer".to_owned()),
         };
         drop(peers);
-        match chosen {
-            Ok(route) => {
-                let inbox = self.inboxes.iter().find(|(kind, _)| *kind == route.fabric);
-                if let Some((_, inbox)) = inbox {
-                    inbox.send(Command::Fetch(request, route));
-                }
-            }
-            Err(detail) => self.fail(request, FetchErrorCode::Unreachable, detail),
+        let route = match chosen {
+            Ok(route) => route,
+            Err(why) => return Err((request, why)),
+        };
+        if let Some((_, inbox)) = self.inboxes.iter().find(|(kind, _)| *kind == route.fabric) {
+            inbox.send(Command::Fetch(request, route));
         }
+        Ok(())
     }
 
     /// Cancels on whatever fabric the request is.
@@ -161,6 +181,15 @@ impl Router {
             self.counters.demotions.add(1);
         }
         say(line);
+    }
+
+    /// The fabric has failed for good: no request takes it again.
+    pub(crate) fn lost(&self, fabric: FabricKind, trouble: &str) {
+        let mut peers = self.lock();
+        for routes in peers.by_handle.values_mut() {
+            routes.lost(fabric, trouble);
+        }
+        peers.lost.push((fabric, trouble.to_owned()));
     }
 
     /// There is a connection by that route.

@@ -29,6 +29,8 @@ pub(crate) struct Route {
     trouble: String,
     /// The warning was given.
     told: bool,
+    /// This endpoint's fabric has failed for good.
+    gone: bool,
 }
 
 impl Route {
@@ -41,6 +43,7 @@ impl Route {
             next_rest: BACKOFF_MIN,
             trouble: String::new(),
             told: false,
+            gone: false,
         }
     }
 
@@ -73,7 +76,8 @@ impl Routes {
     /// # Errors
     /// There is none: why.
     pub(crate) fn choose(&self, now: Instant) -> Result<&Route, String> {
-        let free = |route: &&Route| route.rests_until.is_none_or(|until| until <= now);
+        let free =
+            |route: &&Route| !route.gone && route.rests_until.is_none_or(|until| until <= now);
         if let Some(route) = self.routes.iter().find(free) {
             return Ok(route);
         }
@@ -106,6 +110,14 @@ impl Routes {
             Level::Info,
             format!("{name}: {fabric} failed and rests for {rest} s: {trouble}"),
         ))
+    }
+
+    /// It is never to be taken again.
+    pub(crate) fn lost(&mut self, fabric: FabricKind, trouble: &str) {
+        if let Some(route) = self.routes.iter_mut().find(|r| r.fabric == fabric) {
+            route.gone = true;
+            trouble.clone_into(&mut route.trouble);
+        }
     }
 
     /// There is a new connection by it.
@@ -241,6 +253,20 @@ mod tests {
             why,
             "executor-3 cannot be reached: verbs: nobody there; tcp: refused"
         );
+    }
+
+    #[test]
+    fn a_lost_fabric_is_never_tried_again() {
+        let (mut routes, now) = (routes(&PAIR), Instant::now());
+        routes.lost(FabricKind::Verbs, "device gone");
+        assert_eq!(chosen(&routes, now + BACKOFF_MAX), FabricKind::Tcp);
+        assert!(
+            routes.carried(FabricKind::Tcp, now).is_none(),
+            "said already"
+        );
+        routes.failed(FabricKind::Tcp, "refused", now);
+        let why = routes.choose(now).err().unwrap();
+        assert!(why.contains("verbs: device gone; tcp: refused"), "{why}");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! All attempts that one progress thread has on their way: what goes out, comes in, runs out.
 
 use super::attempt::{Attempt, Trouble};
-use super::Request;
-use crate::config::fabric_code;
+use super::{Next, Request};
+use crate::config::fabric_name;
 use crate::config::limits::MEMORY_WAIT;
 use crate::outbox::{Outbox, Post};
 use crate::router::Router;
@@ -336,7 +336,7 @@ impl Attempts {
         }
     }
 
-    /// A fault that a request survives once: what was not handed out is asked for again.
+    /// A fault: what was not handed out is asked for again, on this fabric and then on the next.
     fn fault(
         &mut self,
         fabric: &mut dyn Fabric,
@@ -350,19 +350,20 @@ impl Attempts {
         let Some(mut request) = self.end(fabric, id) else {
             return;
         };
-        if request.faults.survive() {
+        let next = request.faults.count(kind);
+        if next != Next::Again {
+            self.router.rest(request.peer, kind, detail);
+        }
+        if next == Next::GiveUp {
+            return self.router.fail(request, code, detail.to_owned());
+        }
+        let (caller, missing) = (request.id, request.missing().len());
+        let (of, name) = (request.blocks.len(), fabric_name(kind));
+        if self.router.dispatch_or(request, code, detail) {
             self.router.counters.retries.add(1);
             log::info!(
-                "fetch {} over {:?}: {detail}; asking again for {} of {} blocks",
-                request.id,
-                fabric_code(kind),
-                request.missing().len(),
-                request.blocks.len()
+                "fetch {caller} over {name}: {detail}; asking again for {missing} of {of} blocks"
             );
-            self.router.dispatch(request);
-        } else {
-            self.router.rest(request.peer, kind, detail);
-            self.router.fail(request, code, detail.to_owned());
         }
     }
 

@@ -17,5 +17,6 @@ mod request;
 mod table;
 
 pub(crate) use attempt::Ready;
+use request::Next;
 pub(crate) use request::{Faults, Request};
 pub(crate) use table::Reader;

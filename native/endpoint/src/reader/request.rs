@@ -1,10 +1,8 @@
 //! What a caller wants, and what was handed out of it.
 
+use faro_fabric::FabricKind;
 use faro_wire::BlockId;
 use std::time::Duration;
-
-/// Faults that a request survives, in all.
-const MAX_FAULTS: u8 = 1;
 
 /// See the module's comment.
 pub(crate) struct Request {
@@ -20,15 +18,35 @@ pub(crate) struct Request {
     pub(crate) faults: Faults,
 }
 
-/// Counts what went wrong with a request that was on its way.
+/// Counts what went wrong with a request that was on its way, by fabric.
 #[derive(Default)]
-pub(crate) struct Faults(u8);
+pub(crate) struct Faults([u8; 3]);
+
+/// What follows from a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// The best fabric that does not rest, which may be the same one.
+    Again,
+    /// This fabric rests; another one, if there is one.
+    OtherFabric,
+    /// Enough.
+    GiveUp,
+}
 
 impl Faults {
-    /// One more; false: that was one too many.
-    pub(crate) fn survive(&mut self) -> bool {
-        self.0 += 1;
-        self.0 <= MAX_FAULTS
+    /// One more. Ends after at most three on each fabric.
+    pub(crate) fn count(&mut self, fabric: FabricKind) -> Next {
+        let of_this = &mut self.0[match fabric {
+            FabricKind::Tcp => 0,
+            FabricKind::Shm => 1,
+            FabricKind::Verbs => 2,
+        }];
+        *of_this += 1;
+        match of_this {
+            1 => Next::Again,
+            2 => Next::OtherFabric,
+            _ => Next::GiveUp,
+        }
     }
 }
 
