@@ -59,12 +59,22 @@ public final class VerbsOptions {
     return new VerbsOptions(device, gidIndex, trafficClass, timeout, retryCount, value);
   }
 
+  @Override
+  public String toString() {
+    return "device=" + (device == null ? "chosen" : device) + " gidIndex=" + (gidIndex < 0 ? "chosen" : gidIndex)
+        + " trafficClass=" + trafficClass + " timeout=" + timeout + " retryCount=" + retryCount
+        + " rnrRetry=" + rnrRetry;
+  }
+
   void check() throws BadConfigurationException {
     check("verbs.trafficClass", trafficClass, 0, 255);
     check("verbs.timeout", timeout, 1, 31);
     check("verbs.retryCount", retryCount, 0, 7);
     check("verbs.rnrRetry", rnrRetry, 0, 7);
-    check("verbs.gidIndex", gidIndex, -1, 255);
+    if (gidIndex > 255) {
+      throw new BadConfigurationException(
+          "verbs.gidIndex", String.valueOf(gidIndex), "0 to 255, or negative for the one that Faro chooses");
+    }
   }
 
   private static void check(String what, int value, int least, int most) throws BadConfigurationException {

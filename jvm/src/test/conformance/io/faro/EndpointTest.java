@@ -14,6 +14,7 @@ import java.util.Arrays;
 import java.util.Collections;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
@@ -190,5 +191,20 @@ class EndpointTest {
             EndpointConfig.builder().fabric(fabric).bindAddress("no-address").build(), (shuffle, map) -> null));
     assertEquals("bindAddress", address.key());
     assertInstanceOf(FaroException.class, address);
+  }
+
+  /** On its own, RDMA that cannot be used is an error that says why; with AUTO the others are left. */
+  @Test
+  void aDeviceThatNobodyHas() throws Exception {
+    EndpointConfig.Builder config =
+        EndpointConfig.builder().verbs(new VerbsOptions().device("nobody_has_this_0")).memoryLimitBytes(64L << 20);
+    EndpointException e = assertThrows(
+        EndpointException.class,
+        () -> Endpoint.start(config.fabric(FabricChoice.VERBS).build(), (shuffle, map) -> null));
+    assertTrue(e.getMessage().startsWith("verbs fabric: "), e.getMessage());
+    try (Endpoint endpoint = Endpoint.start(config.fabric(FabricChoice.AUTO).build(), (shuffle, map) -> null)) {
+      String card = new String(endpoint.card(), java.nio.charset.StandardCharsets.UTF_8);
+      assertTrue(card.contains("tcp") && !card.contains("verbs"), card);
+    }
   }
 }

@@ -23,6 +23,20 @@ class EndpointConfigTest {
   }
 
   @Test
+  void wrongValuesOfRdmaToo() throws Exception {
+    VerbsOptions verbs = new VerbsOptions();
+    refused("verbs.gidIndex", "256", EndpointConfig.builder().verbs(verbs.gidIndex(256)));
+    refused("verbs.trafficClass", "-1", EndpointConfig.builder().verbs(verbs.trafficClass(-1)));
+    refused("verbs.trafficClass", "256", EndpointConfig.builder().verbs(verbs.trafficClass(256)));
+    refused("verbs.timeout", "0", EndpointConfig.builder().verbs(verbs.timeout(0)));
+    refused("verbs.timeout", "32", EndpointConfig.builder().verbs(verbs.timeout(32)));
+    refused("verbs.retryCount", "8", EndpointConfig.builder().verbs(verbs.retryCount(8)));
+    refused("verbs.rnrRetry", "8", EndpointConfig.builder().verbs(verbs.rnrRetry(8)));
+    VerbsOptions all = verbs.device("mlx5_0:1").gidIndex(255).trafficClass(255).timeout(31).retryCount(0).rnrRetry(7);
+    assertEquals(all, EndpointConfig.builder().verbs(all).build().verbs);
+  }
+
+  @Test
   void theAdvertisedAddressIsTheBindAddressUnlessGiven() throws Exception {
     assertEquals("10.0.0.7", EndpointConfig.builder().bindAddress("10.0.0.7").build().advertisedAddress);
     assertEquals(

@@ -34,6 +34,8 @@ class FaroConfTest {
     assertEquals(0, conf.port);
     assertEquals(16, conf.portRetries);
     assertNull(conf.bindAddress);
+    assertEquals("device=chosen gidIndex=chosen trafficClass=0 timeout=14 retryCount=7 rnrRetry=7",
+        conf.verbs.toString());
   }
 
   @Test
@@ -49,6 +51,17 @@ class FaroConfTest {
     assertEquals(7_400, conf.port);
     assertEquals(3, conf.portRetries);
     assertEquals("fe80::1%eth0", conf.bindAddress);
+  }
+
+  @Test
+  void everyKeyOfRdmaIsRead() {
+    FaroConf conf = new FaroConf(with(
+        "spark.faro.fabric", "verbs", "spark.faro.verbs.device", "mlx5_0:1", "spark.faro.verbs.gidIndex", "3",
+        "spark.faro.verbs.trafficClass", "104", "spark.faro.verbs.retryCount", "6", "spark.faro.verbs.rnrRetry", "5",
+        "spark.faro.verbs.timeout", "16"));
+    assertEquals(FabricChoice.VERBS, conf.fabric);
+    assertEquals("device=mlx5_0:1 gidIndex=3 trafficClass=104 timeout=16 retryCount=6 rnrRetry=5",
+        conf.verbs.toString());
   }
 
   @Test
