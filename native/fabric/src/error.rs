@@ -16,6 +16,9 @@ pub enum CloseReason {
     /// The stream ended or the device flushed.
     #[error("connection lost: {detail}")]
     Lost { detail: String },
+    /// This side cannot go on: its device or its memory does not allow it.
+    #[error("unable: {detail}")]
+    Unable { detail: String },
     /// Nobody answered in time.
     #[error("no connection to {location}: {detail}")]
     Unreachable { location: String, detail: String },

@@ -336,7 +336,7 @@ impl<C: Carrier> Hub<C> {
 /// What the peer is told of the end; nothing if it is gone or said goodbye itself.
 fn goodbye(reason: &CloseReason) -> Option<(GoodbyeCode, String)> {
     let code = match reason {
-        CloseReason::Local => GoodbyeCode::Closing,
+        CloseReason::Local | CloseReason::Unable { .. } => GoodbyeCode::Closing,
         CloseReason::Protocol(_) => GoodbyeCode::Protocol,
         CloseReason::WrongEndpoint { .. } => GoodbyeCode::WrongEndpoint,
         CloseReason::Bound { .. } => GoodbyeCode::Bound,

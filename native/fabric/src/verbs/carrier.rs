@@ -120,13 +120,13 @@ impl Verbs {
     }
 
     fn make_pair(&mut self, cx: &mut Context<'_, Self>) -> Result<Box<Pair>, CloseReason> {
-        let lost = |detail| CloseReason::Lost { detail };
+        let unable = |detail| CloseReason::Unable { detail };
         let psn = random()
             .map(u32::from_le_bytes)
-            .map_err(|error| lost(error.to_string()))?;
+            .map_err(|error| unable(error.to_string()))?;
         let pool = Arc::clone(&self.pool);
-        let rig = self.rig().map_err(lost)?;
-        let pair = Pair::new(rig, &pool, cx.peer.0, psn & PSN_MASK).map_err(lost)?;
+        let rig = self.rig().map_err(unable)?;
+        let pair = Pair::new(rig, &pool, cx.peer.0, psn & PSN_MASK).map_err(unable)?;
         let address = rig.device.address();
         let body = PairBody {
             queue_pair: pair.queue.number().into(),
