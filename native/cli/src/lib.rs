@@ -4,6 +4,7 @@
 //! `main` only picks one and turns an error into one line and exit code 1. What a command prints on
 //! standard output is its result; progress goes to standard error, and only to a terminal.
 
+pub mod perf;
 pub mod sim;
 
 use clap::{Parser, Subcommand};
@@ -22,12 +23,16 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Measure a fabric between two processes: bandwidth and latency
+    Perf(Box<perf::Args>),
     /// Simulate a shuffle on many endpoints: grouped against rotated, random and sequential fetch
     Sim(Box<sim::Args>),
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
+    #[error("{0}")]
+    Perf(#[from] perf::PerfError),
     #[error("{0}")]
     Sim(#[from] sim::SimError),
     #[error("writing the result: {0}")]
@@ -36,6 +41,7 @@ pub enum CliError {
 
 pub fn run(cli: &Cli, out: &mut impl Write) -> Result<(), CliError> {
     match &cli.command {
+        Command::Perf(args) => perf::run(args, out),
         Command::Sim(args) => sim::run(args, out),
     }
 }

@@ -15,7 +15,9 @@ fn args(endpoints: usize, more: &[&str]) -> Args {
     let n = endpoints.to_string();
     let mut line = vec!["faro", "sim", "--endpoints", &n, "--jitter", "0ms"];
     line.extend(more);
-    let Command::Sim(args) = Cli::try_parse_from(line).unwrap().command;
+    let Command::Sim(args) = Cli::try_parse_from(line).unwrap().command else {
+        panic!("not faro sim");
+    };
     *args
 }
 

@@ -1,0 +1,356 @@
+//! The client: connects, and runs rounds.
+
+use super::args::{chunks, deepest, lengths, ClientArgs, Mode, Operation};
+use super::protocol::{self, body, counters, message, Counters, Job, Ready, Start, SERVER};
+use super::server::post_writes;
+use super::site::{near, not_accepted, Site};
+use super::PerfError;
+use faro_fabric::{Event, Exposure, Message, Outcome, PeerId, Read, RemoteRange};
+use faro_pool::{Lease, FRAME_BYTES};
+use hdrhistogram::Histogram;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Before a measurement: connections, caches and clocks settle.
+const WARM_UP: Duration = Duration::from_millis(100);
+
+/// What a round of a job gave.
+pub struct Round {
+    pub transfers: u64,
+    pub seconds: f64,
+    /// What each side's counters grew by: client, server.
+    pub grew: [Counters; 2],
+}
+
+pub struct Client {
+    site: Site,
+    peer: PeerId,
+    events: Vec<Event>,
+    timeout: Duration,
+    depth: usize,
+    /// Where the server answers to.
+    writable: RemoteRange,
+    source: Arc<Lease>,
+    /// Reads go into these.
+    targets: Vec<Lease>,
+    next_id: u64,
+}
+
+impl Client {
+    pub fn connect(args: &ClientArgs) -> Result<Self, PerfError> {
+        args.check()?;
+        let bind = near(args.fabric.fabric, &args.location)?;
+        let mut site = Site::open(&args.fabric, bind, u128::from(std::process::id()))?;
+        let deadline = Instant::now() + args.timeout;
+        let peer = site.fabric.connect(&args.location, SERVER, deadline)?;
+        let source = Arc::new(site.lease(FRAME_BYTES)?);
+        let nowhere = RemoteRange {
+            key: 0,
+            offset: 0,
+            length: 0,
+        };
+        let mut client = Self {
+            site,
+            peer,
+            events: Vec::new(),
+            timeout: args.timeout,
+            depth: args.depth as usize,
+            writable: nowhere,
+            source,
+            targets: Vec::new(),
+            next_id: 1,
+        };
+        client.wait("connection", |event| {
+            matches!(event, Event::Connected { .. }).then_some(Ok(()))
+        })?;
+        let writable = Exposure::Writable(client.site.lease(FRAME_BYTES)?);
+        client.writable = client.site.expose(peer, writable)?;
+        Ok(client)
+    }
+
+    /// One round; latencies in nanoseconds go into `latencies`.
+    pub fn round(
+        &mut self,
+        job: Job,
+        length: Duration,
+        latencies: &mut Histogram<u64>,
+        tick: &mut dyn FnMut(Duration),
+    ) -> Result<Round, PerfError> {
+        let start = Start {
+            job,
+            writable: self.writable.into(),
+        };
+        let ready: Ready = body(&self.ask(protocol::START, protocol::READY, &start)?)?;
+        self.prepare(job)?;
+        self.drive(job, &ready, WARM_UP, None, &mut |_| {})?;
+        let warm: Counters = body(&self.ask(protocol::FENCE, protocol::FENCED, &())?)?;
+        let before = counters(self.site.fabric.counters());
+        let from = Instant::now();
+        let transfers = match job.mode {
+            Mode::Bandwidth => self.drive(job, &ready, length, None, tick)?,
+            Mode::Latency => self.drive(job, &ready, length, Some(latencies), tick)?,
+        };
+        // Bytes count when they are in the server's memory, and not when the kernel has them.
+        let fenced: Counters = body(&self.ask(protocol::FENCE, protocol::FENCED, &())?)?;
+        let seconds = from.elapsed().as_secs_f64();
+        let after = counters(self.site.fabric.counters());
+        Ok(Round {
+            transfers,
+            seconds,
+            grew: [grown(&before, &after), grown(&warm, &fenced)],
+        })
+    }
+
+    fn prepare(&mut self, job: Job) -> Result<(), PerfError> {
+        self.targets.clear();
+        if job.operation == Operation::Read {
+            let deep = match job.mode {
+                Mode::Bandwidth => self.depth.min(deepest(job.size)),
+                Mode::Latency => 1,
+            };
+            for _ in 0..deep {
+                for length in lengths(job.size) {
+                    self.targets.push(self.site.lease(length)?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps transfers under way for `length`; how many came to their end. With `latencies`: one
+    /// at a time.
+    fn drive(
+        &mut self,
+        job: Job,
+        ready: &Ready,
+        length: Duration,
+        mut latencies: Option<&mut Histogram<u64>>,
+        tick: &mut dyn FnMut(Duration),
+    ) -> Result<u64, PerfError> {
+        let one = job.mode == Mode::Latency;
+        let depth = if one {
+            1
+        } else {
+            self.depth.min(deepest(job.size)) as u64
+        };
+        let cut = if job.operation == Operation::Message {
+            1
+        } else {
+            chunks(job.size) as u64
+        };
+        // A write's round trip ends with the server's write, not with our own.
+        let told = one && job.operation == Operation::Write;
+        let halves = if job.operation == Operation::Read {
+            1
+        } else {
+            2
+        };
+        let from = Instant::now();
+        let (mut begun, mut last_end) = (from, from);
+        let (mut posted, mut ended, mut own_open) = (0u64, 0u64, 0usize);
+        let mut shown = Duration::ZERO;
+        loop {
+            let running = begun.duration_since(from) < length;
+            while running && posted < ended / cut + depth {
+                let count = self.post(job, ready, told)?;
+                own_open += if told { count } else { 0 };
+                posted += 1;
+            }
+            if !running && ended == posted * cut && own_open == 0 {
+                return Ok(posted);
+            }
+            self.turn()?;
+            let before = ended;
+            let mut events = std::mem::take(&mut self.events);
+            for event in events.drain(..) {
+                match self.progress(event)? {
+                    Progress::OwnWrite if told => own_open = own_open.saturating_sub(1),
+                    Progress::Told => ended += cut,
+                    Progress::OwnWrite | Progress::Part => ended += 1,
+                    Progress::Nothing => {}
+                }
+            }
+            self.events = events;
+            begun = Instant::now();
+            if ended > before {
+                if let (Some(latencies), 0) = (&mut latencies, ended % cut) {
+                    let took = begun.duration_since(last_end).as_nanos() as u64 / halves;
+                    latencies.saturating_record(took.max(1));
+                    last_end = begun;
+                } else if !one {
+                    last_end = begun;
+                }
+            } else if begun.duration_since(last_end) > self.timeout {
+                return Err(PerfError::Late {
+                    what: "end of a transfer",
+                    after: self.timeout,
+                });
+            }
+            let now = begun.duration_since(from).min(length);
+            if now - shown > Duration::from_millis(50) {
+                tick(now - shown);
+                shown = now;
+            }
+        }
+    }
+
+    /// Posts one transfer; how many operations it is.
+    fn post(&mut self, job: Job, ready: &Ready, told: bool) -> Result<usize, PerfError> {
+        let count = chunks(job.size);
+        match job.operation {
+            Operation::Write => {
+                let target = ready.writable.into();
+                post_writes(
+                    &mut self.site,
+                    self.peer,
+                    &self.source,
+                    target,
+                    job.size,
+                    told,
+                )
+                .map_err(|rejected| not_accepted("a write", &rejected))
+            }
+            Operation::Read => {
+                for length in lengths(job.size) {
+                    let target = match self.targets.pop() {
+                        Some(target) => target,
+                        None => self.site.lease(length)?,
+                    };
+                    let source = RemoteRange {
+                        length: length as u32,
+                        ..ready.readable.into()
+                    };
+                    let read = Read {
+                        token: length as u64,
+                        source,
+                        target,
+                    };
+                    self.site
+                        .fabric
+                        .read(self.peer, read)
+                        .map_err(|rejected| not_accepted("a read", &rejected))?;
+                }
+                Ok(count)
+            }
+            Operation::Message => {
+                let id = self.next_id;
+                self.next_id += 1;
+                let data = Message {
+                    kind: protocol::DATA,
+                    id,
+                    body: vec![0x5a; job.size],
+                };
+                self.site
+                    .fabric
+                    .send(self.peer, data)
+                    .map_err(|rejected| not_accepted("a message", &rejected))?;
+                Ok(1)
+            }
+        }
+    }
+
+    fn progress(&mut self, event: Event) -> Result<Progress, PerfError> {
+        let ended = |what, outcome| match outcome {
+            Outcome::Done => Ok(()),
+            outcome => Err(PerfError::Ended { what, outcome }),
+        };
+        Ok(match event {
+            Event::WriteEnded { outcome, .. } => {
+                ended("write", outcome)?;
+                Progress::OwnWrite
+            }
+            Event::ReadEnded {
+                outcome, target, ..
+            } => {
+                self.targets.push(target);
+                ended("read", outcome)?;
+                Progress::Part
+            }
+            Event::Written { .. } => Progress::Told,
+            Event::Message { message, .. } => match message.kind {
+                protocol::DATA | protocol::TAKEN => Progress::Part,
+                protocol::REFUSED => {
+                    return Err(PerfError::Refused {
+                        why: body(&message)?,
+                    })
+                }
+                _ => Progress::Nothing,
+            },
+            _ => Progress::Nothing,
+        })
+    }
+
+    /// Polls once; a closed connection is an error.
+    fn turn(&mut self) -> Result<(), PerfError> {
+        self.site.fabric.poll(&mut self.events, self.site.nap)?;
+        for event in &self.events {
+            if let Event::Closed { reason, .. } = event {
+                return Err(PerfError::Closed(reason.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    fn wait<T>(
+        &mut self,
+        what: &'static str,
+        mut answer: impl FnMut(&Event) -> Option<Result<T, PerfError>>,
+    ) -> Result<T, PerfError> {
+        let deadline = Instant::now() + self.timeout;
+        loop {
+            self.turn()?;
+            let found = self.events.iter().find_map(&mut answer);
+            self.events.clear();
+            if let Some(found) = found {
+                return found;
+            }
+            if Instant::now() > deadline {
+                return Err(PerfError::Late {
+                    what,
+                    after: self.timeout,
+                });
+            }
+        }
+    }
+
+    fn ask(
+        &mut self,
+        kind: u8,
+        answer: u8,
+        question: &impl serde::Serialize,
+    ) -> Result<Message, PerfError> {
+        let asked = message(kind, self.next_id, question)?;
+        self.next_id += 1;
+        self.site
+            .fabric
+            .send(self.peer, asked)
+            .map_err(|rejected| not_accepted("a question", &rejected))?;
+        self.wait("answer", |event| match event {
+            Event::Message { message, .. } if message.kind == answer => Some(Ok(message.clone())),
+            Event::Message { message, .. } if message.kind == protocol::REFUSED => {
+                Some(body(message).and_then(|why| Err(PerfError::Refused { why })))
+            }
+            _ => None,
+        })
+    }
+}
+
+enum Progress {
+    /// A write of ours ended.
+    OwnWrite,
+    /// A part of a transfer ended.
+    Part,
+    /// The server's answering write is there.
+    Told,
+    Nothing,
+}
+
+fn grown(before: &Counters, after: &Counters) -> Counters {
+    after
+        .iter()
+        .map(|(name, value)| {
+            let was = before.get(name).copied().unwrap_or(0);
+            (name.clone(), value.saturating_sub(was))
+        })
+        .collect()
+}

@@ -1,0 +1,126 @@
+//! `faro perf`: what a fabric gives by itself, between two processes.
+//!
+//! It drives [`faro_fabric::Fabric`] as an endpoint does, without requests, blocks and checksums:
+//! what is missing to another tool's figures is the fabric's own cost, and what a Spark job misses
+//! to these is the endpoint's. Operations are at most one lease (256 KiB) long, as in a shuffle; a
+//! longer transfer is several. Counters of both sides say how many work requests, completions,
+//! wake-ups and system calls a transfer took.
+
+mod args;
+mod client;
+mod protocol;
+mod report;
+mod server;
+mod site;
+
+pub use args::Args;
+
+use crate::CliError;
+use args::{ClientArgs, Side};
+use client::Client;
+use faro_fabric::{CloseReason, FabricError, Outcome};
+use faro_pool::PoolError;
+use indicatif::{ProgressBar, ProgressStyle};
+use protocol::Job;
+use report::Row;
+use std::io::{self, IsTerminal, Write};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+#[derive(Debug, thiserror::Error)]
+pub enum PerfError {
+    #[error(transparent)]
+    Fabric(#[from] FabricError),
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    #[error("{0}")]
+    Closed(CloseReason),
+    #[error("the server refused: {why}")]
+    Refused { why: String },
+    #[error("{what} was not accepted: {why}")]
+    Rejected { what: &'static str, why: String },
+    #[error("a {what} ended as {outcome:?}: the server's memory is not exposed any more")]
+    Ended {
+        what: &'static str,
+        outcome: Outcome,
+    },
+    #[error("no {what} within {after:?}; --timeout waits longer")]
+    Late { what: &'static str, after: Duration },
+    #[error(
+        "{depth} reads of {size} bytes need {need} bytes, half of --memory {memory} is for them; \
+         lower --depth or raise --memory"
+    )]
+    TooDeep {
+        size: usize,
+        depth: usize,
+        need: u64,
+        memory: u64,
+    },
+    #[error("{location:?} is no IP:PORT, such as 10.0.0.1:7001")]
+    Location { location: String },
+    #[error("no way to {target}: {source}")]
+    Route {
+        target: SocketAddr,
+        source: io::Error,
+    },
+    #[error("body of message kind {kind:#x}: {source}; are both sides of one version?")]
+    Body { kind: u8, source: serde_json::Error },
+    #[error("histogram of latencies: {0}")]
+    Histogram(#[from] hdrhistogram::CreationError),
+}
+
+pub fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
+    match &args.side {
+        Side::Server(args) => server::run(args, out),
+        Side::Client(args) => {
+            let rows = measure(args)?;
+            if args.json {
+                report::json(out, args, &rows)?;
+            } else {
+                report::table(out, &rows)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// All measurements, round by round, so that a disturbance hits few rounds of each.
+fn measure(args: &ClientArgs) -> Result<Vec<Row>, PerfError> {
+    let mut client = Client::connect(args)?;
+    let mut rows = Vec::new();
+    for &mode in &args.mode {
+        for &operation in &args.operation {
+            for &size in &args.size {
+                let job = Job {
+                    operation,
+                    mode,
+                    size,
+                };
+                rows.push(Row::new(job)?);
+            }
+        }
+    }
+    let rounds = rows.len() as u32 * args.rounds;
+    let bar = progress(args.seconds * rounds);
+    for _ in 0..args.rounds {
+        for row in &mut rows {
+            bar.set_message(row.title());
+            let mut latencies = report::latencies()?;
+            let mut tick = |time: Duration| bar.inc(time.as_millis() as u64);
+            let round = client.round(row.job, args.seconds, &mut latencies, &mut tick)?;
+            row.add(&round, &latencies);
+        }
+    }
+    bar.finish_and_clear();
+    Ok(rows)
+}
+
+/// In milliseconds of measuring; to a terminal only.
+fn progress(length: Duration) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{msg:<28} {bar:40} {percent:>3}% {eta}");
+    ProgressBar::new(length.as_millis() as u64)
+        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}

@@ -1,0 +1,107 @@
+//! What the two sides of `faro perf` tell each other, in messages of the fabric that is measured.
+//!
+//! ```text
+//!   client                       server
+//!   START (job, range)  ------>  takes the job, exposes memory
+//!                       <------  READY (ranges, counters)  or  REFUSED (why)
+//!   writes, reads, DATA <----->  answers them, in latency mode one by one
+//!   FENCE               ------>  everything posted before it is there
+//!                       <------  FENCED (counters)
+//! ```
+//! Bodies are JSON: they are not what is measured.
+
+use super::args::{Mode, Operation};
+use super::PerfError;
+use faro_fabric::{EndpointId, Message, RemoteRange};
+use faro_wire::kind::FIRST_MESSAGE;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Who a server is, for every client the same: nobody else listens there.
+pub const SERVER: EndpointId = 0x6661_726f_2070_6572_6620_7365_7276_6572;
+
+pub const START: u8 = FIRST_MESSAGE;
+pub const READY: u8 = FIRST_MESSAGE + 1;
+pub const REFUSED: u8 = FIRST_MESSAGE + 2;
+pub const DATA: u8 = FIRST_MESSAGE + 3;
+/// A message of a bandwidth round was taken.
+pub const TAKEN: u8 = FIRST_MESSAGE + 4;
+pub const FENCE: u8 = FIRST_MESSAGE + 5;
+pub const FENCED: u8 = FIRST_MESSAGE + 6;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    pub operation: Operation,
+    pub mode: Mode,
+    pub size: usize,
+}
+
+/// A [`RemoteRange`] on its way.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Range {
+    key: u64,
+    offset: u64,
+    length: u32,
+}
+
+impl From<RemoteRange> for Range {
+    fn from(range: RemoteRange) -> Self {
+        let RemoteRange {
+            key,
+            offset,
+            length,
+        } = range;
+        Self {
+            key,
+            offset,
+            length,
+        }
+    }
+}
+
+impl From<Range> for RemoteRange {
+    fn from(range: Range) -> Self {
+        let Range {
+            key,
+            offset,
+            length,
+        } = range;
+        Self {
+            key,
+            offset,
+            length,
+        }
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Start {
+    pub job: Job,
+    /// Where the server's answers of a write latency test go.
+    pub writable: Range,
+}
+
+pub type Counters = BTreeMap<String, u64>;
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Ready {
+    pub writable: Range,
+    pub readable: Range,
+    pub counters: Counters,
+}
+
+pub fn message(kind: u8, id: u64, body: &impl Serialize) -> Result<Message, PerfError> {
+    let body = serde_json::to_vec(body).map_err(|source| PerfError::Body { kind, source })?;
+    Ok(Message { kind, id, body })
+}
+
+pub fn body<T: DeserializeOwned>(message: &Message) -> Result<T, PerfError> {
+    let kind = message.kind;
+    serde_json::from_slice(&message.body).map_err(|source| PerfError::Body { kind, source })
+}
+
+pub fn counters(named: Vec<(&'static str, u64)>) -> Counters {
+    let owned = |(name, value): (&str, u64)| (name.to_owned(), value);
+    named.into_iter().map(owned).collect()
+}

@@ -1,0 +1,222 @@
+//! The server: exposes memory, answers.
+
+use super::args::{lengths, Mode, Operation, ServerArgs, MAX_TRANSFER};
+use super::protocol::{self, body, counters, message, Ready, Start};
+use super::site::{not_accepted, Site};
+use super::PerfError;
+use crate::CliError;
+use faro_fabric::{CloseReason, Event, Exposure, Message, PeerId, Rejected, RemoteRange, Write};
+use faro_pool::{Lease, FRAME_BYTES};
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Answers of one client that wait for room.
+const WAITING: usize = 4_096;
+
+/// A client, from `Accepted` to `Closed`.
+struct Client {
+    writable: RemoteRange,
+    readable: RemoteRange,
+    /// What answers are written from.
+    source: Arc<Lease>,
+    job: Option<Start>,
+    /// Answers that found no room.
+    waiting: VecDeque<Message>,
+}
+
+struct Server {
+    site: Site,
+    clients: HashMap<u64, Client>,
+}
+
+pub fn run(args: &ServerArgs, out: &mut impl std::io::Write) -> Result<(), CliError> {
+    let bind = SocketAddr::new(args.bind, args.port);
+    let site = Site::open(&args.fabric, bind, protocol::SERVER)?;
+    writeln!(out, "{}", site.fabric.location())?;
+    out.flush()?;
+    let mut server = Server {
+        site,
+        clients: HashMap::new(),
+    };
+    let mut events = Vec::new();
+    loop {
+        let nap = server.site.nap;
+        server
+            .site
+            .fabric
+            .poll(&mut events, nap)
+            .map_err(PerfError::from)?;
+        for event in events.drain(..) {
+            let left = server.handle(event)?;
+            if left && args.once && server.clients.is_empty() {
+                return Ok(());
+            }
+        }
+        server.send_waiting();
+    }
+}
+
+impl Server {
+    /// True: a client left.
+    fn handle(&mut self, event: Event) -> Result<bool, PerfError> {
+        match event {
+            Event::Accepted { peer, .. } => match self.welcome(peer) {
+                Ok(client) => drop(self.clients.insert(peer.0, client)),
+                Err(error) => {
+                    let detail = error.to_string();
+                    let reason = CloseReason::Unable { detail };
+                    self.site.fabric.disconnect(peer, reason);
+                }
+            },
+            Event::Message { peer, message } => self.take(peer, message)?,
+            Event::Written { peer, .. } => self.write_back(peer)?,
+            Event::Closed { peer, reason } => {
+                eprintln!("faro perf: client {} left: {reason}", peer.0);
+                if let Some(client) = self.clients.remove(&peer.0) {
+                    // What comes back later does so in an event that needs no answer.
+                    for key in [client.writable.key, client.readable.key] {
+                        drop(self.site.fabric.revoke(key));
+                    }
+                    return Ok(true);
+                }
+            }
+            _ => {}
+        }
+        Ok(false)
+    }
+
+    fn welcome(&mut self, peer: PeerId) -> Result<Client, PerfError> {
+        let writable = Exposure::Writable(self.site.lease(FRAME_BYTES)?);
+        let readable = Exposure::Readable(Arc::new(self.site.lease(FRAME_BYTES)?));
+        Ok(Client {
+            writable: self.site.expose(peer, writable)?,
+            readable: self.site.expose(peer, readable)?,
+            source: Arc::new(self.site.lease(FRAME_BYTES)?),
+            job: None,
+            waiting: VecDeque::new(),
+        })
+    }
+
+    fn take(&mut self, peer: PeerId, came: Message) -> Result<(), PerfError> {
+        let Some(client) = self.clients.get_mut(&peer.0) else {
+            return Ok(());
+        };
+        let now = || counters(self.site.fabric.counters());
+        let answer = match came.kind {
+            protocol::START => match body::<Start>(&came) {
+                Ok(start) if !(1..=MAX_TRANSFER).contains(&start.job.size) => {
+                    let why = format!(
+                        "transfers of {} bytes; 1 to {MAX_TRANSFER} are possible",
+                        start.job.size
+                    );
+                    message(protocol::REFUSED, came.id, &why)?
+                }
+                Ok(start) => {
+                    client.job = Some(start);
+                    let ready = Ready {
+                        writable: client.writable.into(),
+                        readable: client.readable.into(),
+                        counters: now(),
+                    };
+                    message(protocol::READY, came.id, &ready)?
+                }
+                Err(error) => message(protocol::REFUSED, came.id, &error.to_string())?,
+            },
+            protocol::DATA => match &client.job {
+                Some(start) if start.job.mode == Mode::Latency => came,
+                _ => Message {
+                    kind: protocol::TAKEN,
+                    id: came.id,
+                    body: Vec::new(),
+                },
+            },
+            protocol::FENCE => message(protocol::FENCED, came.id, &now())?,
+            kind => message(
+                protocol::REFUSED,
+                came.id,
+                &format!("message of unknown kind {kind}: are both sides of one version?"),
+            )?,
+        };
+        client.waiting.push_back(answer);
+        if client.waiting.len() > WAITING {
+            let reason = CloseReason::Bound {
+                what: "answers that a client does not fetch",
+                limit: WAITING as u64,
+            };
+            self.site.fabric.disconnect(peer, reason);
+        }
+        Ok(())
+    }
+
+    fn send_waiting(&mut self) {
+        for (peer, client) in &mut self.clients {
+            while let Some(answer) = client.waiting.pop_front() {
+                match self.site.fabric.send(PeerId(*peer), answer) {
+                    Ok(()) => {}
+                    Err(Rejected::Full(answer)) => {
+                        client.waiting.push_front(answer);
+                        break;
+                    }
+                    // `Closed` follows.
+                    Err(_) => break,
+                }
+            }
+        }
+    }
+
+    /// The other half of a round trip.
+    fn write_back(&mut self, peer: PeerId) -> Result<(), PerfError> {
+        let Some(client) = self.clients.get(&peer.0) else {
+            return Ok(());
+        };
+        let Some(start) = &client.job else {
+            return Ok(());
+        };
+        if (start.job.operation, start.job.mode) != (Operation::Write, Mode::Latency) {
+            return Ok(());
+        }
+        match post_writes(
+            &mut self.site,
+            peer,
+            &client.source,
+            start.writable.into(),
+            start.job.size,
+            true,
+        ) {
+            // `Closed` follows.
+            Ok(_) | Err(Rejected::NotConnected(..)) => Ok(()),
+            Err(rejected) => Err(not_accepted("a write", &rejected)),
+        }
+    }
+}
+
+/// One transfer as writes into `target`; how many. `told`: the last has an immediate.
+pub fn post_writes(
+    site: &mut Site,
+    peer: PeerId,
+    source: &Arc<Lease>,
+    target: RemoteRange,
+    size: usize,
+    told: bool,
+) -> Result<usize, Rejected<Write>> {
+    let count = super::args::chunks(size);
+    for (at, length) in lengths(size).enumerate() {
+        site.fabric.write(
+            peer,
+            Write {
+                token: at as u64,
+                source: Arc::clone(source),
+                offset: 0,
+                length,
+                target: RemoteRange {
+                    length: length as u32,
+                    ..target
+                },
+                immediate: (told && at + 1 == count).then_some(1),
+                last: false,
+            },
+        )?;
+    }
+    Ok(count)
+}

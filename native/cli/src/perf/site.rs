@@ -1,0 +1,102 @@
+//! One side's fabric and memory.
+
+use super::args::{FabricArgs, FabricName};
+use super::PerfError;
+use faro_fabric::shm::{ShmConfig, ShmFabric};
+use faro_fabric::tcp::{TcpConfig, TcpFabric};
+use faro_fabric::verbs::{VerbsConfig, VerbsFabric, Wishes};
+use faro_fabric::{EndpointId, Exposure, Fabric, PeerId, Rejected, RemoteRange};
+use faro_pool::{Lease, Pool, Purpose, FRAME_BYTES};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest sleep between looks at deadlines.
+const NAP: Duration = Duration::from_millis(100);
+
+pub struct Site {
+    pub fabric: Box<dyn Fabric>,
+    pub pool: Arc<Pool>,
+    /// Wait of one `poll`.
+    pub nap: Duration,
+}
+
+impl Site {
+    pub fn open(
+        args: &FabricArgs,
+        bind: SocketAddr,
+        endpoint: EndpointId,
+    ) -> Result<Self, PerfError> {
+        let pool = Pool::new(args.memory)?;
+        let owned = Arc::clone(&pool);
+        let advertise = String::new();
+        let fabric: Box<dyn Fabric> = match args.fabric {
+            FabricName::Shm => Box::new(ShmFabric::new(ShmConfig {
+                endpoint,
+                pool: owned,
+            })?),
+            FabricName::Tcp => Box::new(TcpFabric::new(TcpConfig {
+                bind,
+                advertise,
+                endpoint,
+                pool: owned,
+            })?),
+            FabricName::Verbs => Box::new(VerbsFabric::new(VerbsConfig {
+                bind,
+                advertise,
+                endpoint,
+                pool: owned,
+                wishes: Wishes {
+                    device: args.device.clone(),
+                    gid_index: args.gid_index,
+                    ..Wishes::default()
+                },
+            })?),
+        };
+        let nap = if args.spin { Duration::ZERO } else { NAP };
+        Ok(Self { fabric, pool, nap })
+    }
+
+    /// A lease of the largest size, every byte touched.
+    pub fn lease(&self, bytes: usize) -> Result<Lease, PerfError> {
+        let mut lease = self.pool.try_lease(bytes.min(FRAME_BYTES), Purpose::Read)?;
+        lease.bytes_mut().fill(0x5a);
+        Ok(lease)
+    }
+
+    pub fn expose(&mut self, peer: PeerId, exposure: Exposure) -> Result<RemoteRange, PerfError> {
+        self.fabric
+            .expose(peer, exposure)
+            .map_err(|rejected| not_accepted("an exposure", &rejected))
+    }
+}
+
+pub fn not_accepted<T>(what: &'static str, rejected: &Rejected<T>) -> PerfError {
+    let why = match rejected {
+        Rejected::Full(_) => "the queue is full".to_owned(),
+        Rejected::NotConnected(_, peer) => format!("connection {} is not open", peer.0),
+        Rejected::TooLarge(_, most) => format!("at most {most} bytes are possible"),
+    };
+    PerfError::Rejected { what, why }
+}
+
+/// Our address on the way to `location`: the device that has it is the right one.
+pub fn near(fabric: FabricName, location: &str) -> Result<SocketAddr, PerfError> {
+    let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    if fabric == FabricName::Shm {
+        return Ok(anywhere);
+    }
+    let bad = || PerfError::Location {
+        location: location.to_owned(),
+    };
+    let target: SocketAddr = location.parse().map_err(|_| bad())?;
+    let any: IpAddr = match target {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let route = |source| PerfError::Route { target, source };
+    let socket = UdpSocket::bind((any, 0)).map_err(route)?;
+    socket.connect(target).map_err(route)?;
+    let address = socket.local_addr().map_err(route)?;
+    Ok(SocketAddr::new(address.ip(), 0))
+}
