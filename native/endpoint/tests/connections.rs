@@ -67,6 +67,12 @@ fn who_comes_second_uses_what_is_there_over_shm() {
     who_comes_second_uses_what_is_there(FabricChoice::Shm, "shm");
 }
 
+#[test]
+#[ignore = "needs an RDMA device: tests/softroce/run"]
+fn who_comes_second_uses_what_is_there_over_verbs() {
+    who_comes_second_uses_what_is_there(FabricChoice::Verbs, "verbs");
+}
+
 /// Both start at once; whether they cross is chance, and must not matter. That they cross for sure
 /// is below, and in the model beside `Links`.
 fn both_at_once(fabric: FabricChoice, name: &str) {
@@ -110,6 +116,12 @@ fn both_at_once_over_tcp() {
 #[test]
 fn both_at_once_over_shm() {
     both_at_once(FabricChoice::Shm, "shm");
+}
+
+#[test]
+#[ignore = "needs an RDMA device: tests/softroce/run"]
+fn both_at_once_over_verbs() {
+    both_at_once(FabricChoice::Verbs, "verbs");
 }
 
 #[test]

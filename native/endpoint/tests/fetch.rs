@@ -6,9 +6,9 @@ mod support;
 
 use faro_endpoint::{Endpoint, FabricChoice};
 use faro_wire::BlockStatus;
-use support::{block, collect, config, counter, fetch, pattern, until, Owner};
+use support::{block, collect, config, counter, fetch, pattern, until_leases_are_back, Owner};
 
-/// Runs a test over each fabric.
+/// Runs a test over each fabric; over RDMA where `tests/softroce/run` gives it devices.
 macro_rules! over_every_fabric {
     ($($test:ident),* $(,)?) => {
         mod tcp {$(
@@ -18,6 +18,11 @@ macro_rules! over_every_fabric {
         mod shm {$(
             #[test]
             fn $test() { super::$test(super::FabricChoice::Shm, "shm"); }
+        )*}
+        mod verbs {$(
+            #[test]
+            #[ignore = "needs an RDMA device: tests/softroce/run"]
+            fn $test() { super::$test(super::FabricChoice::Verbs, "verbs"); }
         )*}
     };
 }
@@ -266,9 +271,7 @@ fn memory_comes_back(fabric: FabricChoice, _: &str) {
         fetch(&reader, peer, &[block(0, 1, 0, 1), block(0, 1, 1, 2)]).bytes();
     }
     for endpoint in [&reader, &owner.endpoint] {
-        until("all leases are back", || {
-            counter(endpoint, "pool.leasedBytes") == 0
-        });
+        until_leases_are_back(endpoint);
         assert!(counter(endpoint, "pool.mappedBytes") <= support::MEMORY);
     }
 }

@@ -8,7 +8,7 @@ mod support;
 use faro_endpoint::{Endpoint, FabricChoice};
 use faro_wire::{BlockId, BlockStatus};
 use std::collections::HashMap;
-use support::{block, collect, config, counter, pattern, until, Owner, PATIENCE};
+use support::{block, collect, config, pattern, until_leases_are_back, Owner, PATIENCE};
 
 /// Vigna's xorshift64*, enough to choose test cases.
 struct Random(u64);
@@ -100,9 +100,7 @@ fn run(seed: u64, fabric: FabricChoice) {
             }
         }
     }
-    until("all leases are back", || {
-        counter(&reader, "pool.leasedBytes") == 0
-    });
+    until_leases_are_back(&reader);
 }
 
 fn seeds() -> Vec<u64> {
@@ -124,4 +122,12 @@ fn random_requests_over_shm() {
     seeds()
         .into_iter()
         .for_each(|seed| run(seed, FabricChoice::Shm));
+}
+
+#[test]
+#[ignore = "needs an RDMA device: tests/softroce/run"]
+fn random_requests_over_verbs() {
+    seeds()
+        .into_iter()
+        .for_each(|seed| run(seed, FabricChoice::Verbs));
 }

@@ -252,6 +252,15 @@ pub fn counter(endpoint: &Endpoint, name: &str) -> u64 {
         .1
 }
 
+/// Waits until no block and no credit holds memory. What RDMA connections hold as long as they
+/// live stays out of it: a frame to receive into and 64 KiB to send from.
+pub fn until_leases_are_back(endpoint: &Endpoint) {
+    until("leases come back", || {
+        let rings = counter(endpoint, "connections.verbs") * ((256 + 64) << 10);
+        counter(endpoint, "pool.leasedBytes") == rings
+    });
+}
+
 /// Waits for a condition that other threads bring about.
 pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
