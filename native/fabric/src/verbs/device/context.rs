@@ -1,4 +1,9 @@
 //! An open device: its protection domain, its limits, its regions, its news.
+//!
+//! What the device writes is safe from a fork of this process: regions are shared mappings (memfd),
+//! which a fork does not copy; the queues' own memory is copied by kernels before 5.12 only, and
+//! not by `vfork` or `posix_spawn`, by which a JVM starts processes. So `ibv_fork_init`, which
+//! would slow registration down, is not called.
 
 use super::choice::{choose, Choice, PortAddress, Wishes};
 use super::error::VerbsError;
@@ -73,6 +78,8 @@ pub(crate) struct Device {
     /// Of `context`, allocated until drop.
     pub(super) domain: NonNull<ibv_pd>,
     pub(super) choice: Choice,
+    /// Its entry in sysfs, as long as it can be opened.
+    entry: PathBuf,
     address: PortAddress,
     limits: Limits,
 }
@@ -101,11 +108,13 @@ impl Device {
             unsafe { (symbols.close_device)(context.as_ptr()) };
             return Err(error);
         };
+        let file = device_file(Path::new(SYSFS_VERBS), &choice.device).unwrap_or_default();
         // From here on `drop` releases both.
         let mut device = Self {
             symbols,
             context,
             domain,
+            entry: Path::new(SYSFS_VERBS).join(file),
             choice,
             address: PortAddress {
                 gid: [0; 16],
@@ -203,16 +212,19 @@ impl Device {
         }
     }
 
-    /// Whether the kernel still shows the device.
-    pub(crate) fn is_there(&self) -> bool {
-        Path::new(SYSFS).join(&self.choice.device).exists()
-    }
-
     /// Whether the port still has the address that peers were told.
     pub(crate) fn has_its_gid(&self) -> bool {
         let chosen = &self.choice;
         let root = Path::new(SYSFS);
         has_gid(root, &chosen.device, chosen.port, &chosen.gid)
+    }
+
+    /// Whether the device is not being taken away. Devices whose driver can do without their users
+    /// tell of it (`AsyncEvent::Device`); the others (software RoCE) work on silently, and `rdma
+    /// link delete` waits until the last user lets go. So this has to be asked now and then: two
+    /// `stat`s. The device itself stays in sysfs until then; what goes is the way to open it.
+    pub(crate) fn is_there(&self) -> bool {
+        self.entry.exists() && Path::new(SYSFS).join(&self.choice.device).exists()
     }
 
     /// Registers a slab for all that peers and we do with it. Pins its memory.
@@ -360,8 +372,8 @@ fn open_named(symbols: &Symbols, name: &str) -> Result<NonNull<ibv_context>, Ver
 
 /// The file of a device, as messages name it.
 fn file_of(device: &str) -> PathBuf {
-    let unknown = || PathBuf::from("/dev/infiniband/uverbs*");
-    device_file(Path::new(SYSFS_VERBS), device).unwrap_or_else(unknown)
+    let name = device_file(Path::new(SYSFS_VERBS), device);
+    Path::new("/dev/infiniband").join(name.as_deref().unwrap_or("uverbs*"))
 }
 
 /// Why libibverbs does not list a device of sysfs: it leaves out those without a file.

@@ -65,6 +65,13 @@ pub enum VerbsError {
         got: u32,
         allowed: &'static str,
     },
+    /// What a peer says of its queue pair cannot be.
+    #[error("the peer's {what} is {got}, {allowed} is possible; is it of another version?")]
+    BadRemote {
+        what: &'static str,
+        got: u32,
+        allowed: &'static str,
+    },
     /// Memory that is not the arena's.
     #[error("slab {slab} is not of the registered arena")]
     ForeignMemory { slab: u32 },

@@ -15,6 +15,8 @@ mod context;
 mod error;
 mod library;
 mod memlock;
+#[cfg(test)]
+mod on_device;
 mod queue_pair;
 mod survey;
 #[cfg(test)]

@@ -45,6 +45,24 @@ pub(crate) struct Remote {
     pub(crate) reads: u8,
 }
 
+impl Remote {
+    /// What a peer sent is looked at here: not every driver does (rxe takes an MTU of 0).
+    fn check(&self) -> Result<(), VerbsError> {
+        let bits = (0, 0x00ff_ffff, "a number of 24 bits");
+        let bounds = [
+            ("MTU code", u32::from(self.mtu), (1, 5, "1 to 5")),
+            ("queue pair", self.qp, bits),
+            ("packet sequence number", self.psn, bits),
+        ];
+        for (what, got, (least, most, allowed)) in bounds {
+            if got < least || got > most {
+                return Err(VerbsError::BadRemote { what, got, allowed });
+            }
+        }
+        Ok(())
+    }
+}
+
 /// What a request does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operation {
@@ -225,13 +243,14 @@ impl QueuePair {
     /// Ready to receive, then ready to send.
     ///
     /// # Errors
-    /// `Call`: an address that cannot be reached is found here on RoCE.
+    /// `BadRemote`; `Call`: an address that cannot be reached is found here on RoCE.
     pub(crate) fn connect(
         &mut self,
         psn: u32,
         remote: &Remote,
         wishes: &Wishes,
     ) -> Result<(), VerbsError> {
+        remote.check()?;
         let choice = &self.device.choice;
         let mut attributes = Self::attributes(ibv_qp_state::IBV_QPS_RTR);
         attributes.path_mtu = u32::from(remote.mtu.min(self.device.address().mtu));

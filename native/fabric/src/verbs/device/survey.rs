@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::{IpAddr, Ipv6Addr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// One GID of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,12 +85,11 @@ pub(super) fn has_gid(root: &Path, device: &str, number: u8, wanted: &Gid) -> bo
     gid(&path, &wanted.index.to_string()).is_some_and(|gid| gid == *wanted)
 }
 
-/// The file by which a device is opened: `/dev/infiniband/uverbs0`. `verbs` is a root such as
-/// `/sys/class/infiniband_verbs`.
-pub(super) fn device_file(verbs: &Path, device: &str) -> Option<PathBuf> {
+/// What the kernel calls the file by which a device is opened (`uverbs0`), for as long as it can
+/// be. `verbs` is a root such as `/sys/class/infiniband_verbs`.
+pub(super) fn device_file(verbs: &Path, device: &str) -> Option<String> {
     let of = |name: &String| read(&verbs.join(name).join("ibdev")).as_deref() == Some(device);
-    let name = names(verbs).into_iter().find(of)?;
-    Some(Path::new("/dev/infiniband").join(name))
+    names(verbs).into_iter().find(of)
 }
 
 fn port(path: &Path, device: &str, number: u8, iwarp: bool) -> Port {

@@ -5,7 +5,7 @@ use super::error::VerbsError;
 use super::survey::{device_file, has_gid, survey, Port};
 use std::fs;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A tree that is removed with the value.
 struct Tree(PathBuf);
@@ -215,7 +215,7 @@ fn a_device_s_file_is_found() {
     tree.put("uverbs0/ibdev", "mlx5_0");
     tree.put("uverbs12/ibdev", "mlx5_1");
     let found = device_file(&tree.0, "mlx5_1").unwrap();
-    assert_eq!(found, Path::new("/dev/infiniband/uverbs12"));
+    assert_eq!(found, "uverbs12");
     assert_eq!(device_file(&tree.0, "mlx5_2"), None);
 }
 

@@ -1,0 +1,217 @@
+//! What goes wrong, and what completions say of it.
+
+use super::*;
+use std::time::{Duration, Instant};
+
+fn failed(completions: &[Completion], id: u64) -> &str {
+    match completions.iter().find(|one| one.id == id) {
+        Some(Completion {
+            status: Status::Failed { what, .. },
+            ..
+        }) => what,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+#[ignore = "needs an RDMA device: tests/softroce/run"]
+fn a_wrong_key_fails_and_flushes_the_rest() {
+    let bench = Bench::new();
+    let [mut a, mut b] = bench.pair();
+    let (from, to) = (bench.memory(1), bench.memory(0));
+    b.post_receive(&[bench.receive(20, &to, 64)]).unwrap();
+    a.post_receive(&[bench.receive(10, &to, 64)]).unwrap();
+    let wrong = Operation::Write {
+        address: bench.address(&to),
+        rkey: bench.region.rkey() ^ 0x55,
+        immediate: None,
+    };
+    a.post_send(&[
+        bench.request(1, wrong, &from, 64),
+        bench.request(2, bench.write(&to, None), &from, 64),
+    ])
+    .unwrap();
+    // Both queue pairs are in error: what was posted on either is flushed.
+    let got = bench.completions(4);
+    assert!(failed(&got, 1).contains("refused the address or key"));
+    for one in &got[1..] {
+        assert_eq!(one.status, Status::Flushed, "{one:?}");
+    }
+    assert!(to.bytes().iter().all(|byte| *byte == 0));
+    // And what is posted now is flushed at once.
+    a.post_send(&[bench.request(3, bench.write(&to, None), &from, 64)])
+        .unwrap();
+    assert_eq!(bench.completions(1)[0].status, Status::Flushed);
+}
+
+#[test]
+#[ignore = "needs an RDMA device: tests/softroce/run"]
+fn nothing_beyond_a_region_is_reached() {
+    let bench = Bench::new();
+    let (from, to) = (bench.memory(1), bench.memory(0));
+    let end = bench.region.address_of(0) + (16 << 20);
+    let rkey = bench.region.rkey();
+    let operations = [
+        Operation::Write {
+            address: end - 63,
+            rkey,
+            immediate: None,
+        },
+        Operation::Read {
+            address: end - 63,
+            rkey,
+        },
+    ];
+    for operation in operations {
+        let [mut a, _b] = bench.pair();
+        a.post_send(&[bench.request(1, operation, &from, 64)])
+            .unwrap();
+        assert!(failed(&bench.completions(1), 1).contains("refused the address or key"));
+    }
+    // Nor with our own memory.
+    let [mut a, _b] = bench.pair();
+    let request = WorkRequest {
+        lkey: bench.region.lkey() ^ 0x55,
+        ..bench.request(1, bench.write(&to, None), &from, 64)
+    };
+    // Devices refuse at once, fail it, or (software RoCE) flush it with the rest.
+    if a.post_send(&[request]).is_ok() {
+        let got = bench.completions(1);
+        assert_ne!(got[0].status, Status::Done);
+    }
+    assert!(to.bytes().iter().all(|byte| *byte == 0));
+}
+
+#[test]
+#[ignore = "needs an RDMA device: tests/softroce/run"]
+fn keys_end_with_their_registration() {
+    let bench = Bench::new();
+    let [mut a, _b] = bench.pair();
+    let (from, to) = (bench.memory(1), bench.memory(0));
+    let second = bench.device.register(bench.pool.slab(0).unwrap()).unwrap();
+    let write = |rkey| Operation::Write {
+        address: bench.address(&to),
+        rkey,
+        immediate: None,
+    };
+    let rkey = second.rkey();
+    assert_ne!(rkey, bench.region.rkey());
+    a.post_send(&[bench.request(1, write(rkey), &from, 64)])
+        .unwrap();
+    assert_eq!(bench.completions(1)[0].status, Status::Done);
+    drop(second);
+    a.post_send(&[bench.request(2, write(rkey), &from, 64)])
+        .unwrap();
+    assert!(failed(&bench.completions(1), 2).contains("refused the address or key"));
+}
+
+#[test]
+#[ignore = "needs an RDMA device: tests/softroce/run"]
+fn a_receiver_that_is_never_ready_is_given_up() {
+    let bench = Bench::new();
+    let wishes = Wishes {
+        rnr_retry: 1,
+        ..Wishes::default()
+    };
+    let [mut a, _b] = bench.pair_with(&wishes);
+    let from = bench.memory(1);
+    a.post_send(&[bench.request(1, Operation::Send, &from, 64)])
+        .unwrap();
+    assert!(failed(&bench.completions(1), 1).contains("no receive request"));
+}
+
+/// Times that a receiver was not ready, as software RoCE counts them; `None` on other devices.
+fn not_ready() -> Option<u64> {
+    let name = open().describe();
+    let name = name.split(' ').next()?;
+    let path = format!("/sys/class/infiniband/{name}/ports/1/hw_counters/rcvd_rnr_err");
+    std::fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+#[test]
+#[ignore = "needs an RDMA device: tests/softroce/run"]
+fn a_receiver_that_gets_ready_later_is_waited_for() {
+    let bench = Bench::new();
+    let [mut a, mut b] = bench.pair();
+    let (from, to) = (bench.memory(1), bench.memory(0));
+    let before = not_ready();
+    a.post_send(&[bench.request(1, Operation::Send, &from, 64)])
+        .unwrap();
+    let late = Instant::now() + Duration::from_secs(20);
+    while before.is_some() && not_ready() == before {
+        assert!(Instant::now() < late, "the device never said not ready");
+    }
+    b.post_receive(&[bench.receive(10, &to, 64)]).unwrap();
+    let got = bench.completions(2);
+    assert!(got.iter().all(|one| one.status == Status::Done), "{got:?}");
+}
+
+#[test]
+#[ignore = "needs an RDMA device: tests/softroce/run"]
+fn a_message_that_is_too_long_fails_on_both_sides() {
+    let bench = Bench::new();
+    let [mut a, mut b] = bench.pair();
+    let (from, to) = (bench.memory(1), bench.memory(0));
+    b.post_receive(&[bench.receive(10, &to, 64)]).unwrap();
+    a.post_send(&[bench.request(1, Operation::Send, &from, 65)])
+        .unwrap();
+    let got = bench.completions(2);
+    assert!(!failed(&got, 1).is_empty() && !failed(&got, 10).is_empty());
+    assert!(to.bytes()[64..].iter().all(|byte| *byte == 0));
+}
+
+#[test]
+#[ignore = "needs an RDMA device: tests/softroce/run"]
+fn a_peer_that_is_gone_is_noticed() {
+    let bench = Bench::new();
+    let wishes = Wishes {
+        timeout: 8,
+        retry_count: 1,
+        ..Wishes::default()
+    };
+    let [mut a, b] = bench.pair_with(&wishes);
+    drop(b);
+    let from = bench.memory(1);
+    a.post_send(&[bench.request(1, Operation::Send, &from, 64)])
+        .unwrap();
+    assert!(failed(&bench.completions(1), 1).contains("acknowledged nothing"));
+}
+
+#[test]
+#[ignore = "needs an RDMA device: tests/softroce/run"]
+fn nobody_can_be_reached_before_connecting_or_by_nonsense() {
+    let bench = Bench::new();
+    let memory = bench.memory(0);
+    let (mut a, b) = (bench.queue_pair(), bench.queue_pair());
+    let posted = a.post_send(&[bench.request(1, Operation::Send, &memory, 64)]);
+    assert!(posted.is_err(), "in INIT nothing is sent");
+    let remote = bench.remote(&b, 1);
+    for (nonsense, what) in [
+        (Remote { mtu: 0, ..remote }, "MTU code is 0, 1 to 5"),
+        (Remote { mtu: 6, ..remote }, "MTU code is 6, 1 to 5"),
+        (
+            Remote {
+                qp: 1 << 24,
+                ..remote
+            },
+            "queue pair is 16777216",
+        ),
+        (
+            Remote {
+                psn: 1 << 24,
+                ..remote
+            },
+            "sequence number is 16777216",
+        ),
+    ] {
+        let error = a.connect(1, &nonsense, &Wishes::default()).unwrap_err();
+        assert!(error.to_string().contains(what), "{error}");
+    }
+    let unknown = Remote {
+        gid: [0; 16],
+        ..remote
+    };
+    let error = a.connect(1, &unknown, &Wishes::default()).unwrap_err();
+    assert!(error.to_string().contains("RTR"), "{error}");
+    a.connect(1, &remote, &Wishes::default()).unwrap();
+}

@@ -1,0 +1,196 @@
+//! The device layer on a device: two queue pairs of one port, connected to each other.
+//!
+//! Every test is `#[ignore]`d, because it needs a device; `tests/softroce/run --hosts 1` gives
+//! one. They run one after the other: some count what the kernel holds, some take the link down.
+
+mod data;
+mod faults;
+mod life;
+mod news;
+
+use super::*;
+use crate::verbs::device::choice::PortAddress;
+use faro_pool::{Lease, Pool, Purpose};
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A failure, not a measure: nothing here takes long.
+const PATIENCE: Timespec = Timespec {
+    tv_sec: 20,
+    tv_nsec: 0,
+};
+/// A lease: one frame.
+const BYTES: usize = 256 << 10;
+/// Queue depths that all tests do with.
+const DEPTH: Depth = Depth {
+    send: 128,
+    receive: 128,
+    reads: 4,
+};
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    // A test that failed holds nothing that the next one needs.
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn open() -> Arc<Device> {
+    Device::open(&Wishes::default(), IpAddr::from(Ipv4Addr::LOCALHOST)).unwrap()
+}
+
+/// Whether a descriptor gets readable; at once, or within the patience of a test.
+fn readable(fd: BorrowedFd<'_>, wait: bool) -> bool {
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let mut fds = [PollFd::new(&fd, PollFlags::IN)];
+    poll(&mut fds, Some(if wait { &PATIENCE } else { &now })).unwrap() == 1
+}
+
+/// A device with what a fabric would make of it. Fields drop in order.
+struct Bench {
+    queue: Arc<CompletionQueue>,
+    channel: Arc<Channel>,
+    region: Registration,
+    pool: Arc<Pool>,
+    device: Arc<Device>,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let alone = alone();
+        let device = open();
+        let pool = Pool::new(32 << 20).unwrap();
+        // The pool maps its first slab with its first lease.
+        drop(pool.try_lease(BYTES, Purpose::Serve).unwrap());
+        let region = device.register(pool.slab(0).unwrap()).unwrap();
+        let channel = Channel::new(&device).unwrap();
+        let queue = CompletionQueue::new(&device, &channel, 1024).unwrap();
+        assert!(queue.depth() >= 1024);
+        Self {
+            queue,
+            channel,
+            region,
+            pool,
+            device,
+            _alone: alone,
+        }
+    }
+
+    /// All of it goes, and nobody else begins yet.
+    fn end(self) -> MutexGuard<'static, ()> {
+        self._alone
+    }
+
+    /// Memory of the registered slab, full of `byte`.
+    fn memory(&self, byte: u8) -> Lease {
+        let mut lease = self.pool.try_lease(BYTES, Purpose::Serve).unwrap();
+        assert_eq!(lease.slab(), 0);
+        lease.bytes_mut().fill(byte);
+        lease
+    }
+
+    fn address(&self, lease: &Lease) -> u64 {
+        self.region.address_of(lease.offset())
+    }
+
+    fn queue_pair(&self) -> QueuePair {
+        QueuePair::new(&self.device, &self.queue, DEPTH).unwrap()
+    }
+
+    /// Two that are connected to each other.
+    fn pair(&self) -> [QueuePair; 2] {
+        self.pair_with(&Wishes::default())
+    }
+
+    fn pair_with(&self, wishes: &Wishes) -> [QueuePair; 2] {
+        let [mut a, mut b] = [self.queue_pair(), self.queue_pair()];
+        a.connect(7, &self.remote(&b, 9), wishes).unwrap();
+        b.connect(9, &self.remote(&a, 7), wishes).unwrap();
+        [a, b]
+    }
+
+    fn remote(&self, pair: &QueuePair, psn: u32) -> Remote {
+        let PortAddress { gid, lid, mtu } = self.device.address();
+        Remote {
+            gid,
+            lid,
+            qp: pair.number(),
+            psn,
+            mtu,
+            reads: pair.depth().reads,
+        }
+    }
+
+    /// A request on the first `length` bytes of a lease, with a completion.
+    fn request(&self, id: u64, operation: Operation, lease: &Lease, length: u32) -> WorkRequest {
+        WorkRequest {
+            id,
+            operation,
+            address: self.address(lease),
+            length,
+            lkey: self.region.lkey(),
+            signaled: true,
+            inline: false,
+        }
+    }
+
+    fn receive(&self, id: u64, lease: &Lease, length: u32) -> ReceiveRequest {
+        ReceiveRequest {
+            id,
+            address: self.address(lease),
+            length,
+            lkey: self.region.lkey(),
+        }
+    }
+
+    fn write(&self, to: &Lease, immediate: Option<u32>) -> Operation {
+        Operation::Write {
+            address: self.address(to),
+            rkey: self.region.rkey(),
+            immediate,
+        }
+    }
+
+    fn read(&self, from: &Lease) -> Operation {
+        Operation::Read {
+            address: self.address(from),
+            rkey: self.region.rkey(),
+        }
+    }
+
+    /// Waits as the fabric does, by arming and the channel, for that many completions, sorted by
+    /// their ids. There are no more of them.
+    fn completions(&self, count: usize) -> Vec<Completion> {
+        let mut got = Vec::new();
+        loop {
+            while self.queue.poll(&mut got).unwrap() > 0 {}
+            if got.len() >= count {
+                break;
+            }
+            self.queue.arm().unwrap();
+            // One that came before the arming wakes nobody.
+            if self.queue.poll(&mut got).unwrap() > 0 {
+                continue;
+            }
+            assert!(readable(self.channel.fd(), true), "no more than {got:?}");
+            self.channel.drain();
+        }
+        got.sort_by_key(|completion| completion.id);
+        assert_eq!(got.len(), count, "{got:?}");
+        got
+    }
+}
+
+/// How each of them ended.
+fn ends(completions: &[Completion]) -> Vec<(u64, &Status, CompletionKind)> {
+    completions
+        .iter()
+        .map(|completion| (completion.id, &completion.status, completion.kind))
+        .collect()
+}
