@@ -1,7 +1,7 @@
 //! What verbs add to the stream: pairing, announcements, revocation.
 
 use super::frames::{Answer, Ask, Expose, Key, PairBody};
-use super::pair::{Pair, Posted, READS, SEGMENT_BYTES};
+use super::pair::{Pair, Posted, SEGMENT_BYTES};
 use super::rig::Rig;
 use super::{device, setup};
 use crate::stream::exposure::{random, ByKey};
@@ -134,7 +134,7 @@ impl Verbs {
             gid: address.gid,
             lid: address.lid.into(),
             mtu: address.mtu,
-            reads: READS,
+            reads: pair.queue.depth().reads,
             receives: pair.queue.depth().receive.into(),
             segment_bytes: (SEGMENT_BYTES as u32).into(),
             reserved: 0.into(),
