@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const TURN_COMPLETIONS: usize = 4_096;
 /// How long a peer may take to let go of an exposure.
 const REVOKE_PATIENCE: Duration = Duration::from_secs(10);
-/// How often the device's place in sysfs is looked at; one system call.
+/// How often the device's place and address in sysfs are looked at; a few system calls.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl Hub<Verbs> {
@@ -283,9 +283,6 @@ impl Hub<Verbs> {
                     }
                 }
                 AsyncEvent::Device { what } => return self.lose_device(&what),
-                AsyncEvent::Gids if self.gid_is_gone() => {
-                    return self.lose_device("its address (GID) changed");
-                }
                 AsyncEvent::Port { up: false, what } => log::warn!(
                     "verbs: {what}; requests wait for its retries and then take TCP: check the \
                      cable or `ip link`"
@@ -294,6 +291,7 @@ impl Hub<Verbs> {
                 AsyncEvent::QueuePair { what, .. } | AsyncEvent::Other { what } => {
                     log::debug!("verbs: {what}");
                 }
+                // The table may change after the news of it; `look_for_device` looks in any case.
                 AsyncEvent::Gids => {}
             }
         }
@@ -311,12 +309,9 @@ impl Hub<Verbs> {
         rig.looked = Instant::now();
         if !rig.device.is_there() {
             self.lose_device("it was deleted");
+        } else if !rig.device.has_its_gid() {
+            self.lose_device("its address (GID) changed");
         }
-    }
-
-    fn gid_is_gone(&self) -> bool {
-        let rig = self.carrier.rig.as_ref();
-        rig.is_some_and(|rig| !rig.device.has_its_gid())
     }
 
     /// The device cannot be used any more: every connection ends, peers take another fabric,
