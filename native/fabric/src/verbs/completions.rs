@@ -21,7 +21,11 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 impl Hub<Verbs> {
     /// Before a wait. True: there is something already.
     pub(crate) fn arm_device(&mut self) -> Result<bool, FabricError> {
-        let armed = match &self.carrier.rig {
+        // Arming is a system call, and so is the wake-up that it leads to: not for what is there.
+        if self.found_completions() {
+            return Ok(true);
+        }
+        let armed = match &mut self.carrier.rig {
             Some(rig) => rig.arm(),
             None => return Ok(false),
         };
@@ -30,10 +34,14 @@ impl Hub<Verbs> {
             return Ok(true);
         }
         // A completion between the last look and the arming wakes nobody.
+        Ok(self.found_completions())
+    }
+
+    fn found_completions(&mut self) -> bool {
         let before = self.carrier.tally.completions;
         self.take_completions();
         self.flush();
-        Ok(self.carrier.tally.completions > before)
+        self.carrier.tally.completions > before
     }
 
     /// See `Carrier::turn`.
@@ -41,8 +49,8 @@ impl Hub<Verbs> {
         let [channel, events] = std::mem::take(&mut self.carrier.signalled);
         if channel {
             self.carrier.tally.wakeups += 1;
-            if let Some(rig) = &self.carrier.rig {
-                rig.channel.drain();
+            if let Some(rig) = &mut self.carrier.rig {
+                rig.drain();
             }
         }
         if events {

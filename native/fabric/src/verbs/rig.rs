@@ -39,6 +39,8 @@ pub(super) struct Rig {
     regions: HashMap<u32, Registration>,
     queues: Vec<Completions>,
     pub(super) channel: Arc<Channel>,
+    /// Every queue is armed, and no wake-up of any was taken since.
+    armed: bool,
     pub(super) device: Arc<Device>,
     /// Registrations made, and what they took.
     pub(super) registered: u64,
@@ -58,6 +60,7 @@ impl Rig {
         let mut rig = Self {
             regions: HashMap::new(),
             queues: Vec::new(),
+            armed: false,
             channel: Channel::new(&device)?,
             device,
             registered: 0,
@@ -122,6 +125,7 @@ impl Rig {
         let queue = CompletionQueue::new(&self.device, &self.channel, depth)?;
         let free = queue.depth();
         self.queues.push(Completions { queue, free });
+        self.armed = false;
         Ok(())
     }
 
@@ -157,8 +161,17 @@ impl Rig {
         self.queues.iter().map(|place| Arc::clone(&place.queue))
     }
 
-    /// Asks for a wake-up by the next completion of any queue.
-    pub(super) fn arm(&self) -> Result<(), VerbsError> {
-        self.queues.iter().try_for_each(|place| place.queue.arm())
+    /// Asks for a wake-up by the next completion of any queue, unless that is asked already.
+    pub(super) fn arm(&mut self) -> Result<(), VerbsError> {
+        if !self.armed {
+            self.queues.iter().try_for_each(|place| place.queue.arm())?;
+            self.armed = true;
+        }
+        Ok(())
+    }
+
+    /// Takes the wake-ups that came.
+    pub(super) fn drain(&mut self) {
+        self.armed &= self.channel.drain() == 0;
     }
 }
