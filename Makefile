@@ -12,7 +12,7 @@ JAR := dist/faro-spark.jar
 SOURCES := Cargo.toml Cargo.lock pom.xml $(shell find native jvm shuffle-plugin \
 	\( -name target -o -name tests -o -name test \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help setup jar check test demo bench clean
+.PHONY: help setup jar check test demo bench bench-softroce clean
 
 help:
 	@echo 'make setup   what the machine needs: as root installs it, otherwise prints the command'
@@ -21,6 +21,7 @@ help:
 	@echo 'make test    every test: native, RDMA in a guest, Java, Spark end to end (40 minutes)'
 	@echo 'make check   formatting, lints, licences of the dependencies'
 	@echo 'make bench   measures against stock Spark and writes docs/benchmarks.md'
+	@echo 'make bench-softroce   RDMA against perftest and UCX, into the same file'
 	@echo 'make clean   removes what was built; $${FARO_CACHE:-~/.cache/faro} stays'
 
 setup:
@@ -43,6 +44,9 @@ demo: jar
 
 bench: jar
 	@tests/bench/run
+
+bench-softroce: setup
+	@tests/bench/softroce/run
 
 clean:
 	@rm -rf target dist jvm/target shuffle-plugin/target
