@@ -9,7 +9,7 @@ use crate::stream::frames::{
     self, AckEntry, Layout, SlabReply, SlabRequest, WriteRef, DONE, MAX_ACKS, REFUSED,
 };
 use crate::stream::hub::Hub;
-use crate::stream::inbound::{Shape, Sink};
+use crate::stream::inbound::Shape;
 use crate::stream::outbound::Frame;
 use crate::stream::session::{Carrier, Context};
 use crate::{
@@ -232,17 +232,6 @@ impl Carrier for Shm {
             });
         }
         Ok(())
-    }
-
-    fn on_head(
-        &mut self,
-        _cx: &mut Context<'_, Self>,
-        header: &FrameHeader,
-        _head: &[u8],
-        _length: usize,
-    ) -> Result<Sink, CloseReason> {
-        // `shape` lets no payload in.
-        Err(WireError::UnknownKind { got: header.kind }.into())
     }
 
     fn on_frame(

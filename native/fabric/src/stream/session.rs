@@ -19,7 +19,7 @@ use crate::{
     RemoteRange, Revoked, Write,
 };
 use faro_pool::Lease;
-use faro_wire::{kind, FrameHeader};
+use faro_wire::{kind, FrameHeader, WireError};
 use std::io;
 use std::time::Instant;
 use zerocopy::IntoBytes;
@@ -62,14 +62,16 @@ pub(crate) trait Carrier: Send + Sized {
     fn greeted(&mut self, _cx: &mut Context<'_, Self>) -> bool {
         true
     }
-    /// A head of payload came.
+    /// A head of payload came (not where `shape` lets no payload in).
     fn on_head(
         &mut self,
-        cx: &mut Context<'_, Self>,
+        _cx: &mut Context<'_, Self>,
         header: &FrameHeader,
-        head: &[u8],
-        length: usize,
-    ) -> Result<Sink, CloseReason>;
+        _head: &[u8],
+        _length: usize,
+    ) -> Result<Sink, CloseReason> {
+        Err(WireError::UnknownKind { got: header.kind }.into())
+    }
     /// A whole one-sided frame came.
     fn on_frame(
         &mut self,

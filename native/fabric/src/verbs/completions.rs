@@ -1,9 +1,10 @@
 //! What comes back from the device: completions, and news about itself.
 
-use super::carrier::{say_revoked, Verbs};
+use super::carrier::Verbs;
 use super::device::{AsyncEvent, Completion, CompletionKind, Status, VerbsError};
 use super::frames::{open_segment, Immediate};
 use super::pair::{completed_by, parse_id, Id, Pair, Posted};
+use super::protocol::say_revoked;
 use crate::stream::dispatch::Receiver;
 use crate::stream::hub::Hub;
 use crate::stream::session::{Context, Phase};

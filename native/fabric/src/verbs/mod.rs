@@ -39,6 +39,7 @@ pub(crate) mod device;
 mod frames;
 mod grants;
 mod pair;
+mod protocol;
 mod rig;
 mod setup;
 mod transmit;
