@@ -58,6 +58,12 @@ impl Lease {
             .is_some_and(|end| end <= self.capacity() as u64)
     }
 
+    /// Address of the first byte, for memory that is shared with devices and changes under versions
+    /// (`faro-region`). Whoever writes through it answers for it that nobody holds `bytes` then.
+    pub fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: `start` is valid for `capacity` bytes while `pool` lives, which is at least as

@@ -1,0 +1,184 @@
+//! One region: a file, read without a mapping and, if wanted, without sleeping.
+
+use crate::RegionError;
+use rustix::io::{preadv2, Errno, ReadWriteFlags};
+use std::fs::File;
+use std::io::{self, IoSliceMut};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Name of a region in its owner. The bytes under a name never change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RegionId {
+    /// What is unregistered together (a shuffle).
+    pub group: u32,
+    /// Which of it (a map output).
+    pub member: i64,
+}
+
+/// An exported byte range.
+#[derive(Debug)]
+pub struct Region {
+    id: RegionId,
+    file: File,
+    /// Length when it was exported; at least 1.
+    bytes: u64,
+    /// The file system knows `RWF_NOWAIT`, as far as is known. (ext4, xfs, btrfs and tmpfs of
+    /// recent kernels do; NFS and FUSE do not.)
+    nowait: AtomicBool,
+}
+
+impl Region {
+    /// Exports a file: opens it and asks for its length, whatever that is.
+    ///
+    /// # Errors
+    /// `Open`; `Empty` for a file of no bytes.
+    pub fn export(id: RegionId, path: &Path) -> Result<Self, RegionError> {
+        let open = || {
+            let file = File::open(path)?;
+            let bytes = file.metadata()?.len();
+            Ok((file, bytes))
+        };
+        let (file, bytes) = open().map_err(|source| RegionError::Open {
+            path: path.to_owned(),
+            source,
+        })?;
+        if bytes == 0 {
+            return Err(RegionError::Empty {
+                path: path.to_owned(),
+            });
+        }
+        Ok(Self {
+            id,
+            file,
+            bytes,
+            nowait: AtomicBool::new(true),
+        })
+    }
+
+    /// Its name.
+    pub fn id(&self) -> RegionId {
+        self.id
+    }
+
+    /// Bytes, at least 1.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether a read that must not sleep has a chance.
+    pub fn knows_nowait(&self) -> bool {
+        self.nowait.load(Ordering::Relaxed)
+    }
+
+    /// Fills the front of `buffer` from `offset` with what is in the page cache, without sleeping;
+    /// returns how much that was. Less than `buffer.len()`: the rest has to come from the medium
+    /// (or the file ended, which `read` will tell).
+    ///
+    /// # Errors
+    /// What `preadv2` says, other than that it would have to wait.
+    pub fn read_cached(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut done = 0;
+        while done < buffer.len() && self.knows_nowait() {
+            let mut rest = [IoSliceMut::new(&mut buffer[done..])];
+            match preadv2(
+                &self.file,
+                &mut rest,
+                offset + done as u64,
+                ReadWriteFlags::NOWAIT,
+            ) {
+                Ok(0) => break,
+                Ok(count) => done += count,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+                    self.nowait.store(false, Ordering::Relaxed);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(done)
+    }
+
+    /// Fills `buffer` from `offset`; may sleep.
+    ///
+    /// # Errors
+    /// What `pread` says; `UnexpectedEof` when the file has become shorter.
+    pub fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(buffer, offset)
+    }
+
+    /// Tells the page cache that a range will not be read again soon. A hint: errors are ignored.
+    /// For tests and benchmarks that need a major fault.
+    pub fn drop_from_cache(&self) {
+        use rustix::fs::{fadvise, Advice};
+        let _ = fadvise(&self.file, 0, None, Advice::DontNeed);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const ID: RegionId = RegionId {
+        group: 1,
+        member: 2,
+    };
+
+    #[test]
+    fn what_cannot_be_exported_says_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let missing = Region::export(ID, &dir.path().join("none")).unwrap_err();
+        assert!(
+            missing.to_string().contains("none: No such file"),
+            "{missing}"
+        );
+        let empty = dir.path().join("empty");
+        std::fs::write(&empty, b"").unwrap();
+        let error = Region::export(ID, &empty).unwrap_err();
+        assert!(error.to_string().contains("empty has 0 bytes"), "{error}");
+    }
+
+    #[test]
+    fn both_reads_bring_the_same_bytes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("d");
+        let data: Vec<u8> = (0..100_000u32).map(|i| ((i * 7) >> 3) as u8).collect();
+        std::fs::write(&path, &data).unwrap();
+        let region = Region::export(ID, &path).unwrap();
+        let mut buffer = vec![0; 5_000];
+        region.read(33_000, &mut buffer).unwrap();
+        assert_eq!(buffer, data[33_000..38_000]);
+        buffer.fill(0);
+        let got = region.read_cached(33_000, &mut buffer).unwrap();
+        assert!(got == 5_000 || got == 0 && !region.knows_nowait());
+        assert_eq!(buffer[..got], data[33_000..33_000 + got]);
+    }
+
+    #[test]
+    fn a_file_that_was_cut_or_deleted_is_an_error_of_the_read_or_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("d");
+        std::fs::write(&path, vec![7; 10_000]).unwrap();
+        let region = Region::export(ID, &path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let mut buffer = vec![0; 10_000];
+        region.read(0, &mut buffer).unwrap();
+        assert_eq!(buffer, vec![7; 10_000], "deleted, and still ours to read");
+        rustix::fs::ftruncate(
+            File::options()
+                .write(true)
+                .open(format!(
+                    "/proc/self/fd/{}",
+                    std::os::fd::AsRawFd::as_raw_fd(&region.file)
+                ))
+                .unwrap(),
+            4_000,
+        )
+        .unwrap();
+        assert!(region.read_cached(0, &mut buffer).unwrap() <= 4_000);
+        let error = region.read(0, &mut buffer).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+    }
+}

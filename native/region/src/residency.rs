@@ -1,0 +1,457 @@
+//! The residency table with its memory: reads, staging, eviction.
+//!
+//! One lock guards table, frames and admission; it is held for look-ups, never for a copy, a read of
+//! a file or a checksum. Bytes are copied under a *pin* (nobody overwrites what is pinned) and filled
+//! under a *claim* (nobody else fills or reads what is claimed). Peers read without either and have
+//! versions.
+//!
+//! Memory: slots get frames from the arena one by one, while the arena has more free than a quarter
+//! of its limit; from there on the clock reuses what there is. Whoever is refused by the arena calls
+//! `give_back` and gets the frames that matter least.
+
+use crate::admission::Admission;
+use crate::sync::{lock, AtomicU64, Mutex, Ordering};
+use crate::table::{Chunk, NoSlot, Slot, Table};
+use crate::version::{begin, publish, still, Version, VERSION_BYTES};
+use crate::{Region, RegionError, RegionId, CHUNK_BYTES, MAX_SLOTS};
+use crossbeam_utils::CachePadded;
+use faro_pool::{Lease, Pool, Purpose, FRAME_BYTES};
+use std::io;
+use std::sync::Arc;
+
+/// Whether a read may wait for a medium.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sleep {
+    /// A progress thread: what is not in memory is left out.
+    Never,
+    /// An I/O thread.
+    May,
+}
+
+/// By which exits the pieces of a read left; a piece is what one chunk has of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Exits {
+    /// Copied from a frame.
+    pub resident: u64,
+    /// From the page cache.
+    pub minor: u64,
+    /// From the medium.
+    pub major: u64,
+}
+
+/// Snapshot of the counters; all but the last two only grow.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ResidencyCounters {
+    /// Pieces by exit, of reads and of staging.
+    pub exits: Exits,
+    /// Chunks brought into frames.
+    pub staged: u64,
+    /// Chunks that went for others.
+    pub evictions: u64,
+    /// Frames given back because the arena was short.
+    pub given_back: u64,
+    /// Chunks in frames now.
+    pub resident_chunks: u64,
+    /// Bytes of the arena held now, the versions' among them.
+    pub held_bytes: u64,
+}
+
+#[derive(Default)]
+struct Counts {
+    resident: CachePadded<AtomicU64>,
+    minor: CachePadded<AtomicU64>,
+    major: AtomicU64,
+    staged: AtomicU64,
+    given_back: AtomicU64,
+}
+
+struct State {
+    table: Table,
+    /// By slot. A frame that has been exposed to peers is counted by them too.
+    frames: Vec<Option<Arc<Lease>>>,
+    admission: Admission,
+}
+
+/// See the module's comment.
+pub struct Residency {
+    pool: Arc<Pool>,
+    state: Mutex<State>,
+    /// One word for each slot, from the first byte. Changed under `state` only.
+    versions: Arc<Lease>,
+    slots: usize,
+    counts: Counts,
+}
+
+impl Residency {
+    /// Room for up to `slots` chunks of `CHUNK_BYTES`; takes memory for their versions only.
+    ///
+    /// # Errors
+    /// `Slots`, `Pool`.
+    pub fn new(pool: Arc<Pool>, slots: usize) -> Result<Arc<Self>, RegionError> {
+        if slots == 0 || slots > MAX_SLOTS {
+            return Err(RegionError::Slots {
+                got: slots,
+                max: MAX_SLOTS,
+            });
+        }
+        let mut versions = pool.try_lease(slots * VERSION_BYTES, Purpose::Serve)?;
+        // Recycled memory holds anything; all slots begin empty, and so odd.
+        for word in versions.bytes_mut()[..slots * VERSION_BYTES].chunks_exact_mut(VERSION_BYTES) {
+            word.copy_from_slice(&1u64.to_le_bytes());
+        }
+        Ok(Arc::new(Self {
+            pool,
+            state: Mutex::new(State {
+                table: Table::new(slots),
+                frames: (0..slots).map(|_| None).collect(),
+                admission: Admission::new(slots),
+            }),
+            versions: Arc::new(versions),
+            slots,
+            counts: Counts::default(),
+        }))
+    }
+
+    /// The versions' lease, to be exposed; slot `i` has the 8 bytes from `8 * i`.
+    pub fn versions(&self) -> &Arc<Lease> {
+        &self.versions
+    }
+
+    /// The chunk, if it is in a frame, held until the pin is dropped.
+    pub fn pin(self: &Arc<Self>, id: RegionId, chunk: u64) -> Option<Pin> {
+        let mut state = lock(&self.state);
+        let slot = state.table.pin((id, chunk))?;
+        self.pinned(&state, slot)
+    }
+
+    /// A frame for the chunk, to be filled by the caller. `None`: it has one, somebody fills one, or
+    /// all are in use.
+    pub fn claim(self: &Arc<Self>, id: RegionId, chunk: u64) -> Option<Claim> {
+        self.claim_if(id, chunk, true)
+    }
+
+    /// Brings a chunk into a frame; may sleep. `evict`: others may have to go for it. `false`: it is
+    /// being brought already, or there is no frame for it.
+    ///
+    /// # Errors
+    /// What reading the file says.
+    pub fn stage(self: &Arc<Self>, region: &Region, chunk: u64, evict: bool) -> io::Result<bool> {
+        Ok(self.staged(region, chunk, evict)?.is_some())
+    }
+
+    /// Fills `out` with the bytes of `region` from `offset`, and says how much of it (all, if it may
+    /// sleep). May stage what is asked for often, if it may sleep.
+    ///
+    /// # Errors
+    /// What reading the file says; `UnexpectedEof` when it has become shorter.
+    pub fn read(
+        self: &Arc<Self>,
+        region: &Region,
+        offset: u64,
+        out: &mut [u8],
+        sleep: Sleep,
+    ) -> io::Result<usize> {
+        let mut done = 0;
+        while done < out.len() {
+            let at = offset + done as u64;
+            let (chunk, within) = (at / CHUNK_BYTES, (at % CHUNK_BYTES) as usize);
+            let length = (out.len() - done).min(CHUNK_BYTES as usize - within);
+            let piece = &mut out[done..done + length];
+            let got = self.read_piece(region, chunk, within, piece, sleep)?;
+            done += got;
+            if got < length {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    /// Forgets all regions of a group; nobody believes their bytes from now on.
+    pub fn forget(&self, group: u32) {
+        let mut state = lock(&self.state);
+        for slot in state.table.forget(group) {
+            begin(self.word(slot));
+        }
+    }
+
+    /// Gives up to `frames` frames back to the arena, the least useful first; those that peers may
+    /// read stay. Returns how many.
+    pub fn give_back(&self, frames: usize) -> usize {
+        let mut gone = Vec::new();
+        let mut state = lock(&self.state);
+        let State {
+            table, frames: of, ..
+        } = &mut *state;
+        while gone.len() < frames {
+            // Ours alone: nobody exposed it, and no pin or claim has it.
+            let ours = |slot: Slot| of[slot].as_ref().is_some_and(|f| Arc::strong_count(f) == 1);
+            let Some(slot) = table.strip(ours) else { break };
+            begin(self.word(slot));
+            gone.extend(of[slot].take());
+        }
+        drop(state);
+        self.counts
+            .given_back
+            .fetch_add(gone.len() as u64, Ordering::Relaxed);
+        gone.len()
+    }
+
+    /// Last step of a reader in this process that held no pin: whether what it read of `slot` before
+    /// is what was published under `version`. Peers read the versions' lease instead.
+    pub fn is_still(&self, slot: usize, version: Version) -> bool {
+        slot < self.slots && still(self.word(slot), version)
+    }
+
+    /// Panics if the table contradicts itself; for tests.
+    #[doc(hidden)]
+    pub fn check(&self) {
+        lock(&self.state).table.check();
+    }
+
+    /// Counters.
+    pub fn counters(&self) -> ResidencyCounters {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let state = lock(&self.state);
+        let frames = state.frames.iter().flatten().count();
+        ResidencyCounters {
+            exits: Exits {
+                resident: get(&self.counts.resident),
+                minor: get(&self.counts.minor),
+                major: get(&self.counts.major),
+            },
+            staged: get(&self.counts.staged),
+            evictions: state.table.evictions(),
+            given_back: get(&self.counts.given_back),
+            resident_chunks: state.table.residents() as u64,
+            held_bytes: (frames * FRAME_BYTES + self.versions.capacity()) as u64,
+        }
+    }
+
+    fn read_piece(
+        self: &Arc<Self>,
+        region: &Region,
+        chunk: u64,
+        within: usize,
+        piece: &mut [u8],
+        sleep: Sleep,
+    ) -> io::Result<usize> {
+        let mut staging = false;
+        let pin = {
+            let mut state = lock(&self.state);
+            let slot = state.table.pin((region.id(), chunk));
+            if slot.is_none() && sleep == Sleep::May && piece.len() < CHUNK_BYTES as usize {
+                staging = state.admission.visit((region.id(), chunk));
+            }
+            slot.and_then(|slot| self.pinned(&state, slot))
+        };
+        let pin = match pin {
+            Some(pin) => {
+                self.counts.resident.fetch_add(1, Ordering::Relaxed);
+                Some(pin)
+            }
+            None if staging => self.staged(region, chunk, true)?,
+            None => None,
+        };
+        if let Some(bytes) = pin
+            .as_ref()
+            .and_then(|p| p.bytes().get(within..within + piece.len()))
+        {
+            piece.copy_from_slice(bytes);
+            return Ok(piece.len());
+        }
+        self.fault(region, chunk * CHUNK_BYTES + within as u64, piece, sleep)
+    }
+
+    /// The software page fault: cache first, then the medium if that may be waited for.
+    fn fault(
+        &self,
+        region: &Region,
+        offset: u64,
+        piece: &mut [u8],
+        sleep: Sleep,
+    ) -> io::Result<usize> {
+        let cached = region.read_cached(offset, piece)?;
+        if cached == piece.len() {
+            self.counts.minor.fetch_add(1, Ordering::Relaxed);
+            return Ok(cached);
+        }
+        if sleep == Sleep::Never {
+            return Ok(cached);
+        }
+        region.read(offset + cached as u64, &mut piece[cached..])?;
+        // Where the file system cannot say, nobody knows that a medium was waited for.
+        let exit = match region.knows_nowait() {
+            true => &self.counts.major,
+            false => &*self.counts.minor,
+        };
+        exit.fetch_add(1, Ordering::Relaxed);
+        Ok(piece.len())
+    }
+
+    fn staged(
+        self: &Arc<Self>,
+        region: &Region,
+        chunk: u64,
+        evict: bool,
+    ) -> io::Result<Option<Pin>> {
+        let Some(mut claim) = self.claim_if(region.id(), chunk, evict) else {
+            return Ok(None);
+        };
+        let offset = chunk * CHUNK_BYTES;
+        let length = CHUNK_BYTES.min(region.bytes().saturating_sub(offset)) as usize;
+        self.fault(region, offset, &mut claim.bytes_mut()[..length], Sleep::May)?;
+        Ok(Some(claim.publish(length)))
+    }
+
+    fn claim_if(self: &Arc<Self>, id: RegionId, chunk: u64, evict: bool) -> Option<Claim> {
+        let mut state = lock(&self.state);
+        self.grow(&mut state);
+        if !evict && !state.table.has_room() {
+            return None;
+        }
+        let slot = match state.table.claim((id, chunk)) {
+            Ok(slot) => slot,
+            Err(NoSlot::Resident | NoSlot::Filling | NoSlot::AllHeld) => return None,
+        };
+        begin(self.word(slot));
+        let frame = state.frames[slot].clone()?;
+        Some(Claim {
+            residency: Arc::clone(self),
+            frame,
+            slot,
+            chunk: (id, chunk),
+            published: false,
+        })
+    }
+
+    /// One more frame, if all are taken and the arena has plenty.
+    fn grow(&self, state: &mut State) {
+        if state.table.has_room() {
+            return;
+        }
+        let Some(slot) = state.table.unequipped() else {
+            return;
+        };
+        let pool = self.pool.counters();
+        if pool.held_bytes + FRAME_BYTES as u64 > pool.limit_bytes / 4 * 3 {
+            return;
+        }
+        if let Ok(lease) = self.pool.try_lease(FRAME_BYTES, Purpose::Serve) {
+            state.frames[slot] = Some(Arc::new(lease));
+            state.table.equip(slot);
+        }
+    }
+
+    /// A slot that the table has pinned.
+    fn pinned(self: &Arc<Self>, state: &State, slot: Slot) -> Option<Pin> {
+        Some(Pin {
+            residency: Arc::clone(self),
+            frame: state.frames[slot].clone()?,
+            slot,
+            version: self.word(slot).load(Ordering::Relaxed),
+            length: state.table.length(slot),
+        })
+    }
+
+    fn word(&self, slot: Slot) -> &AtomicU64 {
+        debug_assert!(slot < self.slots);
+        // SAFETY: `versions` holds `slots` words and `slot` is one of them; a lease is aligned to 4
+        // KiB, so each word is to 8; the lease lives as long as `self`. The words are only ever
+        // accessed as atomics in this process (`bytes` of this lease is never called), and by
+        // devices and read-only mappings of peers outside of it.
+        unsafe { AtomicU64::from_ptr(self.versions.start().as_ptr().cast::<u64>().add(slot)) }
+    }
+}
+
+/// A resident chunk, held.
+pub struct Pin {
+    residency: Arc<Residency>,
+    frame: Arc<Lease>,
+    slot: Slot,
+    version: Version,
+    length: usize,
+}
+
+impl Pin {
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the frame is mapped for `frame`'s life and `length` is within it. Only a claim
+        // writes to it, and the table gives no claim of a slot that is pinned; the pin was taken
+        // under the lock under which the last claim was published, which orders its writes before.
+        unsafe { std::slice::from_raw_parts(self.frame.start().as_ptr(), self.length) }
+    }
+
+    /// The frame, to be exposed.
+    pub fn frame(&self) -> &Arc<Lease> {
+        &self.frame
+    }
+
+    /// Which slot; its version has that place in the versions' lease.
+    pub fn slot(&self) -> usize {
+        self.slot
+    }
+
+    /// What a peer has to find there after it read.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        lock(&self.residency.state).table.unpin(self.slot);
+    }
+}
+
+/// A frame to be filled. Dropped without `publish`, it stays empty.
+pub struct Claim {
+    residency: Arc<Residency>,
+    frame: Arc<Lease>,
+    slot: Slot,
+    chunk: Chunk,
+    published: bool,
+}
+
+impl Claim {
+    /// Where to.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `Pin::bytes`; a claimed slot is not pinned and claimed by nobody else, and
+        // `&mut self` excludes another slice of this claim. What devices and peers read meanwhile
+        // they discard, because the version was made odd before.
+        unsafe {
+            std::slice::from_raw_parts_mut(self.frame.start().as_ptr(), self.frame.capacity())
+        }
+    }
+
+    /// The first `length` bytes are the chunk's.
+    pub fn publish(mut self, length: usize) -> Pin {
+        debug_assert!(length <= self.frame.capacity());
+        let residency = Arc::clone(&self.residency);
+        let mut state = lock(&residency.state);
+        state.table.publish(self.slot, length);
+        let version = publish(residency.word(self.slot));
+        drop(state);
+        self.published = true;
+        residency.counts.staged.fetch_add(1, Ordering::Relaxed);
+        Pin {
+            residency,
+            frame: Arc::clone(&self.frame),
+            slot: self.slot,
+            version,
+            length,
+        }
+    }
+
+    /// The chunk that it is for: region and number.
+    pub fn chunk(&self) -> (RegionId, u64) {
+        self.chunk
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if !self.published {
+            lock(&self.residency.state).table.abandon(self.slot);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Random export, read, stage, evict, forget, give back and pull, against the files themselves.
+#![cfg(not(loom))]
+#![allow(clippy::unwrap_used)]
+
+use faro_pool::{Pool, FRAME_BYTES};
+use faro_region::{Pin, Region, RegionId, Residency, Sleep, CHUNK_BYTES};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+const REGIONS: usize = 5;
+const BYTES: usize = 2 * FRAME_BYTES + 777;
+
+#[derive(Debug, Clone)]
+enum Step {
+    Read {
+        region: usize,
+        offset: usize,
+        length: usize,
+        sleep: bool,
+    },
+    Stage {
+        region: usize,
+        chunk: u64,
+        evict: bool,
+    },
+    Hold {
+        region: usize,
+        chunk: u64,
+    },
+    LetGo,
+    /// What a peer does that was told a slot and a version some time ago.
+    Pull,
+    Abandon {
+        region: usize,
+        chunk: u64,
+    },
+    Forget {
+        group: u32,
+    },
+    GiveBack {
+        frames: usize,
+    },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let (region, chunk) = (0..REGIONS, 0..3u64);
+    prop_oneof![
+        4 => (region.clone(), 0..BYTES, 1..FRAME_BYTES, any::<bool>())
+            .prop_map(|(region, offset, length, sleep)| Step::Read { region, offset, length, sleep }),
+        4 => (region.clone(), chunk.clone(), any::<bool>())
+            .prop_map(|(region, chunk, evict)| Step::Stage { region, chunk, evict }),
+        2 => (region.clone(), chunk.clone()).prop_map(|(region, chunk)| Step::Hold { region, chunk }),
+        2 => Just(Step::LetGo),
+        3 => Just(Step::Pull),
+        1 => (region, chunk).prop_map(|(region, chunk)| Step::Abandon { region, chunk }),
+        1 => (0..2u32).prop_map(|group| Step::Forget { group }),
+        1 => (1..4usize).prop_map(|frames| Step::GiveBack { frames }),
+    ]
+}
+
+fn id(region: usize) -> RegionId {
+    RegionId {
+        group: region as u32 % 2,
+        member: region as i64,
+    }
+}
+
+fn chunk_of(data: &[u8], chunk: u64) -> &[u8] {
+    let from = (chunk * CHUNK_BYTES) as usize;
+    &data[from..data.len().min(from + FRAME_BYTES)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn every_byte_that_is_believed_is_the_files(
+        slots in 1..6usize,
+        steps in proptest::collection::vec(step(), 1..80),
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let data: Vec<Vec<u8>> = (0..REGIONS)
+            .map(|r| (0..BYTES).map(|i| (i * 31 + i / 251 + r * 97) as u8).collect())
+            .collect();
+        let regions: Vec<Region> = data.iter().enumerate().map(|(r, bytes)| {
+            let path = dir.path().join(r.to_string());
+            std::fs::write(&path, bytes).unwrap();
+            Region::export(id(r), &path).unwrap()
+        }).collect();
+        let pool = Pool::new(32 << 20).unwrap();
+        let residency = Residency::new(Arc::clone(&pool), slots).unwrap();
+        let mut held: Vec<(usize, u64, Pin)> = Vec::new();
+        // Slot, version, frame, region, chunk: as an owner would have told a peer.
+        let mut told = Vec::new();
+        for step in steps {
+            match step {
+                Step::Read { region, offset, length, sleep } => {
+                    let length = length.min(BYTES - offset);
+                    let mut out = vec![0; length];
+                    let sleep = if sleep { Sleep::May } else { Sleep::Never };
+                    let got = residency.read(&regions[region], offset as u64, &mut out, sleep).unwrap();
+                    prop_assert!(got == length || sleep == Sleep::Never);
+                    prop_assert!(out[..got] == data[region][offset..offset + got]);
+                }
+                Step::Stage { region, chunk, evict } => {
+                    residency.stage(&regions[region], chunk, evict).unwrap();
+                }
+                Step::Hold { region, chunk } => if let Some(pin) = residency.pin(id(region), chunk) {
+                    prop_assert!(pin.bytes() == chunk_of(&data[region], chunk));
+                    told.push((pin.slot(), pin.version(), Arc::clone(pin.frame()), region, chunk));
+                    held.push((region, chunk, pin));
+                },
+                Step::LetGo => { held.pop(); }
+                Step::Pull => for (slot, version, frame, region, chunk) in &told {
+                    let expected = chunk_of(&data[*region], *chunk);
+                    // One thread, so nothing is overwritten meanwhile: a copy, then the version.
+                    let copy = frame.bytes()[..expected.len()].to_vec();
+                    if residency.is_still(*slot, *version) {
+                        prop_assert!(copy == expected, "believed and wrong");
+                    }
+                },
+                Step::Abandon { region, chunk } => if let Some(mut claim) = residency.claim(id(region), chunk) {
+                    claim.bytes_mut().fill(0xee);
+                },
+                Step::Forget { group } => residency.forget(group),
+                Step::GiveBack { frames } => { residency.give_back(frames); }
+            }
+            residency.check();
+            for (region, chunk, pin) in &held {
+                prop_assert!(pin.bytes() == chunk_of(&data[*region], *chunk), "changed under a pin");
+            }
+        }
+        drop((held, told));
+        residency.give_back(slots);
+        prop_assert_eq!(residency.counters().held_bytes, 4096);
+        drop(residency);
+        prop_assert_eq!(pool.counters().leased_bytes, 0);
+    }
+}
