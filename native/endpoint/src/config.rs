@@ -20,6 +20,16 @@ pub enum FabricChoice {
     Verbs,
 }
 
+/// When bytes of map outputs are brought into frames of the arena.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Staging {
+    /// What is asked for often.
+    #[default]
+    OnDemand,
+    /// Also what was just written, while there is room.
+    OnCommit,
+}
+
 /// What an endpoint is started with.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -37,6 +47,8 @@ pub struct Config {
     pub verbs: faro_fabric::verbs::Wishes,
     /// Hard cap of the arena, bytes.
     pub memory_limit: u64,
+    /// What is brought into frames, and when.
+    pub staging: Staging,
     /// How long a request may go without progress.
     pub request_timeout: Duration,
 }
@@ -47,6 +59,9 @@ pub enum EndpointError {
     /// The arena.
     #[error(transparent)]
     Pool(#[from] PoolError),
+    /// The residency.
+    #[error(transparent)]
+    Region(#[from] faro_region::RegionError),
     /// A fabric could not be opened.
     #[error("{fabric} fabric: {reason}")]
     Fabric {
@@ -90,6 +105,20 @@ pub mod limits {
     pub const TURN_CREDITS: usize = 4;
     /// Writes of one request on their way, before its next turn waits.
     pub const STAGED_WINDOW: usize = 8;
+    /// Blocks and bytes of a request that a progress thread serves by itself if they are in memory:
+    /// less work than to hand it to an I/O thread and back.
+    pub const AT_ONCE_BLOCKS: usize = 32;
+    /// See `AT_ONCE_BLOCKS`.
+    pub const AT_ONCE_BYTES: u64 = 64 << 10;
+    /// Replies from this size on may be left to the reader to pull, if frames have all of it, in
+    /// pieces of `PULL_MEAN_BYTES` on average. A pull takes one round trip more than a push.
+    pub const PULL_BYTES: u64 = 64 << 10;
+    /// See `PULL_BYTES`.
+    pub const PULL_MEAN_BYTES: u64 = 16 << 10;
+    /// Bytes that a reader pulls at a time; their versions are read with one read.
+    pub const PULL_WINDOW_BYTES: u64 = 4 << 20;
+    /// Frames that a peer is shown at most.
+    pub const MAX_SHOWN: usize = 4_096;
     /// Replies up to this many bytes move to a small lease, so that they do not hold a frame.
     pub const COMPACT_BYTES: usize = 16 << 10;
     /// How often deadlines are looked at.

@@ -73,8 +73,12 @@ pub(crate) struct Counters {
     pub(crate) blocks_refused: Counter,
     /// Messages for requests that had ended.
     pub(crate) late_messages: Counter,
-    /// `pread` calls on data files.
-    pub(crate) file_reads: Counter,
+    /// Fetches answered by telling where the bytes lie.
+    pub(crate) pulls_offered: Counter,
+    /// Fetches whose bytes were pulled.
+    pub(crate) pulls: Counter,
+    /// Pulls of which some bytes were gone when they were read.
+    pub(crate) pulls_stale: Counter,
 }
 
 impl Counters {
@@ -111,7 +115,9 @@ impl Counters {
             ("busyRefusals", &self.busy_refusals),
             ("blocksRefused", &self.blocks_refused),
             ("lateMessages", &self.late_messages),
-            ("fileReads", &self.file_reads),
+            ("pullsOffered", &self.pulls_offered),
+            ("pulls", &self.pulls),
+            ("pullsStale", &self.pulls_stale),
         ] {
             out.push((name.to_owned(), counter.get()));
         }

@@ -18,6 +18,7 @@ mod counters;
 #[cfg(feature = "faults")]
 mod faults;
 mod files;
+mod memory;
 mod outbox;
 mod owner;
 mod progress;
@@ -29,7 +30,7 @@ mod routes;
 mod start;
 
 pub use completion::{Completion, Delivery, FetchFailure, Piece};
-pub use config::{limits, Config, EndpointError, FabricChoice};
+pub use config::{limits, Config, EndpointError, FabricChoice, Staging};
 pub use faro_fabric::verbs::Wishes;
 pub use files::OutputFiles;
 
@@ -38,6 +39,7 @@ use faro_pool::Pool;
 use faro_wire::message::MAX_BLOCKS;
 use faro_wire::{BlockId, Card, OutputId};
 use files::Catalog;
+use memory::Memory;
 use owner::IoPool;
 use progress::Command;
 use router::Router;
@@ -48,11 +50,12 @@ use std::time::Duration;
 /// One per process; see the crate's comment.
 pub struct Endpoint {
     card: Card,
-    pool: Arc<Pool>,
+    memory: Arc<Memory>,
     catalog: Arc<Catalog>,
     counters: Arc<Counters>,
     router: Arc<Router>,
     io: Arc<IoPool>,
+    staging: Staging,
     progress: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -116,15 +119,27 @@ impl Endpoint {
         self.catalog.answer(output, files.as_ref());
     }
 
+    /// Tells that a map output was written, so that it can be staged if that is wanted. Opens its
+    /// files then; its bytes are read by other threads.
+    pub fn committed(&self, output: OutputId, files: &OutputFiles) {
+        if self.staging == Staging::OnCommit {
+            self.catalog.answer(output, Some(files));
+            if let Some(output) = self.catalog.ready(output) {
+                self.io.stage(output);
+            }
+        }
+    }
+
     /// Forgets (and closes) all files of a shuffle.
     pub fn forget_shuffle(&self, shuffle: u32) {
         self.catalog.forget(shuffle);
+        self.memory.residency.forget(shuffle);
     }
 
     /// The arena.
     #[must_use]
     pub fn pool(&self) -> &Arc<Pool> {
-        &self.pool
+        &self.memory.pool
     }
 
     /// Counters by name, e.g. `remoteBlocks.tcp`.
@@ -132,7 +147,8 @@ impl Endpoint {
     pub fn counters(&self) -> Vec<(String, u64)> {
         let mut all = self.counters.list();
         all.push(("openOutputs".to_owned(), self.catalog.open_outputs() as u64));
-        let pool = self.pool.counters();
+        let pool = self.memory.pool.counters();
+        let region = self.memory.residency.counters();
         for (name, value) in [
             ("pool.limitBytes", pool.limit_bytes),
             ("pool.mappedBytes", pool.mapped_bytes),
@@ -144,6 +160,14 @@ impl Endpoint {
             ("pool.waits", pool.waits),
             ("pool.registrations", pool.registrations),
             ("pool.registrationNanos", pool.registration_ns),
+            ("region.resident", region.exits.resident),
+            ("region.minor", region.exits.minor),
+            ("region.major", region.exits.major),
+            ("region.staged", region.staged),
+            ("region.evictions", region.evictions),
+            ("region.givenBack", region.given_back),
+            ("region.residentChunks", region.resident_chunks),
+            ("region.heldBytes", region.held_bytes),
         ] {
             all.push((name.to_owned(), value));
         }

@@ -3,6 +3,7 @@
 use crate::config::fabric_name;
 use crate::config::limits::{IDLE, TICK};
 use crate::files::Catalog;
+use crate::memory::Memory;
 use crate::outbox::Outbox;
 use crate::owner::{IoPool, Job, Owner, Turn};
 use crate::reader::{Reader, Request};
@@ -10,7 +11,6 @@ use crate::router::Router;
 use crate::routes::Route;
 use crossbeam_channel::{Receiver, Sender};
 use faro_fabric::{CloseReason, EndpointId, Event, Fabric, FabricError, Message, PeerId, Waker};
-use faro_pool::Pool;
 use faro_wire::{kind, WireError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -66,7 +66,7 @@ pub(crate) struct Parts {
     /// Who we are.
     pub(crate) endpoint: EndpointId,
     pub(crate) router: Arc<Router>,
-    pub(crate) pool: Arc<Pool>,
+    pub(crate) memory: Arc<Memory>,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) io: Arc<IoPool>,
     /// How long the Java side may take to say where a map output lies.
@@ -95,14 +95,19 @@ impl Progress {
         let counters = Arc::clone(&parts.router.counters);
         Self {
             fabric,
-            owner: Owner::new(Arc::clone(&parts.io), Arc::clone(&inbox), counters),
+            owner: Owner::new(
+                Arc::clone(&parts.io),
+                Arc::clone(&inbox),
+                counters,
+                Arc::clone(&parts.memory),
+            ),
             inbox,
             commands,
             outbox: Outbox::default(),
             reader: Reader::new(
                 parts.endpoint,
                 Arc::clone(&parts.router),
-                Arc::clone(&parts.pool),
+                Arc::clone(&parts.memory),
             ),
             parts,
             last_tick: Instant::now(),
@@ -193,8 +198,16 @@ impl Progress {
                 }
                 self.closed(peer, &reason);
             }
-            // Nothing is posted that would end in these; a revoked lease is simply dropped.
-            Event::Written { .. } | Event::ReadEnded { .. } | Event::Revoked { .. } => {}
+            Event::ReadEnded {
+                token,
+                target,
+                outcome,
+                ..
+            } => self
+                .reader
+                .on_read_ended(fabric, outbox, token, target, &outcome),
+            // Nothing is posted that would end in `Written`; a revoked lease is simply dropped.
+            Event::Written { .. } | Event::Revoked { .. } => {}
         }
     }
 
@@ -202,7 +215,7 @@ impl Progress {
     fn closed(&mut self, peer: PeerId, reason: &CloseReason) {
         let (fabric, outbox) = (&mut *self.fabric, &mut self.outbox);
         outbox.closed(peer);
-        self.owner.on_closed(peer);
+        self.owner.on_closed(fabric, peer);
         self.reader.on_closed(fabric, outbox, peer, reason);
     }
 
@@ -220,7 +233,7 @@ impl Progress {
             kind::FETCH | kind::CREDIT | kind::CANCEL => {
                 self.owner.on_message(fabric, outbox, peer, message)
             }
-            kind::LAYOUT | kind::PUSHED | kind::FAILED => {
+            kind::LAYOUT | kind::PUSHED | kind::LOCATED | kind::FAILED => {
                 self.reader.on_message(fabric, outbox, peer, message)
             }
             got => Err(WireError::UnknownKind { got }),

@@ -2,6 +2,7 @@
 
 use crate::counters::Counters;
 use crate::files::Catalog;
+use crate::memory::Memory;
 use crate::owner::IoPool;
 use crate::progress::{Command, Inbox, Parts, Progress};
 use crate::router::Router;
@@ -10,6 +11,7 @@ use faro_fabric::{
     Read, Rejected, RemoteRange, Revoked, Waker, Write,
 };
 use faro_pool::Pool;
+use faro_region::Residency;
 use faro_wire::{kind, BlockId, Card, CardAddress};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -79,6 +81,8 @@ impl Fabric for Doomed {
 #[test]
 fn a_fabric_that_fails_for_good_hands_its_requests_on() {
     let pool = Pool::new(64 << 20).unwrap();
+    let residency = Residency::new(Arc::clone(&pool), 4).unwrap();
+    let memory = Memory::new(pool, residency);
     let counters = Arc::new(Counters::default());
     let catalog = Arc::new(Catalog::new());
     let (doomed, doomed_commands) = Inbox::new(Arc::new(|| {}));
@@ -91,9 +95,9 @@ fn a_fabric_that_fails_for_good_hands_its_requests_on() {
     let parts = Parts {
         endpoint: 1,
         router: Arc::clone(&router),
-        pool: Arc::clone(&pool),
+        memory: Arc::clone(&memory),
         catalog: Arc::clone(&catalog),
-        io: Arc::new(IoPool::start(1, pool, catalog, Arc::clone(&counters)).unwrap()),
+        io: Arc::new(IoPool::start(1, memory, catalog).unwrap()),
         question_age: Duration::from_secs(1),
     };
     let addresses = ["verbs", "tcp"].map(|scheme| CardAddress {

@@ -116,6 +116,7 @@ impl Router {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let faults = crate::reader::Faults::default();
         self.dispatch(Request {
+            push_only: false,
             id,
             peer,
             blocks,

@@ -3,6 +3,7 @@
 use crate::config::{fabric_name, Config, EndpointError, FabricChoice};
 use crate::counters::Counters;
 use crate::files::Catalog;
+use crate::memory::Memory;
 use crate::owner::IoPool;
 use crate::progress::{Command, Inbox, Parts, Progress};
 use crate::router::Router;
@@ -11,7 +12,8 @@ use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric};
 use faro_fabric::{EndpointId, Fabric, FabricError, FabricKind};
-use faro_pool::Pool;
+use faro_pool::{Pool, FRAME_BYTES};
+use faro_region::{Residency, MAX_SLOTS};
 use faro_wire::{Card, CardAddress};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -56,21 +58,19 @@ impl Endpoint {
             .unzip();
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let io_threads = cores.clamp(2, MAX_IO_THREADS);
-        let io = IoPool::start(
-            io_threads,
-            Arc::clone(&pool),
-            Arc::clone(&catalog),
-            Arc::clone(&counters),
-        )
-        .map_err(EndpointError::Thread)?;
+        let residency = Residency::new(Arc::clone(&pool), slots(config.memory_limit))?;
+        let memory = Memory::new(Arc::clone(&pool), residency);
+        let io = IoPool::start(io_threads, Arc::clone(&memory), Arc::clone(&catalog))
+            .map_err(EndpointError::Thread)?;
         let router = Arc::new(Router::new(inboxes, shm, Arc::clone(&counters)));
         let endpoint = Arc::new(Self {
             card,
-            pool: Arc::clone(&pool),
+            memory: Arc::clone(&memory),
             catalog: Arc::clone(&catalog),
             counters,
             router: Arc::clone(&router),
             io: Arc::new(io),
+            staging: config.staging,
             progress: Mutex::default(),
         });
         for (_, inbox) in router.inboxes() {
@@ -80,7 +80,7 @@ impl Endpoint {
         let parts = Parts {
             endpoint: id,
             router: Arc::clone(&router),
-            pool,
+            memory,
             catalog,
             io: Arc::clone(&endpoint.io),
             question_age: config.request_timeout,
@@ -102,6 +102,12 @@ impl Endpoint {
         }
         Ok(endpoint)
     }
+}
+
+/// Chunks that may be resident: half of the arena's frames at most.
+fn slots(memory_limit: u64) -> usize {
+    let frames = memory_limit / FRAME_BYTES as u64;
+    (frames / 2).clamp(1, MAX_SLOTS as u64) as usize
 }
 
 /// Best first. With `Auto`, what does not work here is left out; TCP always has to.

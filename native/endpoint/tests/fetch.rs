@@ -77,7 +77,7 @@ fn a_thousand_tiny_blocks_are_one_message(fabric: FabricChoice, _: &str) {
     assert_eq!(fetched.bytes(), expected);
     assert_eq!(counter(&owner.endpoint, "servedRequests"), 1);
     assert_eq!(
-        counter(&owner.endpoint, "fileReads"),
+        counter(&owner.endpoint, "region.minor") + counter(&owner.endpoint, "region.major"),
         10,
         "adjacent blocks are read together"
     );

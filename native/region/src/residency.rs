@@ -17,7 +17,7 @@ use crate::{Region, RegionError, RegionId, CHUNK_BYTES, MAX_SLOTS};
 use crossbeam_utils::CachePadded;
 use faro_pool::{Lease, Pool, Purpose, FRAME_BYTES};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Whether a read may wait for a medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,28 +76,24 @@ struct State {
 pub struct Residency {
     pool: Arc<Pool>,
     state: Mutex<State>,
-    /// One word for each slot, from the first byte. Changed under `state` only.
-    versions: Arc<Lease>,
+    /// One word for each slot, from the first byte; taken with the first frame. Changed under
+    /// `state` only.
+    versions: OnceLock<Arc<Lease>>,
     slots: usize,
     counts: Counts,
 }
 
 impl Residency {
-    /// Room for up to `slots` chunks of `CHUNK_BYTES`; takes memory for their versions only.
+    /// Room for up to `slots` chunks of `CHUNK_BYTES`; takes no memory yet.
     ///
     /// # Errors
-    /// `Slots`, `Pool`.
+    /// `Slots`.
     pub fn new(pool: Arc<Pool>, slots: usize) -> Result<Arc<Self>, RegionError> {
         if slots == 0 || slots > MAX_SLOTS {
             return Err(RegionError::Slots {
                 got: slots,
                 max: MAX_SLOTS,
             });
-        }
-        let mut versions = pool.try_lease(slots * VERSION_BYTES, Purpose::Serve)?;
-        // Recycled memory holds anything; all slots begin empty, and so odd.
-        for word in versions.bytes_mut()[..slots * VERSION_BYTES].chunks_exact_mut(VERSION_BYTES) {
-            word.copy_from_slice(&1u64.to_le_bytes());
         }
         Ok(Arc::new(Self {
             pool,
@@ -106,15 +102,16 @@ impl Residency {
                 frames: (0..slots).map(|_| None).collect(),
                 admission: Admission::new(slots),
             }),
-            versions: Arc::new(versions),
+            versions: OnceLock::new(),
             slots,
             counts: Counts::default(),
         }))
     }
 
-    /// The versions' lease, to be exposed; slot `i` has the 8 bytes from `8 * i`.
-    pub fn versions(&self) -> &Arc<Lease> {
-        &self.versions
+    /// The versions' lease, to be exposed, once anything was resident; slot `i` has the 8 bytes from
+    /// `8 * i`.
+    pub fn versions(&self) -> Option<&Arc<Lease>> {
+        self.versions.get()
     }
 
     /// The chunk, if it is in a frame, held until the pin is dropped.
@@ -170,7 +167,7 @@ impl Residency {
     pub fn forget(&self, group: u32) {
         let mut state = lock(&self.state);
         for slot in state.table.forget(group) {
-            begin(self.word(slot));
+            self.begin(slot);
         }
     }
 
@@ -186,7 +183,7 @@ impl Residency {
             // Ours alone: nobody exposed it, and no pin or claim has it.
             let ours = |slot: Slot| of[slot].as_ref().is_some_and(|f| Arc::strong_count(f) == 1);
             let Some(slot) = table.strip(ours) else { break };
-            begin(self.word(slot));
+            self.begin(slot);
             gone.extend(of[slot].take());
         }
         drop(state);
@@ -199,7 +196,7 @@ impl Residency {
     /// Last step of a reader in this process that held no pin: whether what it read of `slot` before
     /// is what was published under `version`. Peers read the versions' lease instead.
     pub fn is_still(&self, slot: usize, version: Version) -> bool {
-        slot < self.slots && still(self.word(slot), version)
+        slot < self.slots && self.word(slot).is_some_and(|word| still(word, version))
     }
 
     /// Panics if the table contradicts itself; for tests.
@@ -223,7 +220,7 @@ impl Residency {
             evictions: state.table.evictions(),
             given_back: get(&self.counts.given_back),
             resident_chunks: state.table.residents() as u64,
-            held_bytes: (frames * FRAME_BYTES + self.versions.capacity()) as u64,
+            held_bytes: (frames * FRAME_BYTES + self.versions().map_or(0, |v| v.capacity())) as u64,
         }
     }
 
@@ -313,7 +310,7 @@ impl Residency {
             Ok(slot) => slot,
             Err(NoSlot::Resident | NoSlot::Filling | NoSlot::AllHeld) => return None,
         };
-        begin(self.word(slot));
+        self.begin(slot);
         let frame = state.frames[slot].clone()?;
         Some(Claim {
             residency: Arc::clone(self),
@@ -336,6 +333,9 @@ impl Residency {
         if pool.held_bytes + FRAME_BYTES as u64 > pool.limit_bytes / 4 * 3 {
             return;
         }
+        if !self.has_versions() {
+            return;
+        }
         if let Ok(lease) = self.pool.try_lease(FRAME_BYTES, Purpose::Serve) {
             state.frames[slot] = Some(Arc::new(lease));
             state.table.equip(slot);
@@ -348,18 +348,43 @@ impl Residency {
             residency: Arc::clone(self),
             frame: state.frames[slot].clone()?,
             slot,
-            version: self.word(slot).load(Ordering::Relaxed),
+            version: self.word(slot)?.load(Ordering::Relaxed),
             length: state.table.length(slot),
         })
     }
 
-    fn word(&self, slot: Slot) -> &AtomicU64 {
+    /// Takes the memory of the versions, if it is not taken yet. Under `state`.
+    fn has_versions(&self) -> bool {
+        if self.versions.get().is_none() {
+            let bytes = self.slots * VERSION_BYTES;
+            let Ok(mut lease) = self.pool.try_lease(bytes, Purpose::Serve) else {
+                return false;
+            };
+            // Recycled memory holds anything; all slots begin empty, and so odd.
+            for word in lease.bytes_mut()[..bytes].chunks_exact_mut(VERSION_BYTES) {
+                word.copy_from_slice(&1u64.to_le_bytes());
+            }
+            return self.versions.set(Arc::new(lease)).is_ok();
+        }
+        true
+    }
+
+    /// Nobody believes what is in the slot from here on.
+    fn begin(&self, slot: Slot) {
+        if let Some(word) = self.word(slot) {
+            begin(word);
+        }
+    }
+
+    /// `None` only while no slot has had memory yet.
+    fn word(&self, slot: Slot) -> Option<&AtomicU64> {
         debug_assert!(slot < self.slots);
+        let start = self.versions.get()?.start().as_ptr().cast::<u64>();
         // SAFETY: `versions` holds `slots` words and `slot` is one of them; a lease is aligned to 4
-        // KiB, so each word is to 8; the lease lives as long as `self`. The words are only ever
-        // accessed as atomics in this process (`bytes` of this lease is never called), and by
-        // devices and read-only mappings of peers outside of it.
-        unsafe { AtomicU64::from_ptr(self.versions.start().as_ptr().cast::<u64>().add(slot)) }
+        // KiB, so each word is to 8; the lease lives as long as `self`. Once it is in `versions` the
+        // words are only ever accessed as atomics in this process (nobody calls `bytes` of this
+        // lease), and by devices and read-only mappings of peers outside of it.
+        Some(unsafe { AtomicU64::from_ptr(start.add(slot)) })
     }
 }
 
@@ -429,7 +454,8 @@ impl Claim {
         let residency = Arc::clone(&self.residency);
         let mut state = lock(&residency.state);
         state.table.publish(self.slot, length);
-        let version = publish(residency.word(self.slot));
+        // There are versions: the claim began one. An odd one is believed by nobody.
+        let version = residency.word(self.slot).map_or(1, publish);
         drop(state);
         self.published = true;
         residency.counts.staged.fetch_add(1, Ordering::Relaxed);

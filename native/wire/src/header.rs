@@ -80,6 +80,8 @@ pub mod kind {
     pub const CANCEL: u8 = 0x24;
     /// Owner to reader: this request failed or was cancelled; no more writes will come.
     pub const FAILED: u8 = 0x25;
+    /// Owner to reader: where all of it lies, to be read one-sidedly.
+    pub const LOCATED: u8 = 0x26;
 }
 
 /// See the module's diagram.

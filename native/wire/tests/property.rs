@@ -74,7 +74,7 @@ prop_compose! {
         credits in prop::collection::vec(credit(), 0..20),
         blocks in prop::collection::vec(block_id(), 1..60),
     ) -> Fetch {
-        Fetch { deadline_ms, credits, blocks }
+        Fetch { deadline_ms, push_only: deadline_ms % 2 == 1, credits, blocks }
     }
 }
 

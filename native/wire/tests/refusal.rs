@@ -4,8 +4,8 @@ mod support;
 
 use faro_wire::card::{MAX_CARD_BYTES, MAX_NAME_BYTES};
 use faro_wire::message::{
-    BlockEntry, Failed, Fetch, Layout, MoreCredit, Pushed, MAX_BLOCKS, MAX_CREDITS,
-    MAX_DETAIL_BYTES,
+    BlockEntry, Failed, Fetch, Layout, Located, MoreCredit, Pushed, MAX_BLOCKS, MAX_CREDITS,
+    MAX_DETAIL_BYTES, MAX_EXTENTS,
 };
 use faro_wire::{crc32c, BlockStatus, Card, FrameHeader, WireError};
 use support::samples;
@@ -35,8 +35,8 @@ fn too_large<T: std::fmt::Debug>(result: Result<T, WireError>) -> (u64, u64) {
 fn reserved_fields_must_be_zero() {
     let reserved = ("reserved field", 7);
     let fetch = samples::fetch().encode();
-    // Head, first credit, second credit, first block, last block.
-    for at in [12, 16 + 20, 16 + 44, 16 + 48 + 20, 16 + 48 + 3 * 24 + 20] {
+    // First credit, second credit, first block, last block.
+    for at in [16 + 20, 16 + 44, 16 + 48 + 20, 16 + 48 + 3 * 24 + 20] {
         assert_eq!(
             bad_value(Fetch::decode(&with(fetch.clone(), at, 7))),
             reserved,
@@ -67,6 +67,39 @@ fn reserved_fields_must_be_zero() {
             "at {at}"
         );
     }
+}
+
+#[test]
+fn unknown_flags_are_refused() {
+    let fetch = samples::fetch().encode();
+    for flags in [2, 3, 1 << 31] {
+        let decoded = Fetch::decode(&with(fetch.clone(), 12, flags));
+        assert_eq!(bad_value(decoded), ("flags of FETCH", u64::from(flags)));
+    }
+    assert!(Fetch::decode(&with(fetch, 12, 1)).unwrap().push_only);
+}
+
+#[test]
+fn extents_that_nobody_could_check_are_refused() {
+    let located = samples::located().encode();
+    // Versions' length 4096: 512 slots. The first extent begins at 32.
+    for (at, word, what) in [
+        (0, 0, "LOCATED extents"),
+        (4, 7, "reserved field"),
+        (28, 7, "reserved field"),
+        (32 + 36, 7, "reserved field"),
+        (32 + 16, 0, "length of an extent"),
+        (32 + 20, 512, "slot of an extent"),
+        (32 + 24, 7, "version of an extent (odd)"),
+    ] {
+        let decoded = Located::decode(&with(located.clone(), at, word));
+        assert_eq!(bad_value(decoded), (what, u64::from(word)), "at {at}");
+    }
+    let (got, limit) = too_large(Located::decode(&with(located, 0, MAX_EXTENTS + 1)));
+    assert_eq!(
+        (got, limit),
+        (u64::from(MAX_EXTENTS) + 1, u64::from(MAX_EXTENTS))
+    );
 }
 
 #[test]

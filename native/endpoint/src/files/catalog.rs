@@ -67,12 +67,8 @@ impl Catalog {
     /// The output, or a place in the queue for `resume` (made only when there is need).
     pub(crate) fn look_up(&self, id: OutputId, resume: impl FnOnce() -> Resume) -> Lookup {
         let mut state = self.lock();
-        if let Some(output) = state.open.get(&id) {
-            output.used.store(
-                self.clock.fetch_add(1, Ordering::Relaxed),
-                Ordering::Relaxed,
-            );
-            return Lookup::Ready(Arc::clone(output));
+        if let Some(output) = state.find(id, &self.clock) {
+            return Lookup::Ready(output);
         }
         if state.asked.len() >= MAX_UNRESOLVED && !state.asked.contains_key(&id) {
             return Lookup::Full;
@@ -92,6 +88,11 @@ impl Catalog {
         Lookup::Waiting
     }
 
+    /// The output, if it is open.
+    pub(crate) fn ready(&self, id: OutputId) -> Option<Arc<Output>> {
+        self.lock().find(id, &self.clock)
+    }
+
     /// Waits up to `timeout` for questions.
     pub(crate) fn questions(&self, max: usize, timeout: Duration) -> Vec<OutputId> {
         let mut ids: Vec<OutputId> = self.questions.1.recv_timeout(timeout).into_iter().collect();
@@ -105,7 +106,7 @@ impl Catalog {
     pub(crate) fn answer(&self, id: OutputId, files: Option<&OutputFiles>) {
         let opened = files
             .ok_or(BlockStatus::UnknownOutput)
-            .and_then(Output::open)
+            .and_then(|files| Output::open(id, files))
             .map(Arc::new);
         let mut state = self.lock();
         let waiting = state
@@ -189,6 +190,13 @@ impl Catalog {
 }
 
 impl State {
+    fn find(&self, id: OutputId, clock: &AtomicU64) -> Option<Arc<Output>> {
+        let output = self.open.get(&id)?;
+        let now = clock.fetch_add(1, Ordering::Relaxed);
+        output.used.store(now, Ordering::Relaxed);
+        Some(Arc::clone(output))
+    }
+
     /// Drops the least recently used eighth when a bound is passed. Files in use by a request stay
     /// open until it ends, through its `Arc`.
     fn evict(&mut self, keep: OutputId) {

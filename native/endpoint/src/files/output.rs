@@ -7,12 +7,14 @@
 //! (Spark's `IndexShuffleBlockResolver`.) Nothing is believed: every offset is checked when it is
 //! used.
 
-use faro_wire::BlockStatus;
+use faro_region::{Region, RegionError, RegionId, Residency, Sleep};
+use faro_wire::{BlockStatus, OutputId};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
+use std::sync::Arc;
 
 /// Index files up to this size are kept in memory; larger ones are read at the two offsets needed.
 const MAX_LOADED_INDEX_BYTES: u64 = 1 << 20;
@@ -33,10 +35,9 @@ enum Offsets {
 
 /// An open map output.
 pub(crate) struct Output {
-    /// `None`: there is no data file, which is right only if all partitions are empty.
-    data: Option<File>,
-    /// Length of the data file when it was opened.
-    data_bytes: u64,
+    /// `None`: there is no data file or nothing in it, which is right only if all partitions are
+    /// empty.
+    data: Option<Region>,
     /// At least 1.
     partitions: u64,
     offsets: Offsets,
@@ -56,7 +57,7 @@ impl Output {
     ///
     /// # Errors
     /// `UnknownOutput` if there is no index, `BadIndex` if it cannot be one, `Unreadable`.
-    pub(crate) fn open(files: &OutputFiles) -> Result<Self, BlockStatus> {
+    pub(crate) fn open(id: OutputId, files: &OutputFiles) -> Result<Self, BlockStatus> {
         let index = File::open(&files.index).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => BlockStatus::UnknownOutput,
             _ => unreadable(&files.index, &error),
@@ -72,16 +73,16 @@ impl Output {
             );
             return Err(BlockStatus::BadIndex);
         }
-        let (data, data_bytes) = match File::open(&files.data) {
-            Ok(file) => {
-                let bytes = file
-                    .metadata()
-                    .map_err(|error| unreadable(&files.data, &error))?
-                    .len();
-                (Some(file), bytes)
+        let data = match Region::export(region_id(id), &files.data) {
+            Ok(region) => Some(region),
+            Err(RegionError::Empty { .. }) => None,
+            Err(RegionError::Open { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                None
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => (None, 0),
-            Err(error) => return Err(unreadable(&files.data, &error)),
+            Err(error) => {
+                log::warn!("{error}");
+                return Err(BlockStatus::Unreadable);
+            }
         };
         let offsets = if bytes <= MAX_LOADED_INDEX_BYTES {
             let mut raw = vec![0; bytes as usize];
@@ -94,7 +95,6 @@ impl Output {
         };
         Ok(Self {
             data,
-            data_bytes,
             partitions: bytes / 8 - 1,
             offsets,
             used: AtomicU64::new(0),
@@ -124,11 +124,10 @@ impl Output {
         if first > past {
             return Err(BlockStatus::BadIndex);
         }
-        if first < past && self.data.is_none() {
-            return Err(BlockStatus::UnknownOutput);
-        }
-        if past > self.data_bytes {
-            return Err(BlockStatus::BadIndex);
+        match &self.data {
+            None if first < past => return Err(BlockStatus::UnknownOutput),
+            Some(region) if past > region.bytes() => return Err(BlockStatus::BadIndex),
+            _ => {}
         }
         Ok(Run {
             offset: first,
@@ -136,16 +135,35 @@ impl Output {
         })
     }
 
-    /// Fills `buffer` from `offset`.
+    /// The bytes of the partitions; `None` when they are all empty.
+    pub(crate) fn region(&self) -> Option<&Region> {
+        self.data.as_ref()
+    }
+
+    /// Fills `buffer` from `offset`, and says how much of it (all, if it may sleep).
     ///
     /// # Errors
-    /// What `pread` says; `UnexpectedEof` when the file has become shorter.
-    pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+    /// What the file says; `UnexpectedEof` when it has become shorter.
+    pub(crate) fn read(
+        &self,
+        residency: &Arc<Residency>,
+        offset: u64,
+        buffer: &mut [u8],
+        sleep: Sleep,
+    ) -> io::Result<usize> {
         match &self.data {
-            Some(file) => file.read_exact_at(buffer, offset),
-            None if buffer.is_empty() => Ok(()),
+            Some(region) => residency.read(region, offset, buffer, sleep),
+            None if buffer.is_empty() => Ok(0),
             None => Err(io::ErrorKind::UnexpectedEof.into()),
         }
+    }
+}
+
+/// A map output's region; a shuffle's regions are one group.
+fn region_id(output: OutputId) -> RegionId {
+    RegionId {
+        group: output.shuffle_id,
+        member: output.map_id,
     }
 }
 
@@ -171,6 +189,25 @@ fn offset_at(index: &File, partition: u32) -> Result<u64, BlockStatus> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use faro_pool::Pool;
+
+    fn open(files: &OutputFiles) -> Result<Output, BlockStatus> {
+        let id = OutputId {
+            shuffle_id: 1,
+            map_id: 2,
+        };
+        Output::open(id, files)
+    }
+
+    fn read(output: &Output, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let pool = Pool::new(faro_pool::MIN_LIMIT_BYTES).unwrap();
+        output.read(
+            &Residency::new(pool, 1).unwrap(),
+            offset,
+            buffer,
+            Sleep::May,
+        )
+    }
 
     fn write(dir: &std::path::Path, offsets: &[u64], data: Option<&[u8]>) -> OutputFiles {
         let files = OutputFiles {
@@ -189,7 +226,7 @@ mod tests {
     fn locates_and_reads_partitions() {
         let dir = tempfile::tempdir().unwrap();
         let files = write(dir.path(), &[0, 3, 3, 10], Some(b"abcdefghij"));
-        let output = Output::open(&files).unwrap();
+        let output = open(&files).unwrap();
         assert_eq!(
             output.locate(0, 1),
             Ok(Run {
@@ -212,7 +249,7 @@ mod tests {
             })
         );
         let mut buffer = [0; 7];
-        output.read(3, &mut buffer).unwrap();
+        assert_eq!(read(&output, 3, &mut buffer).unwrap(), 7);
         assert_eq!(&buffer, b"defghij");
     }
 
@@ -220,7 +257,7 @@ mod tests {
     fn refuses_what_is_not_there() {
         let dir = tempfile::tempdir().unwrap();
         let files = write(dir.path(), &[0, 3, 10], Some(b"abcdefghij"));
-        let output = Output::open(&files).unwrap();
+        let output = open(&files).unwrap();
         for (start, end) in [
             (0, 0),
             (1, 1),
@@ -241,7 +278,7 @@ mod tests {
     fn refuses_indexes_that_lie() {
         let dir = tempfile::tempdir().unwrap();
         let files = write(dir.path(), &[0, 8, 3, 11], Some(b"abcdefghij"));
-        let output = Output::open(&files).unwrap();
+        let output = open(&files).unwrap();
         assert_eq!(
             output.locate(1, 2),
             Err(BlockStatus::BadIndex),
@@ -263,7 +300,7 @@ mod tests {
         for bytes in [0, 7, 8, 15, 17] {
             std::fs::write(&files.index, vec![0; bytes]).unwrap();
             assert_eq!(
-                Output::open(&files).err(),
+                open(&files).err(),
                 Some(BlockStatus::BadIndex),
                 "{bytes} bytes"
             );
@@ -274,7 +311,7 @@ mod tests {
     fn absent_files() {
         let dir = tempfile::tempdir().unwrap();
         let files = write(dir.path(), &[0, 0, 0], None);
-        let output = Output::open(&files).unwrap();
+        let output = open(&files).unwrap();
         assert_eq!(
             output.locate(0, 2),
             Ok(Run {
@@ -284,14 +321,14 @@ mod tests {
             "empty map output"
         );
         let files = write(dir.path(), &[0, 5], None);
-        let output = Output::open(&files).unwrap();
+        let output = open(&files).unwrap();
         assert_eq!(
             output.locate(0, 1),
             Err(BlockStatus::UnknownOutput),
             "data file is gone"
         );
         std::fs::remove_file(&files.index).unwrap();
-        assert_eq!(Output::open(&files).err(), Some(BlockStatus::UnknownOutput));
+        assert_eq!(open(&files).err(), Some(BlockStatus::UnknownOutput));
     }
 
     #[test]
@@ -300,7 +337,7 @@ mod tests {
         let partitions = 200_000;
         let offsets: Vec<u64> = (0..=partitions).map(|p| p / 20_000).collect();
         let files = write(dir.path(), &offsets, Some(b"abcdefghij"));
-        let output = Output::open(&files).unwrap();
+        let output = open(&files).unwrap();
         assert_eq!(output.offset_bytes(), 0);
         assert_eq!(
             output.locate(19_999, 20_000),
@@ -323,14 +360,14 @@ mod tests {
     fn a_file_that_shrinks_is_an_error_of_the_read() {
         let dir = tempfile::tempdir().unwrap();
         let files = write(dir.path(), &[0, 10], Some(b"abcdefghij"));
-        let output = Output::open(&files).unwrap();
+        let output = open(&files).unwrap();
         File::options()
             .write(true)
             .open(&files.data)
             .unwrap()
             .set_len(4)
             .unwrap();
-        let error = output.read(0, &mut [0; 10]).unwrap_err();
+        let error = read(&output, 0, &mut [0; 10]).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
     }
 }

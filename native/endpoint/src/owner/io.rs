@@ -1,12 +1,12 @@
-//! The I/O threads: the only ones that touch the disk.
+//! The I/O threads: the only ones that wait for a disk.
 
 use super::{Job, Turn};
-use crate::config::limits::MAX_SERVING;
-use crate::counters::Counters;
-use crate::files::{Answer, Catalog, Lookup};
+use crate::config::limits::{AT_ONCE_BLOCKS, AT_ONCE_BYTES, MAX_SERVING};
+use crate::files::{Answer, Catalog, Lookup, Output};
+use crate::memory::Memory;
 use crate::progress::{Command, Inbox};
 use crossbeam_channel::{Receiver, Sender};
-use faro_pool::Pool;
+use faro_region::{Residency, Sleep, CHUNK_BYTES};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -17,14 +17,22 @@ struct Work {
     home: Arc<Inbox>,
 }
 
+/// What a thread does next.
+enum Task {
+    Turn(Work),
+    /// Bring what there is room for into frames.
+    Stage(Arc<Output>),
+    /// End.
+    Stop,
+}
+
 /// What the threads share.
 struct Shared {
-    pool: Arc<Pool>,
+    memory: Arc<Memory>,
     catalog: Arc<Catalog>,
-    counters: Arc<Counters>,
-    /// Also how parked work comes back. Bounded: every job is in it at most once, and there are at
-    /// most `MAX_SERVING` jobs per fabric.
-    queue: Sender<Option<Work>>,
+    /// Also how parked work comes back. Bounded: every job is in it at most once, there are at most
+    /// `MAX_SERVING` jobs per fabric, and what is to be staged is left out when it is full.
+    queue: Sender<Task>,
 }
 
 /// A handle to the threads; dropping it lets them finish.
@@ -39,15 +47,13 @@ impl IoPool {
     /// A thread cannot be started.
     pub(crate) fn start(
         count: usize,
-        pool: Arc<Pool>,
+        memory: Arc<Memory>,
         catalog: Arc<Catalog>,
-        counters: Arc<Counters>,
     ) -> std::io::Result<Self> {
         let (queue, work) = crossbeam_channel::bounded(4 * MAX_SERVING + count);
         let shared = Arc::new(Shared {
-            pool,
+            memory,
             catalog,
-            counters,
             queue,
         });
         let mut threads = Vec::with_capacity(count);
@@ -67,6 +73,35 @@ impl IoPool {
         })
     }
 
+    /// A turn of a small job whose bytes are in memory, on the caller's thread; any other job comes
+    /// back, to be queued.
+    pub(crate) fn at_once(&self, mut job: Box<Job>) -> Result<(Box<Job>, Turn), Box<Job>> {
+        if job.needs_layout() {
+            let wanted = match job.block_count() <= AT_ONCE_BLOCKS {
+                true => job.wanted(),
+                false => return Err(job),
+            };
+            for id in wanted {
+                match self.shared.catalog.ready(id) {
+                    Some(output) => job.answers.insert(id, Ok(output)),
+                    None => {
+                        // Answers are all there or none is: an I/O thread asks for all of them.
+                        job.answers.clear();
+                        return Err(job);
+                    }
+                };
+            }
+            job.lay_out();
+        }
+        if job.remaining() > AT_ONCE_BYTES {
+            return Err(job);
+        }
+        match job.turn(&self.shared.memory, Sleep::Never) {
+            Turn::Cold => Err(job),
+            turn => Ok((job, turn)),
+        }
+    }
+
     /// Queues a turn of `job`; it comes back to `home` as `Command::Turn`.
     pub(crate) fn submit(&self, job: Box<Job>, home: &Arc<Inbox>) {
         submit(
@@ -78,12 +113,20 @@ impl IoPool {
         );
     }
 
+    /// Brings an output into frames, as far as there is room without sending others away.
+    pub(crate) fn stage(&self, output: Arc<Output>) {
+        if self.shared.queue.len() < MAX_SERVING {
+            // Full: nobody misses what was not staged.
+            let _ = self.shared.queue.try_send(Task::Stage(output));
+        }
+    }
+
     /// Ends the threads once the queue is empty.
     pub(crate) fn stop(&self) {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         if !threads.is_empty() {
             for _ in 0..self.count {
-                let _ = self.shared.queue.send(None);
+                let _ = self.shared.queue.send(Task::Stop);
             }
         }
         for thread in threads.drain(..) {
@@ -95,8 +138,8 @@ impl IoPool {
 }
 
 fn submit(shared: &Shared, work: Work) {
-    if let Err(error) = shared.queue.try_send(Some(work)) {
-        if let Some(work) = error.into_inner() {
+    if let Err(error) = shared.queue.try_send(Task::Turn(work)) {
+        if let Task::Turn(work) = error.into_inner() {
             let detail = "the I/O queue is full".to_owned();
             work.home
                 .send(Command::Turn(work.job, Turn::Broken { detail }));
@@ -104,13 +147,21 @@ fn submit(shared: &Shared, work: Work) {
     }
 }
 
-fn run(shared: &Arc<Shared>, queue: &Receiver<Option<Work>>) {
-    while let Ok(Some(Work { mut job, home })) = queue.recv() {
+fn run(shared: &Arc<Shared>, queue: &Receiver<Task>) {
+    while let Ok(task) = queue.recv() {
+        let Work { mut job, home } = match task {
+            Task::Turn(work) => work,
+            Task::Stage(output) => {
+                stage(&shared.memory.residency, &output);
+                continue;
+            }
+            Task::Stop => return,
+        };
         let turn = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             if job.needs_layout() && job.answers.is_empty() {
                 look_up(shared, job, &home)
             } else {
-                let turn = job.turn(&shared.pool, &shared.counters);
+                let turn = job.turn(&shared.memory, Sleep::May);
                 Some((job, turn))
             }
         }));
@@ -119,6 +170,20 @@ fn run(shared: &Arc<Shared>, queue: &Receiver<Option<Work>>) {
             Ok(None) => {}
             // The job went with the panic; its entry ends at its deadline.
             Err(_) => log::error!("a turn of a fetch panicked; the request is lost"),
+        }
+    }
+}
+
+fn stage(residency: &Arc<Residency>, output: &Output) {
+    let Some(region) = output.region() else {
+        return;
+    };
+    for chunk in 0..region.bytes().div_ceil(CHUNK_BYTES) {
+        match residency.stage(region, chunk, false) {
+            Ok(true) => {}
+            Ok(false) if residency.pin(region.id(), chunk).is_some() => {}
+            Ok(false) => return,
+            Err(error) => return log::warn!("a map output cannot be staged: {error}"),
         }
     }
 }
@@ -164,7 +229,7 @@ fn look_up(shared: &Arc<Shared>, mut job: Box<Job>, home: &Arc<Inbox>) -> Option
     }
     match parked {
         None => {
-            let turn = job.turn(&shared.pool, &shared.counters);
+            let turn = job.turn(&shared.memory, Sleep::May);
             Some((job, turn))
         }
         Some(parked) => {

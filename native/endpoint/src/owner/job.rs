@@ -1,9 +1,11 @@
 //! One fetch as its owner works on it.
 
+use super::locate::{locate, Place};
 use crate::config::limits::{MAX_CREDITS_HELD, TURN_CREDITS};
-use crate::counters::Counters;
 use crate::files::{Answer, Output, Run};
-use faro_pool::{Lease, Pool, PoolError, Purpose, FRAME_BYTES};
+use crate::memory::Memory;
+use faro_pool::{Lease, PoolError, Purpose, FRAME_BYTES};
+use faro_region::Sleep;
 use faro_wire::message::{BlockEntry, Chunk, Credit, Fetch, Layout};
 use faro_wire::{crc32c, BlockId, BlockStatus, OutputId, WireError};
 use std::collections::{HashMap, VecDeque};
@@ -22,6 +24,10 @@ pub(crate) struct Job {
     runs: VecDeque<(usize, Run)>,
     /// The layout was made.
     laid_out: bool,
+    /// The layout's body, until a turn takes it along.
+    layout: Option<Vec<u8>>,
+    /// Where the bytes lie is not to be told.
+    push_only: bool,
     /// Sum of `runs`.
     remaining: u64,
     credits: VecDeque<Credit>,
@@ -57,6 +63,10 @@ pub(crate) enum Turn {
         /// The arena had no frame: try again when one comes back.
         starved: bool,
     },
+    /// All of it is resident: the reader takes it by itself.
+    Located { layout: Vec<u8>, places: Vec<Place> },
+    /// The next bytes are not in memory, and the turn may not sleep. It did nothing.
+    Cold,
     /// Bytes that were promised cannot be read.
     Broken { detail: String },
 }
@@ -72,6 +82,8 @@ impl Job {
             outputs: Vec::new(),
             runs: VecDeque::new(),
             laid_out: false,
+            layout: None,
+            push_only: fetch.push_only,
             remaining: 0,
             credits: VecDeque::new(),
             next_credit: 0,
@@ -107,6 +119,11 @@ impl Job {
         !self.laid_out || (self.remaining > 0 && !self.credits.is_empty())
     }
 
+    /// Blocks that were asked for.
+    pub(crate) fn block_count(&self) -> usize {
+        self.blocks.len()
+    }
+
     /// The distinct outputs of the request.
     pub(crate) fn wanted(&self) -> Vec<OutputId> {
         let mut ids: Vec<OutputId> = self.blocks.iter().map(BlockId::output).collect();
@@ -115,9 +132,35 @@ impl Job {
         ids
     }
 
-    /// One turn: the layout if it is not out yet, then up to `TURN_CREDITS` filled frames.
-    pub(crate) fn turn(&mut self, pool: &Arc<Pool>, counters: &Counters) -> Turn {
-        let layout = (!self.laid_out).then(|| self.lay_out());
+    /// Bytes that are not staged yet; all of them once the layout is made.
+    pub(crate) fn remaining(&self) -> u64 {
+        self.remaining
+    }
+
+    /// Makes the layout, when all answers are in.
+    pub(crate) fn lay_out(&mut self) {
+        if !self.laid_out {
+            self.laid_out = true;
+            self.layout = Some(self.make_layout());
+        }
+    }
+
+    /// What was located could not be shown to the reader: it is to be pushed.
+    pub(crate) fn push_instead(&mut self, layout: Vec<u8>) {
+        self.push_only = true;
+        self.layout = Some(layout);
+    }
+
+    /// One turn: where the bytes lie, if they can be read there, or up to `TURN_CREDITS` filled
+    /// frames.
+    pub(crate) fn turn(&mut self, memory: &Memory, sleep: Sleep) -> Turn {
+        self.lay_out();
+        if let Some(layout) = self.layout.take_if(|_| !self.push_only) {
+            match locate(&memory.residency, &self.outputs, &self.runs, self.remaining) {
+                Some(places) => return Turn::Located { layout, places },
+                None => self.push_instead(layout),
+            }
+        }
         let mut filled = Vec::with_capacity(TURN_CREDITS.min(self.credits.len()));
         let mut starved = false;
         while self.remaining > 0 && filled.len() < TURN_CREDITS {
@@ -125,7 +168,7 @@ impl Job {
                 break;
             };
             let length = self.remaining.min(u64::from(target.length.get())) as usize;
-            let mut lease = match pool.try_lease(length, Purpose::Serve) {
+            let mut lease = match memory.try_lease(length, Purpose::Serve) {
                 Ok(lease) => lease,
                 Err(PoolError::Exhausted { .. }) => {
                     starved = true;
@@ -138,8 +181,11 @@ impl Job {
                 }
             };
             let bytes = &mut lease.bytes_mut()[..length];
-            if let Err(detail) = self.fill(bytes, counters) {
-                return Turn::Broken { detail };
+            match self.fill(bytes, memory, sleep) {
+                Ok(true) => {}
+                Ok(false) if filled.is_empty() => return Turn::Cold,
+                Ok(false) => break,
+                Err(detail) => return Turn::Broken { detail },
             }
             let chunk = Chunk {
                 credit: self.next_credit.into(),
@@ -156,7 +202,7 @@ impl Job {
             });
         }
         Turn::Staged {
-            layout,
+            layout: self.layout.take(),
             filled,
             last: self.remaining == 0,
             starved,
@@ -164,8 +210,7 @@ impl Job {
     }
 
     /// Turns blocks into entries and runs; adjacent blocks of one file become one run.
-    fn lay_out(&mut self) -> Vec<u8> {
-        self.laid_out = true;
+    fn make_layout(&mut self) -> Vec<u8> {
         let answers = std::mem::take(&mut self.answers);
         let mut positions: HashMap<OutputId, usize> = HashMap::with_capacity(answers.len());
         let mut entries = Vec::with_capacity(self.blocks.len());
@@ -207,29 +252,45 @@ impl Job {
         Layout { blocks: entries }.encode()
     }
 
-    /// Reads the next `bytes.len()` bytes of the stream.
-    fn fill(&mut self, mut bytes: &mut [u8], counters: &Counters) -> Result<(), String> {
-        self.remaining -= bytes.len() as u64;
-        while !bytes.is_empty() {
-            let Some((position, run)) = self.runs.front_mut() else {
-                return Err("the layout is longer than its runs".to_owned());
-            };
-            let length = run.length.min(bytes.len() as u64) as usize;
-            let (now, later) = bytes.split_at_mut(length);
-            counters.file_reads.add(1);
-            self.outputs[*position]
-                .read(run.offset, now)
+    /// Reads the next `bytes.len()` bytes of the stream; `false`: not all of them are in memory, and
+    /// none counts as read.
+    fn fill(&mut self, bytes: &mut [u8], memory: &Memory, sleep: Sleep) -> Result<bool, String> {
+        let mut done = 0;
+        for (position, run) in &self.runs {
+            let length = run.length.min((bytes.len() - done) as u64) as usize;
+            let piece = &mut bytes[done..done + length];
+            let got = self.outputs[*position]
+                .read(&memory.residency, run.offset, piece, sleep)
                 .map_err(|error| {
                     format!("{length} bytes at {} of a map output: {error}", run.offset)
                 })?;
-            bytes = later;
-            run.offset += length as u64;
-            run.length -= length as u64;
+            if got < length {
+                return Ok(false);
+            }
+            done += length;
+            if done == bytes.len() {
+                break;
+            }
+        }
+        if done < bytes.len() {
+            return Err("the layout is longer than its runs".to_owned());
+        }
+        self.consume(done as u64);
+        Ok(true)
+    }
+
+    /// The first `bytes` of the runs are read.
+    fn consume(&mut self, mut bytes: u64) {
+        self.remaining -= bytes;
+        while let Some((_, run)) = self.runs.front_mut().filter(|_| bytes > 0) {
+            let length = run.length.min(bytes);
+            run.offset += length;
+            run.length -= length;
+            bytes -= length;
             if run.length == 0 {
                 self.runs.pop_front();
             }
         }
-        Ok(())
     }
 }
 

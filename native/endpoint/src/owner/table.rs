@@ -1,8 +1,10 @@
 //! All fetches that one progress thread serves.
 
+use super::shown::Shown;
 use super::{IoPool, Job, Turn};
 use crate::config::limits::{MAX_CREDITS_HELD, MAX_SERVING, STAGED_WINDOW};
 use crate::counters::Counters;
+use crate::memory::Memory;
 use crate::outbox::{Outbox, Post};
 use crate::progress::Inbox;
 use faro_fabric::{CloseReason, Fabric, Message, Outcome, PeerId, RemoteRange, Write};
@@ -34,18 +36,30 @@ pub(crate) struct Owner {
     io: Arc<IoPool>,
     inbox: Arc<Inbox>,
     counters: Arc<Counters>,
+    memory: Arc<Memory>,
+    shown: Shown,
+    /// The arena's shortage that `shown` was last taken back for.
+    shortage: u64,
     entries: HashMap<u64, Entry>,
     by_request: HashMap<(PeerId, u64), u64>,
     next_serial: u64,
 }
 
 impl Owner {
-    pub(crate) fn new(io: Arc<IoPool>, inbox: Arc<Inbox>, counters: Arc<Counters>) -> Self {
+    pub(crate) fn new(
+        io: Arc<IoPool>,
+        inbox: Arc<Inbox>,
+        counters: Arc<Counters>,
+        memory: Arc<Memory>,
+    ) -> Self {
         let (entries, by_request) = (HashMap::new(), HashMap::new());
         Self {
             io,
             inbox,
             counters,
+            shortage: memory.shortages(),
+            memory,
+            shown: Shown::default(),
             entries,
             by_request,
             next_serial: 0,
@@ -136,7 +150,10 @@ impl Owner {
         };
         self.entries.insert(serial, entry);
         self.counters.served_requests.add(1);
-        self.io.submit(job, &self.inbox);
+        match self.io.at_once(job) {
+            Ok((job, turn)) => self.on_turn(fabric, outbox, job, turn),
+            Err(job) => self.io.submit(job, &self.inbox),
+        }
         Ok(())
     }
 
@@ -188,6 +205,29 @@ impl Owner {
                 last,
                 starved,
             } => (layout, filled, last, starved),
+            Turn::Located { layout, places } => {
+                let versions = self.memory.residency.versions();
+                let shown = versions.and_then(|v| self.shown.show(fabric, peer, v, &places));
+                match shown {
+                    Some(located) => {
+                        let bodies = [(kind::LOCATED, located.encode()), (kind::LAYOUT, layout)];
+                        for (kind, body) in bodies {
+                            let id = request;
+                            let message = Message { kind, id, body };
+                            outbox.post(fabric, peer, Post::Message(message));
+                        }
+                        self.counters.pulls_offered.add(1);
+                        self.served(fabric, &job);
+                        self.remove(serial);
+                    }
+                    None => {
+                        job.push_instead(layout);
+                        self.io.submit(job, &self.inbox);
+                    }
+                }
+                return;
+            }
+            Turn::Cold => return self.io.submit(job, &self.inbox),
             Turn::Broken { detail } => {
                 self.remove(serial);
                 fail(fabric, outbox, peer, request, FailureCode::Internal, detail);
@@ -233,10 +273,7 @@ impl Owner {
             outbox.post(fabric, peer, Post::Message(message));
         }
         if last {
-            let counters = self.counters.fabric(fabric.kind());
-            counters.served_blocks.add(job.served.blocks);
-            counters.served_bytes.add(job.served.bytes);
-            self.counters.blocks_refused.add(job.served.refused);
+            self.served(fabric, &job);
             self.remove(serial);
             return;
         }
@@ -291,7 +328,8 @@ impl Owner {
         }
     }
 
-    pub(crate) fn on_closed(&mut self, peer: PeerId) {
+    pub(crate) fn on_closed(&mut self, fabric: &mut dyn Fabric, peer: PeerId) {
+        self.shown.take_back(fabric, peer);
         let entries = &mut self.entries;
         self.by_request.retain(|(at, _), serial| {
             let stays = *at != peer;
@@ -306,6 +344,11 @@ impl Owner {
     /// disconnected, because the frames on their way to it are not ours until then.
     pub(crate) fn tick(&mut self, fabric: &mut dyn Fabric, outbox: &mut Outbox, now: Instant) {
         self.on_memory();
+        let shortages = self.memory.shortages();
+        if shortages != self.shortage {
+            self.shortage = shortages;
+            self.shown.take_all_back(fabric);
+        }
         let late: Vec<u64> = self
             .entries
             .iter()
@@ -341,6 +384,13 @@ impl Owner {
                 String::new(),
             );
         }
+    }
+
+    fn served(&self, fabric: &dyn Fabric, job: &Job) {
+        let counters = self.counters.fabric(fabric.kind());
+        counters.served_blocks.add(job.served.blocks);
+        counters.served_bytes.add(job.served.bytes);
+        self.counters.blocks_refused.add(job.served.refused);
     }
 
     fn remove(&mut self, serial: u64) -> Option<Entry> {

@@ -7,11 +7,13 @@
 //!                            ^ handed out up to here
 //! ```
 
+use super::pull::Pull;
 use super::Request;
 use crate::completion::{Delivery, Piece};
 use crate::config::limits::{COMPACT_BYTES, CREDIT_WINDOW_BYTES};
-use faro_pool::{Lease, Pool, Purpose, FRAME_BYTES};
-use faro_wire::message::{BlockEntry, Chunk, Layout};
+use crate::memory::Memory;
+use faro_pool::{Lease, Purpose, FRAME_BYTES};
+use faro_wire::message::{BlockEntry, Chunk, Layout, Located};
 use faro_wire::{crc32c, WireError};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -34,6 +36,10 @@ pub(crate) struct Attempt {
     /// Position of `grants`' first among all of the attempt.
     first_grant: u32,
     layout: Option<Vec<BlockEntry>>,
+    /// Where the bytes lie, if the owner said so; until the layout comes.
+    pub(crate) located: Option<Located>,
+    /// Pulling them, from then on.
+    pub(crate) pull: Option<Pull>,
     /// Bytes of the whole stream; known with the layout.
     total: u64,
     /// Bytes that arrived and were checked.
@@ -74,6 +80,8 @@ impl Attempt {
             granted: 0,
             first_grant: 0,
             layout: None,
+            located: None,
+            pull: None,
             total: 0,
             arrived: 0,
             handed_out: 0,
@@ -91,7 +99,7 @@ impl Attempt {
 
     /// Bytes of the next credit that should be given now; zero: none.
     pub(crate) fn next_credit_bytes(&self) -> usize {
-        if self.layout.is_none() {
+        if self.layout.is_none() || self.pull.is_some() {
             return 0;
         }
         let outstanding: u64 = self
@@ -141,9 +149,9 @@ impl Attempt {
     /// # Errors
     /// The chunk is not the next one, or too long or too short.
     pub(crate) fn expect(&mut self, chunk: &Chunk) -> Result<Grant, WireError> {
-        if self.layout.is_none() {
+        if self.layout.is_none() || self.pull.is_some() {
             return Err(WireError::BadValue {
-                what: "PUSHED before LAYOUT of request",
+                what: "PUSHED before LAYOUT or after LOCATED of request",
                 got: self.request.id,
             });
         }
@@ -181,12 +189,35 @@ impl Attempt {
         if expected != got {
             return Err(Trouble::Corrupt { expected, got });
         }
+        self.arrived(lease, length);
+        Ok(())
+    }
+
+    /// The next `length` bytes of the stream are the first ones of `lease`.
+    pub(crate) fn arrived(&mut self, lease: Lease, length: u32) {
         self.arrived += u64::from(length);
         self.pieces.push_back(Piece {
             lease: Arc::new(lease),
             offset: 0,
             length,
         });
+    }
+
+    /// Bytes of the whole stream, once the layout is known.
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// # Errors
+    /// It was said before, or is not to be said.
+    pub(crate) fn on_located(&mut self, located: Located) -> Result<(), WireError> {
+        if self.request.push_only || self.layout.is_some() || self.located.is_some() {
+            return Err(WireError::BadValue {
+                what: "LOCATED, which must come once and before LAYOUT, of request",
+                got: self.request.id,
+            });
+        }
+        self.located = Some(located);
         Ok(())
     }
 
@@ -204,7 +235,7 @@ impl Attempt {
 
     /// The blocks that are complete. Unless `last`, `None` when no bytes would go with them, so
     /// that what waits for the caller stays bounded by the arena.
-    pub(crate) fn ready(&mut self, last: bool, pool: &Arc<Pool>) -> Option<Ready> {
+    pub(crate) fn ready(&mut self, last: bool, memory: &Memory) -> Option<Ready> {
         let layout = self.layout.as_ref()?;
         let (mut end, mut bytes) = (self.next_block, 0);
         while let Some(block) = layout.get(end) {
@@ -224,7 +255,7 @@ impl Attempt {
         self.handed_out += bytes;
         let mut pieces = take_bytes(&mut self.pieces, bytes);
         if last && self.total <= COMPACT_BYTES as u64 {
-            compact(&mut pieces, pool);
+            compact(&mut pieces, memory);
         }
         Some(Ready {
             first_block,
@@ -256,13 +287,13 @@ fn take_bytes(pieces: &mut VecDeque<Piece>, mut bytes: u64) -> Vec<Piece> {
 }
 
 /// Moves a small reply out of its frame, which can then serve somebody else.
-fn compact(pieces: &mut Vec<Piece>, pool: &Arc<Pool>) {
+fn compact(pieces: &mut Vec<Piece>, memory: &Memory) {
     let [piece] = pieces.as_slice() else { return };
     let length = piece.length as usize;
     if piece.lease.capacity() <= COMPACT_BYTES {
         return;
     }
-    let Ok(mut small) = pool.try_lease(length, Purpose::Read) else {
+    let Ok(mut small) = memory.try_lease(length, Purpose::Read) else {
         return;
     };
     let from = piece.offset as usize;

@@ -4,12 +4,13 @@ use super::attempt::{Attempt, Trouble};
 use super::{Next, Request};
 use crate::config::fabric_name;
 use crate::config::limits::MEMORY_WAIT;
+use crate::memory::Memory;
 use crate::outbox::{Outbox, Post};
 use crate::router::Router;
 use faro_fabric::{CloseReason, Exposure, Fabric, Message, PeerId, Revoked};
-use faro_pool::{Pool, Purpose, FRAME_BYTES};
+use faro_pool::{Purpose, FRAME_BYTES};
 use faro_wire::crossing::FetchErrorCode;
-use faro_wire::message::{Credit, Failed, FailureCode, Fetch, Layout, MoreCredit, Pushed};
+use faro_wire::message::{Credit, Failed, FailureCode, Fetch, Layout, Located, MoreCredit, Pushed};
 use faro_wire::{kind, WireError};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -20,29 +21,36 @@ pub(super) const CANCELLED: &str = "the caller cancelled";
 
 /// See the module's comment.
 pub(super) struct Attempts {
-    router: Arc<Router>,
-    pool: Arc<Pool>,
+    pub(super) router: Arc<Router>,
+    pub(super) memory: Arc<Memory>,
     /// By the id on the wire, which every attempt has its own of.
-    by_id: HashMap<u64, Attempt>,
+    pub(super) by_id: HashMap<u64, Attempt>,
     /// Ids on the wire of those that wait for arena memory, oldest first.
-    thirsty: VecDeque<u64>,
+    pub(super) thirsty: VecDeque<u64>,
+    /// Reads under way: the id on the wire of whose they are (or were).
+    pub(super) reads: HashMap<u64, u64>,
+    /// Of the next read.
+    pub(super) next_token: u64,
     next_wire_id: u64,
     /// Bytes of the largest block that the arena can hold at once.
     largest_block: u64,
 }
 
 impl Attempts {
-    pub(super) fn new(router: Arc<Router>, pool: Arc<Pool>) -> Self {
+    pub(super) fn new(router: Arc<Router>, memory: Arc<Memory>) -> Self {
         // A block that begins in mid-frame touches one more.
-        let largest_block = pool
+        let largest_block = memory
+            .pool
             .share_bytes(Purpose::Read)
             .saturating_sub(2 * FRAME_BYTES as u64);
         Self {
             largest_block,
             router,
-            pool,
+            memory,
             by_id: HashMap::new(),
             thirsty: VecDeque::new(),
+            reads: HashMap::new(),
+            next_token: 1,
             next_wire_id: 1,
         }
     }
@@ -75,6 +83,7 @@ impl Attempts {
             .collect();
         let fetch = Fetch {
             deadline_ms,
+            push_only: attempt.request.push_only,
             credits,
             blocks: attempt.request.missing().to_vec(),
         };
@@ -94,7 +103,7 @@ impl Attempts {
         attempt: &mut Attempt,
         bytes: usize,
     ) -> Option<Credit> {
-        let lease = self.pool.try_lease(bytes, Purpose::Read).ok()?;
+        let lease = self.memory.try_lease(bytes, Purpose::Read).ok()?;
         let range = fabric
             .expose(attempt.connection, Exposure::Writable(lease))
             .ok()?;
@@ -107,7 +116,7 @@ impl Attempts {
         })
     }
 
-    /// `LAYOUT`, `PUSHED` and `FAILED`.
+    /// `LAYOUT`, `PUSHED`, `LOCATED` and `FAILED`.
     ///
     /// # Errors
     /// What the peer sent breaks the protocol.
@@ -133,9 +142,14 @@ impl Attempts {
                             self.give_up(fabric, outbox, id, code, &detail);
                             return Ok(());
                         }
+                        let located = attempt.located.take();
+                        if let Some(located) = located {
+                            self.start_pull(fabric, outbox, id, located)?;
+                        }
                         self.thirsty.push_back(id);
                         self.quench(fabric, outbox);
                     }
+                    kind::LOCATED => attempt.on_located(Located::decode(&message.body)?)?,
                     kind::PUSHED => {
                         self.pushed(fabric, outbox, id, &Pushed::decode(&message.body)?)?
                     }
@@ -172,18 +186,13 @@ impl Attempts {
                 Ok(()) => {}
                 Err(Trouble::Protocol(error)) => return Err(error),
                 Err(Trouble::Corrupt { expected, got }) => {
-                    self.router.counters.crc_errors.add(1);
-                    let detail = format!(
-                        "{} bytes arrived with CRC-32C {got:#010x} where the owner read {expected:#010x}",
-                        chunk.length.get()
-                    );
-                    self.fault(fabric, outbox, id, FetchErrorCode::Corrupt, &detail);
+                    self.corrupt(fabric, outbox, id, expected, got);
                     return Ok(());
                 }
             }
         }
         attempt.check_last(pushed.last)?;
-        if let Some(ready) = attempt.ready(pushed.last, &self.pool) {
+        if let Some(ready) = attempt.ready(pushed.last, &self.memory) {
             self.router
                 .deliver(&attempt.request, fabric.kind(), ready, pushed.last);
         }
@@ -213,6 +222,13 @@ impl Attempts {
     /// Gives credit to those who wait for memory, in order, until there is none.
     pub(super) fn quench(&mut self, fabric: &mut dyn Fabric, outbox: &mut Outbox) {
         while let Some(id) = self.thirsty.pop_front() {
+            if self.by_id.get(&id).is_some_and(|a| a.pull.is_some()) {
+                if self.pull_more(fabric, outbox, id) {
+                    self.thirsty.push_front(id);
+                    return self.note_the_dry();
+                }
+                continue;
+            }
             let Some(mut attempt) = self.by_id.remove(&id) else {
                 continue;
             };
@@ -367,6 +383,21 @@ impl Attempts {
         }
     }
 
+    /// Bytes that are not those that the owner read.
+    pub(super) fn corrupt(
+        &mut self,
+        fabric: &mut dyn Fabric,
+        outbox: &mut Outbox,
+        id: u64,
+        expected: u32,
+        got: u32,
+    ) {
+        self.router.counters.crc_errors.add(1);
+        let detail =
+            format!("bytes arrived with CRC-32C {got:#010x} where the owner read {expected:#010x}");
+        self.fault(fabric, outbox, id, FetchErrorCode::Corrupt, &detail);
+    }
+
     fn give_up(
         &mut self,
         fabric: &mut dyn Fabric,
@@ -395,7 +426,7 @@ impl Attempts {
     }
 
     /// Removes the attempt and takes its grants back.
-    fn end(&mut self, fabric: &mut dyn Fabric, id: u64) -> Option<Request> {
+    pub(super) fn end(&mut self, fabric: &mut dyn Fabric, id: u64) -> Option<Request> {
         let attempt = self.by_id.remove(&id)?;
         for grant in attempt.grants {
             // `Later`: the fabric keeps the lease until no write can reach it.

@@ -54,6 +54,7 @@ struct World {
 
 fn request(id: u64) -> Request {
     Request {
+        push_only: false,
         id,
         peer: 1,
         blocks: Vec::new(),

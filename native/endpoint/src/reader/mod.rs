@@ -13,6 +13,8 @@ mod attempts;
 mod links;
 #[cfg(test)]
 mod links_model;
+mod pull;
+mod pulling;
 mod request;
 mod table;
 

@@ -15,6 +15,8 @@ pub(crate) struct Request {
     pub(crate) handed_out: usize,
     /// How long it may go without progress.
     pub(crate) patience: Duration,
+    /// The owner has to write the bytes: what it told to be read was gone.
+    pub(crate) push_only: bool,
     pub(crate) faults: Faults,
 }
 

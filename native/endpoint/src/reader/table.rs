@@ -4,11 +4,12 @@ use super::attempts::{Attempts, CANCELLED};
 use super::links::{Links, Way};
 use super::Request;
 use crate::config::limits::CONNECT_TIMEOUT;
+use crate::memory::Memory;
 use crate::outbox::Outbox;
 use crate::router::Router;
 use crate::routes::Route;
-use faro_fabric::{CloseReason, EndpointId, Fabric, Message, PeerId};
-use faro_pool::Pool;
+use faro_fabric::{CloseReason, EndpointId, Fabric, Message, Outcome, PeerId};
+use faro_pool::Lease;
 use faro_wire::crossing::FetchErrorCode;
 use faro_wire::WireError;
 use std::sync::Arc;
@@ -22,10 +23,10 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    pub(crate) fn new(own: EndpointId, router: Arc<Router>, pool: Arc<Pool>) -> Self {
+    pub(crate) fn new(own: EndpointId, router: Arc<Router>, memory: Arc<Memory>) -> Self {
         Self {
             links: Links::new(own),
-            attempts: Attempts::new(Arc::clone(&router), pool),
+            attempts: Attempts::new(Arc::clone(&router), memory),
             router,
         }
     }
@@ -115,7 +116,7 @@ impl Reader {
         }
     }
 
-    /// `LAYOUT`, `PUSHED` and `FAILED`.
+    /// `LAYOUT`, `PUSHED`, `LOCATED` and `FAILED`.
     ///
     /// # Errors
     /// What the peer sent breaks the protocol.
@@ -127,6 +128,19 @@ impl Reader {
         message: &Message,
     ) -> Result<(), WireError> {
         self.attempts.on_message(fabric, outbox, peer, message)
+    }
+
+    /// A read of ours ended.
+    pub(crate) fn on_read_ended(
+        &mut self,
+        fabric: &mut dyn Fabric,
+        outbox: &mut Outbox,
+        token: u64,
+        target: Lease,
+        outcome: &Outcome,
+    ) {
+        self.attempts
+            .on_read_ended(fabric, outbox, token, target, outcome);
     }
 
     /// Arena memory may have come back.

@@ -24,6 +24,7 @@ pub fn config(name: &str, fabric: FabricChoice) -> Config {
         port: 0,
         verbs: faro_fabric::verbs::Wishes::default(),
         memory_limit: MEMORY,
+        staging: faro_endpoint::Staging::OnDemand,
         request_timeout: PATIENCE,
     }
 }
@@ -253,11 +254,11 @@ pub fn counter(endpoint: &Endpoint, name: &str) -> u64 {
 }
 
 /// Waits until no block and no credit holds memory. What RDMA connections hold as long as they
-/// live stays out of it: a frame to receive into and 64 KiB to send from.
+/// live stays out of it (a frame to receive into and 64 KiB to send from), and what is resident.
 pub fn until_leases_are_back(endpoint: &Endpoint) {
     until("leases come back", || {
         let rings = counter(endpoint, "connections.verbs") * ((256 + 64) << 10);
-        counter(endpoint, "pool.leasedBytes") == rings
+        counter(endpoint, "pool.leasedBytes") == rings + counter(endpoint, "region.heldBytes")
     });
 }
 

@@ -5,7 +5,7 @@
 //!   0 u32 deadline_ms                          0 u32 credits (c)
 //!   4 u32 credits (c)                          4 u32 0
 //!   8 u32 blocks  (b)                          8 c x Credit
-//!  12 u32 0
+//!  12 u32 flags    bit 0: push_only
 //!  16 c x Credit, b x BlockId
 //! ```
 
@@ -37,6 +37,8 @@ pub struct Credit {
 pub struct Fetch {
     /// How long the reader will wait, in milliseconds from now.
     pub deadline_ms: u32,
+    /// The bytes must come by writes: no `LOCATED`.
+    pub push_only: bool,
     /// First credits, possibly none.
     pub credits: Vec<Credit>,
     /// Blocks wanted, in the order they are to be packed.
@@ -69,7 +71,7 @@ impl Fetch {
         put_u32(&mut out, self.deadline_ms as usize);
         put_u32(&mut out, self.credits.len());
         put_u32(&mut out, self.blocks.len());
-        put_u32(&mut out, 0);
+        put_u32(&mut out, usize::from(self.push_only));
         out.extend_from_slice(self.credits.as_bytes());
         out.extend_from_slice(self.blocks.as_bytes());
         out
@@ -79,14 +81,22 @@ impl Fetch {
     ///
     /// # Errors
     /// `Truncated`, `Trailing`, `TooLarge`; `BadValue` for a request of no blocks, an empty credit
-    /// or a reserved field in use.
+    /// an unknown flag or a reserved field in use.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
         let mut body = Body::new("FETCH", body);
         let deadline_ms = body.u32()?;
         let credits = body.count("FETCH credits", MAX_CREDITS)?;
         let blocks = body.count("FETCH blocks", MAX_BLOCKS)?;
-        let reserved = body.u32()?;
-        body.zero(reserved)?;
+        let push_only = match body.u32()? {
+            0 => false,
+            1 => true,
+            got => {
+                return Err(WireError::BadValue {
+                    what: "flags of FETCH",
+                    got: u64::from(got),
+                });
+            }
+        };
         body.nonzero("FETCH blocks", blocks as u32)?;
         let credits = self::credits(&mut body, credits)?;
         let blocks: Vec<BlockId> = body.array(blocks)?;
@@ -96,6 +106,7 @@ impl Fetch {
         body.end()?;
         Ok(Self {
             deadline_ms,
+            push_only,
             credits,
             blocks,
         })

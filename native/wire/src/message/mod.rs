@@ -15,6 +15,15 @@
 //!    |            WRITEs, PUSHED ... (last)   |
 //!    |<=======================================|
 //! ```
+//! If all of it is in frames of the owner that may be read one-sidedly, the owner
+//! says where instead, and has no more part in it (unless the request said `push_only`):
+//!
+//! ```text
+//!    |   LOCATED {extents, versions}, LAYOUT  |
+//!    |<---------------------------------------|
+//!    |            one-sided READs of extents, then of their versions
+//!    |=======================================>|
+//! ```
 //! The bytes of all blocks with status `Ok` form one dense stream in request order. Credits are
 //! filled in the order they were given, each from its start and, except for the stream's last
 //! one, to its end. `LAYOUT` precedes the first `PUSHED`; a `PUSHED` follows the writes it names on
@@ -30,11 +39,13 @@ mod body;
 mod failed;
 mod fetch;
 mod layout;
+mod located;
 mod pushed;
 
 pub use failed::{Failed, FailureCode};
 pub use fetch::{Credit, Fetch, MoreCredit};
 pub use layout::{BlockEntry, Layout};
+pub use located::{Extent, Located, MAX_EXTENTS, VERSION_BYTES};
 pub use pushed::{Chunk, Pushed};
 
 use crate::block::BLOCK_ID_BYTES;

@@ -3,17 +3,18 @@
 
 use faro_wire::card::MAX_CARD_BYTES;
 use faro_wire::header::HEADER_BYTES;
-use faro_wire::message::{Failed, Fetch, Layout, MoreCredit, Pushed};
+use faro_wire::message::{Failed, Fetch, Layout, Located, MoreCredit, Pushed};
 use faro_wire::{Card, FrameHeader, WireError};
 
 /// A decoder: whether it accepted the bytes.
 pub type Decoder = fn(&[u8]) -> bool;
 
 /// All of them, by name.
-pub const ALL: [(&str, Decoder); 7] = [
+pub const ALL: [(&str, Decoder); 8] = [
     ("frame", frame),
     ("fetch", fetch),
     ("layout", layout),
+    ("located", located),
     ("credit", credit),
     ("pushed", pushed),
     ("failed", failed),
@@ -65,6 +66,10 @@ pub fn fetch(bytes: &[u8]) -> bool {
 
 pub fn layout(bytes: &[u8]) -> bool {
     canonical(bytes, Layout::decode(bytes), Layout::encode)
+}
+
+pub fn located(bytes: &[u8]) -> bool {
+    canonical(bytes, Located::decode(bytes), Located::encode)
 }
 
 pub fn credit(bytes: &[u8]) -> bool {

@@ -2,7 +2,8 @@
 
 use faro_wire::crossing::{FabricCode, FetchErrorCode, Record, Segment};
 use faro_wire::message::{
-    BlockEntry, Chunk, Credit, Failed, FailureCode, Fetch, Layout, MoreCredit, Pushed,
+    BlockEntry, Chunk, Credit, Extent, Failed, FailureCode, Fetch, Layout, Located, MoreCredit,
+    Pushed,
 };
 use faro_wire::{kind, BlockId, BlockStatus, Card, CardAddress, FrameHeader};
 use zerocopy::IntoBytes;
@@ -46,6 +47,7 @@ pub fn credits() -> Vec<Credit> {
 pub fn fetch() -> Fetch {
     Fetch {
         deadline_ms: 30_000,
+        push_only: false,
         credits: credits(),
         blocks: block_ids(),
     }
@@ -68,6 +70,27 @@ pub fn entries() -> Vec<BlockEntry> {
 
 pub fn more_credit() -> MoreCredit {
     MoreCredit { credits: credits() }
+}
+
+pub fn located() -> Located {
+    let extent = |key: u64, slot: u32, version: u64| Extent {
+        key: key.into(),
+        offset: 0x0001_0000_1000.into(),
+        length: 0x4_0000.into(),
+        slot: slot.into(),
+        version: version.into(),
+        crc: 0xdead_beef.into(),
+        reserved: 0.into(),
+    };
+    Located {
+        versions: Credit {
+            key: 0x99.into(),
+            offset: 0x2000.into(),
+            length: 4096.into(),
+            reserved: 0.into(),
+        },
+        extents: vec![extent(0x77, 0, 2), extent(0x78, 511, u64::MAX - 1)],
+    }
 }
 
 pub fn pushed() -> Pushed {
@@ -167,6 +190,7 @@ pub fn all() -> Vec<(&'static str, Vec<u8>)> {
         ("message_failed", failed().encode()),
         ("message_fetch", fetch().encode()),
         ("message_layout", layout().encode()),
+        ("message_located", located().encode()),
         ("message_pushed", pushed().encode()),
         ("record_delivered", record_delivered()),
         ("record_error", record_error()),

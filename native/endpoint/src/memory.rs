@@ -1,0 +1,53 @@
+//! The arena as the endpoint's parts use it.
+//!
+//! Resident chunks are worth keeping only while nobody needs their frames: whoever is refused by the
+//! arena takes a few back from the residency and asks again.
+
+use faro_pool::{Lease, Pool, PoolError, Purpose};
+use faro_region::Residency;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// Frames that the residency gives up for one refusal: enough that the next few succeed at once,
+/// few enough that one large request does not empty it.
+const GIVE_BACK: usize = 8;
+
+/// See the module's comment.
+pub(crate) struct Memory {
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) residency: Arc<Residency>,
+    /// Refusals when the residency had nothing left to give but what peers may be reading.
+    shortages: AtomicU64,
+}
+
+impl Memory {
+    pub(crate) fn new(pool: Arc<Pool>, residency: Arc<Residency>) -> Arc<Self> {
+        Arc::new(Self {
+            pool,
+            residency,
+            shortages: AtomicU64::new(0),
+        })
+    }
+
+    /// Like `Pool::try_lease`, at the residency's cost.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn try_lease(&self, bytes: usize, purpose: Purpose) -> Result<Lease, PoolError> {
+        match self.pool.try_lease(bytes, purpose) {
+            Err(PoolError::Exhausted { .. }) if self.residency.give_back(GIVE_BACK) > 0 => {
+                self.pool.try_lease(bytes, purpose)
+            }
+            Err(error @ PoolError::Exhausted { .. }) => {
+                self.shortages.fetch_add(1, Ordering::Relaxed);
+                Err(error)
+            }
+            result => result,
+        }
+    }
+
+    /// Grows when somebody was refused, so that frames which peers may read are to be taken back.
+    pub(crate) fn shortages(&self) -> u64 {
+        self.shortages.load(Ordering::Relaxed)
+    }
+}

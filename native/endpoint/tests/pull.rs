@@ -1,0 +1,345 @@
+//! What is resident is pulled, and whatever happens to it meanwhile, the bytes are right.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "support/scripted.rs"]
+mod scripted;
+mod support;
+
+use faro_endpoint::{Config, Endpoint, FabricChoice, OutputFiles, Staging};
+use faro_fabric::Exposure;
+use faro_fabric::Fabric as _;
+use faro_pool::Purpose;
+use faro_wire::crossing::FetchErrorCode;
+use faro_wire::message::{BlockEntry, Credit, Extent, Layout, Located};
+use faro_wire::{crc32c, kind, OutputId};
+use scripted::{Scripted, Stage};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use support::{
+    block, collect, config, counter, fetch, pattern, until, until_leases_are_back, Owner,
+};
+
+/// Runs a test over each fabric; over RDMA where `tests/softroce/run` gives it devices.
+macro_rules! over_every_fabric {
+    ($($test:ident),* $(,)?) => {
+        mod tcp {$(
+            #[test]
+            fn $test() { super::$test(super::FabricChoice::Tcp); }
+        )*}
+        mod shm {$(
+            #[test]
+            fn $test() { super::$test(super::FabricChoice::Shm); }
+        )*}
+        mod verbs {$(
+            #[test]
+            #[ignore = "needs an RDMA device: tests/softroce/run"]
+            fn $test() { super::$test(super::FabricChoice::Verbs); }
+        )*}
+    };
+}
+
+over_every_fabric!(
+    what_is_resident_is_pulled,
+    what_is_partly_resident_is_pushed,
+    what_is_overwritten_meanwhile_is_never_believed,
+    a_forgotten_shuffle_is_not_believed,
+    frames_that_were_shown_come_back_when_the_arena_is_short,
+);
+
+fn on_commit(fabric: FabricChoice) -> Config {
+    Config {
+        staging: Staging::OnCommit,
+        ..config("owner", fabric)
+    }
+}
+
+fn commit(owner: &Owner, map: i64, files: &OutputFiles) {
+    let id = OutputId {
+        shuffle_id: 0,
+        map_id: map,
+    };
+    owner.endpoint.committed(id, files);
+}
+
+/// Commits and waits until `chunks` are resident.
+fn stage(owner: &Owner, map: i64, files: &OutputFiles, chunks: u64) {
+    commit(owner, map, files);
+    until("staging", || {
+        counter(&owner.endpoint, "region.residentChunks") == chunks
+    });
+}
+
+fn what_is_resident_is_pulled(fabric: FabricChoice) {
+    let owner = Owner::start(on_commit(fabric));
+    let reader = Endpoint::start(config("reader", fabric)).unwrap();
+    let peer = owner.peer_of(&reader);
+    // More than one window, parts that begin and end in mid-chunk, and nothing.
+    let parts: Vec<Vec<u8>> = [300_000, 0, 5_000_001, 17, 700_000]
+        .iter()
+        .enumerate()
+        .map(|(seed, bytes)| pattern(seed as u64, *bytes))
+        .collect();
+    let files = owner.put(0, 1, &parts);
+    stage(&owner, 1, &files, 23);
+    let minor = counter(&owner.endpoint, "region.minor");
+    for _ in 0..3 {
+        let all: Vec<_> = (0..5).map(|r| block(0, 1, r, r + 1)).collect();
+        assert_eq!(fetch(&reader, peer, &all).bytes(), parts);
+    }
+    assert_eq!(counter(&reader, "pulls"), 3);
+    assert_eq!(counter(&reader, "pullsStale"), 0);
+    assert_eq!(
+        counter(&owner.endpoint, "region.minor"),
+        minor,
+        "no file was read"
+    );
+    // Too little for a round trip more.
+    assert_eq!(
+        fetch(&reader, peer, &[block(0, 1, 3, 4)]).bytes(),
+        [pattern(3, 17)]
+    );
+    assert_eq!(counter(&reader, "pulls"), 3);
+    until_leases_are_back(&reader);
+}
+
+fn what_is_partly_resident_is_pushed(fabric: FabricChoice) {
+    let owner = Owner::start(on_commit(fabric));
+    let reader = Endpoint::start(config("reader", fabric)).unwrap();
+    let peer = owner.peer_of(&reader);
+    let files = owner.put(0, 1, &[pattern(1, 600_000)]);
+    stage(&owner, 1, &files, 3);
+    owner.put(0, 2, &[pattern(2, 600_000)]);
+    let both = [block(0, 1, 0, 1), block(0, 2, 0, 1)];
+    let expected = [pattern(1, 600_000), pattern(2, 600_000)];
+    assert_eq!(fetch(&reader, peer, &both).bytes(), expected);
+    assert_eq!(counter(&reader, "pulls"), 0);
+}
+
+/// Slots change hands all the time while several requests pull from them.
+fn what_is_overwritten_meanwhile_is_never_believed(fabric: FabricChoice) {
+    let owner = Owner::start(Config {
+        memory_limit: 32 << 20,
+        ..on_commit(fabric)
+    });
+    let reader = Endpoint::start(config("reader", fabric)).unwrap();
+    let peer = owner.peer_of(&reader);
+    // 64 slots at most; each output has 20 chunks, and ten of them do not fit.
+    let bytes = 20 * (256 << 10) - 100;
+    for map in 0..10 {
+        let files = owner.put(
+            0,
+            map,
+            &[pattern(map as u64, 100), pattern(50 + map as u64, bytes)],
+        );
+        commit(&owner, map, &files);
+    }
+    for round in 0..6u64 {
+        // Slivers of everything, often enough to be staged in the place of what is there.
+        let mut requests = Vec::new();
+        for map in 0..10 {
+            let large = reader
+                .fetch(peer, &[block(0, map, 1, 2)], support::PATIENCE)
+                .unwrap();
+            requests.push((large, 50 + map as u64, bytes));
+            for _ in 0..2 {
+                let small = reader
+                    .fetch(peer, &[block(0, map, 0, 1)], support::PATIENCE)
+                    .unwrap();
+                requests.push((small, map as u64, 100));
+            }
+            if requests.len() >= 9 {
+                settle(&reader, &mut requests, round);
+            }
+        }
+        settle(&reader, &mut requests, round);
+    }
+    assert_eq!(
+        counter(&reader, "crcErrors"),
+        0,
+        "stale is noticed before it is wrong"
+    );
+    until_leases_are_back(&reader);
+}
+
+fn settle(reader: &Endpoint, requests: &mut Vec<(u64, u64, usize)>, round: u64) {
+    let ids: Vec<u64> = requests.iter().map(|(id, ..)| *id).collect();
+    let mut done = collect(reader, &ids);
+    for (id, seed, bytes) in requests.drain(..) {
+        let got = done.remove(&id).unwrap().bytes();
+        assert!(got == [pattern(seed, bytes)], "round {round}, seed {seed}");
+    }
+}
+
+fn a_forgotten_shuffle_is_not_believed(fabric: FabricChoice) {
+    let owner = Owner::start(on_commit(fabric));
+    let reader = Endpoint::start(config("reader", fabric)).unwrap();
+    let peer = owner.peer_of(&reader);
+    let files = owner.put(0, 1, &[pattern(1, 600_000)]);
+    stage(&owner, 1, &files, 3);
+    assert_eq!(
+        fetch(&reader, peer, &[block(0, 1, 0, 1)]).bytes(),
+        [pattern(1, 600_000)]
+    );
+    owner.endpoint.forget_shuffle(0);
+    assert_eq!(counter(&owner.endpoint, "region.residentChunks"), 0);
+    // The same name with other bytes, as no Spark would have it.
+    owner.put(0, 1, &[pattern(9, 600_000)]);
+    assert_eq!(
+        fetch(&reader, peer, &[block(0, 1, 0, 1)]).bytes(),
+        [pattern(9, 600_000)]
+    );
+}
+
+fn frames_that_were_shown_come_back_when_the_arena_is_short(fabric: FabricChoice) {
+    let owner = Owner::start(Config {
+        memory_limit: 32 << 20,
+        ..on_commit(fabric)
+    });
+    let reader = Endpoint::start(config("reader", fabric)).unwrap();
+    let peer = owner.peer_of(&reader);
+    let bytes = 15 << 20;
+    let files = owner.put(0, 1, &[pattern(1, bytes)]);
+    stage(&owner, 1, &files, 60);
+    assert_eq!(
+        fetch(&reader, peer, &[block(0, 1, 0, 1)]).bytes(),
+        [pattern(1, bytes)]
+    );
+    assert_eq!(counter(&reader, "pulls"), 1);
+    // The owner's own reads need what its frames hold: 30 MiB of 32 in one go.
+    let pool = owner.endpoint.pool();
+    let mut held = Vec::new();
+    until("the owner gets its frames back", || {
+        // The same refusal as a fetch of the owner would meet.
+        let other = owner.endpoint.add_peer(&reader.card()).unwrap();
+        if let Ok(lease) = pool.try_lease(256 << 10, Purpose::Serve) {
+            held.push(lease);
+        } else {
+            let request = owner
+                .endpoint
+                .fetch(other, &[block(5, 5, 0, 1)], support::PATIENCE);
+            owner.endpoint.cancel(request.unwrap());
+        }
+        held.len() > 100
+    });
+    drop(held);
+    assert_eq!(
+        fetch(&reader, peer, &[block(0, 1, 0, 1)]).bytes(),
+        [pattern(1, bytes)]
+    );
+}
+
+/// What a scripted owner says of one frame.
+#[derive(Clone, Copy)]
+struct Lie {
+    told: u64,
+    found: u64,
+    crc: u32,
+}
+
+/// An owner that shows one frame of 100,000 bytes with that lie, and pushes when it is asked to.
+fn liar(lie: Lie, asked: Arc<AtomicUsize>) -> Scripted {
+    Scripted::start(Box::new(move |stage, peer, id, fetch, _| {
+        let Some(fetch) = fetch else { return };
+        asked.fetch_add(1, Ordering::SeqCst);
+        let bytes = pattern(4, 100_000);
+        if fetch.push_only {
+            return stage.answer(peer, id, &fetch, &bytes);
+        }
+        let frame = show(stage, peer, &bytes);
+        let mut word = vec![0; 4_096];
+        word[8..16].copy_from_slice(&lie.found.to_le_bytes());
+        let versions = show(stage, peer, &word);
+        let extent = Extent {
+            key: frame.key,
+            offset: frame.offset,
+            length: 100_000.into(),
+            slot: 1.into(),
+            version: lie.told.into(),
+            crc: (crc32c(&bytes) ^ lie.crc).into(),
+            reserved: 0.into(),
+        };
+        let located = Located {
+            versions,
+            extents: vec![extent],
+        };
+        stage.send(peer, kind::LOCATED, id, located.encode());
+        let blocks = vec![BlockEntry::found(100_000)];
+        stage.send(peer, kind::LAYOUT, id, Layout { blocks }.encode());
+    }))
+}
+
+fn show(stage: &mut Stage, peer: faro_fabric::PeerId, bytes: &[u8]) -> Credit {
+    let mut lease = stage.pool.try_lease(bytes.len(), Purpose::Serve).unwrap();
+    lease.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
+    let exposure = Exposure::Readable(Arc::new(lease));
+    let range = stage.fabric.expose(peer, exposure).ok().unwrap();
+    Credit {
+        key: range.key.into(),
+        offset: range.offset.into(),
+        length: range.length.into(),
+        reserved: 0.into(),
+    }
+}
+
+fn fetch_from_a_liar(lie: Lie) -> (Arc<Endpoint>, support::Fetched, usize) {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let owner = liar(lie, Arc::clone(&asked));
+    let reader = Endpoint::start(config("reader", FabricChoice::Tcp)).unwrap();
+    let peer = reader.add_peer(&owner.card).unwrap();
+    let fetched = fetch(&reader, peer, &[block(0, 0, 0, 1)]);
+    until_leases_are_back(&reader);
+    let asked = asked.load(Ordering::SeqCst);
+    (reader, fetched, asked)
+}
+
+#[test]
+fn a_version_that_moved_on_is_noticed_though_the_bytes_are_right() {
+    let lie = Lie {
+        told: 2,
+        found: 4,
+        crc: 0,
+    };
+    let (reader, fetched, asked) = fetch_from_a_liar(lie);
+    assert_eq!(fetched.bytes(), [pattern(4, 100_000)]);
+    assert_eq!((asked, counter(&reader, "pullsStale")), (2, 1));
+    assert_eq!(counter(&reader, "retries"), 0, "nobody's fault");
+}
+
+#[test]
+fn a_version_in_change_is_not_believed() {
+    let lie = Lie {
+        told: 2,
+        found: 3,
+        crc: 0,
+    };
+    let (reader, fetched, asked) = fetch_from_a_liar(lie);
+    assert_eq!(fetched.bytes(), [pattern(4, 100_000)]);
+    assert_eq!((asked, counter(&reader, "pullsStale")), (2, 1));
+}
+
+#[test]
+fn the_right_version_of_the_wrong_bytes_is_a_fault() {
+    let lie = Lie {
+        told: 2,
+        found: 2,
+        crc: 1,
+    };
+    let (reader, fetched, asked) = fetch_from_a_liar(lie);
+    assert_eq!(fetched.failure.unwrap().code, FetchErrorCode::Corrupt);
+    assert!(asked > 1, "it was asked for again");
+    assert_eq!(counter(&reader, "crcErrors"), asked as u64);
+    assert_eq!(counter(&reader, "pulls"), 0);
+}
+
+#[test]
+fn the_truth_is_believed() {
+    let lie = Lie {
+        told: 2,
+        found: 2,
+        crc: 0,
+    };
+    let (reader, fetched, asked) = fetch_from_a_liar(lie);
+    assert_eq!(fetched.bytes(), [pattern(4, 100_000)]);
+    assert_eq!((asked, counter(&reader, "pulls")), (1, 1));
+}
