@@ -246,7 +246,8 @@ impl Residency {
                 self.counts.resident.fetch_add(1, Ordering::Relaxed);
                 Some(pin)
             }
-            None if staging => self.staged(region, chunk, true)?,
+            // A chunk that cannot be read as a whole may have the bytes that are wanted.
+            None if staging => self.staged(region, chunk, true).unwrap_or(None),
             None => None,
         };
         if let Some(bytes) = pin

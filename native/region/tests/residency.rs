@@ -255,6 +255,23 @@ fn an_abandoned_claim_leaves_nothing() {
 }
 
 #[test]
+fn a_chunk_that_cannot_be_staged_is_read_where_it_can_be() {
+    let world = World::new(1);
+    let region = world.region(1, 5_000);
+    std::fs::OpenOptions::new()
+        .write(true)
+        .open(world.dir.path().join("1"))
+        .unwrap()
+        .set_len(4_000)
+        .unwrap();
+    for _ in 0..5 {
+        assert_eq!(world.read(&region, 0, 100), pattern(1, 5_000)[..100]);
+    }
+    assert_eq!(world.residency.counters().staged, 0);
+    world.residency.check();
+}
+
+#[test]
 fn frames_go_back_when_the_arena_is_short_but_not_those_of_others() {
     let world = World::new(8);
     let regions: Vec<_> = (1..=4).map(|member| world.region(member, 5_000)).collect();
