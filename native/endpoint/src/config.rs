@@ -30,6 +30,33 @@ pub enum Staging {
     OnCommit,
 }
 
+impl Staging {
+    /// By name.
+    pub const ALL: [(&'static str, Self); 2] =
+        [("onDemand", Self::OnDemand), ("onCommit", Self::OnCommit)];
+}
+
+/// How map outputs are made readable for devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RegionMode {
+    /// Not at all: their bytes pass through frames of the arena.
+    #[default]
+    Unpinned,
+    /// Each is mapped and registered as a whole, on demand: the device faults pages in.
+    Odp,
+    /// Each is mapped and registered as a whole, which pins all of it.
+    Pinned,
+}
+
+impl RegionMode {
+    /// By name.
+    pub const ALL: [(&'static str, Self); 3] = [
+        ("unpinned", Self::Unpinned),
+        ("odp", Self::Odp),
+        ("pinned", Self::Pinned),
+    ];
+}
+
 /// What an endpoint is started with.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -49,6 +76,8 @@ pub struct Config {
     pub memory_limit: u64,
     /// What is brought into frames, and when.
     pub staging: Staging,
+    /// How map outputs are made readable for devices.
+    pub regions: RegionMode,
     /// How long a request may go without progress.
     pub request_timeout: Duration,
 }

@@ -30,7 +30,7 @@ mod routes;
 mod start;
 
 pub use completion::{Completion, Delivery, FetchFailure, Piece};
-pub use config::{limits, Config, EndpointError, FabricChoice, Staging};
+pub use config::{limits, Config, EndpointError, FabricChoice, RegionMode, Staging};
 pub use faro_fabric::verbs::Wishes;
 pub use files::OutputFiles;
 

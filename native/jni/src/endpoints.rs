@@ -3,6 +3,7 @@
 use crate::args;
 use crate::completions::Outgoing;
 use crate::registry::Registry;
+use crate::settings::Settings;
 use crate::throw::{Failure, Outcome, Typed};
 use faro_endpoint::{Config, Endpoint, FabricChoice, Wishes};
 use faro_wire::block::BLOCK_ID_BYTES;
@@ -70,8 +71,10 @@ pub extern "system" fn Java_io_faro_Native_start<'local>(
     verbs_timeout: jint,
     verbs_retry_count: jint,
     verbs_rnr_retry: jint,
+    settings: JString<'local>,
 ) -> jlong {
     env.with_env(|env| -> Outcome<jlong> {
+        let settings = Settings::parse(&args::text(env, "settings", &settings)?)?;
         let config = Config {
             name: args::text(env, "name", &name)?,
             fabric: match fabric {
@@ -92,6 +95,8 @@ pub extern "system" fn Java_io_faro_Native_start<'local>(
                 allowed: "0 (any) to 65535".to_owned(),
             })?,
             memory_limit: memory_limit.max(0) as u64,
+            staging: settings.staging,
+            regions: settings.regions,
             request_timeout: args::millis(request_timeout_millis),
             verbs: Wishes {
                 device: match verbs_device.is_null() {

@@ -23,6 +23,7 @@ mod log_queue;
 mod logging;
 mod registry;
 mod resolver;
+mod settings;
 mod throw;
 
 use jni::objects::{JClass, JString};

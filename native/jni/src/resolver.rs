@@ -74,3 +74,29 @@ pub extern "system" fn Java_io_faro_Native_resolve<'local>(
     })
     .resolve::<Typed>();
 }
+
+/// `Native.committed`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_Native_committed<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    endpoint: jlong,
+    shuffle: jint,
+    map: jlong,
+    data: JString<'local>,
+    index: JString<'local>,
+) {
+    env.with_env(|env| -> Outcome<()> {
+        let files = OutputFiles {
+            data: args::text(env, "data path", &data)?.into(),
+            index: args::text(env, "index path", &index)?.into(),
+        };
+        let output = OutputId {
+            shuffle_id: shuffle as u32,
+            map_id: map,
+        };
+        endpoints::get(endpoint)?.endpoint.committed(output, &files);
+        Ok(())
+    })
+    .resolve::<Typed>();
+}

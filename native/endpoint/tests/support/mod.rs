@@ -25,6 +25,7 @@ pub fn config(name: &str, fabric: FabricChoice) -> Config {
         verbs: faro_fabric::verbs::Wishes::default(),
         memory_limit: MEMORY,
         staging: faro_endpoint::Staging::OnDemand,
+        regions: faro_endpoint::RegionMode::Unpinned,
         request_timeout: PATIENCE,
     }
 }

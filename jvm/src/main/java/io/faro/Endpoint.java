@@ -59,7 +59,8 @@ public final class Endpoint implements AutoCloseable {
         config.verbs.trafficClass,
         config.verbs.timeout,
         config.verbs.retryCount,
-        config.verbs.rnrRetry);
+        config.verbs.rnrRetry,
+        config.settings());
     boolean started = false;
     try {
       Endpoint endpoint = new Endpoint(handle, config, resolver);
@@ -111,6 +112,17 @@ public final class Endpoint implements AutoCloseable {
       LOG.trace("Request {} ended with its endpoint", request);
     } catch (FaroException e) {
       LOG.warn("Request {} cannot be cancelled, it ends at its deadline", request, e);
+    }
+  }
+
+  /** Tells that a map output was written, so that it can be brought into frames if that is wanted. */
+  public void committed(int shuffleId, long mapId, OutputFiles files) {
+    try {
+      Native.committed(handle, shuffleId, mapId, files.data().getPath(), files.index().getPath());
+    } catch (EndpointException.Closed e) {
+      LOG.trace("Map output {}/{} was written after the end of its endpoint", shuffleId, mapId);
+    } catch (FaroException e) {
+      LOG.warn("Map output {}/{} is not staged", shuffleId, mapId, e);
     }
   }
 

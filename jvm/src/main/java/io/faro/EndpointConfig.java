@@ -12,6 +12,8 @@ public final class EndpointConfig {
   final long memoryLimitBytes;
   final long requestTimeoutMillis;
   final VerbsOptions verbs;
+  final Staging staging;
+  final RegionMode regions;
 
   private EndpointConfig(Builder from) {
     name = from.name;
@@ -22,6 +24,13 @@ public final class EndpointConfig {
     memoryLimitBytes = from.memoryLimitBytes;
     requestTimeoutMillis = from.requestTimeoutMillis;
     verbs = from.verbs;
+    staging = from.staging;
+    regions = from.regions;
+  }
+
+  /** What has a default in native code, a {@code name=value} for each line. */
+  String settings() {
+    return "staging=" + staging.code + "\nregions=" + regions.code;
   }
 
   public static Builder builder() {
@@ -38,6 +47,8 @@ public final class EndpointConfig {
     private long memoryLimitBytes = 256L << 20;
     private long requestTimeoutMillis = 30_000;
     private VerbsOptions verbs = new VerbsOptions();
+    private Staging staging = Staging.ON_DEMAND;
+    private RegionMode regions = RegionMode.UNPINNED;
 
     private Builder() {}
 
@@ -85,6 +96,18 @@ public final class EndpointConfig {
     /** RDMA's device, port and retries, where the choice is not to be Faro's. */
     public Builder verbs(VerbsOptions value) {
       verbs = Objects.requireNonNull(value, "verbs");
+      return this;
+    }
+
+    /** When bytes of map outputs are brought into frames. */
+    public Builder staging(Staging value) {
+      staging = Objects.requireNonNull(value, "staging");
+      return this;
+    }
+
+    /** How map outputs are made readable for RDMA devices. */
+    public Builder regions(RegionMode value) {
+      regions = Objects.requireNonNull(value, "regions");
       return this;
     }
 

@@ -16,11 +16,14 @@ final class Native {
   /** Version of the library; must equal the jar's. */
   static native String version();
 
-  /** Opens an endpoint. Fabric: 0 auto, 1 tcp, 2 shm, 3 verbs. Of verbs, what is null or negative is chosen. */
+  /**
+   * Opens an endpoint. Fabric: 0 auto, 1 tcp, 2 shm, 3 verbs. Of verbs, what is null or negative is
+   * chosen. Settings: see {@link EndpointConfig#settings}.
+   */
   static native long start(
       String name, int fabric, String bind, String advertise, int port, long memoryLimit, long requestTimeoutMillis,
       String verbsDevice, int verbsGidIndex, int verbsTrafficClass, int verbsTimeout, int verbsRetryCount,
-      int verbsRnrRetry)
+      int verbsRnrRetry, String settings)
       throws FaroException;
 
   static native byte[] card(long endpoint) throws FaroException;
@@ -30,6 +33,8 @@ final class Native {
   /** {@code blocks}: direct buffer, count x 24 bytes of wire BlockId from position 0. */
   static native long fetch(long endpoint, long peer, ByteBuffer blocks, int count, long timeoutMillis)
       throws FaroException;
+
+  static native void committed(long endpoint, int shuffle, long map, String data, String index) throws FaroException;
 
   static native void cancel(long endpoint, long request) throws FaroException;
 

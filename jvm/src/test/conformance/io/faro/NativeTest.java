@@ -41,7 +41,7 @@ class NativeTest {
 
   @Test
   void argumentsAreCheckedBeforeUse() throws FaroException {
-    long endpoint = Native.start("n", 1, "127.0.0.1", "127.0.0.1", 0, 64L << 20, 1_000, null, -1, 0, 14, 7, 7);
+    long endpoint = Native.start("n", 1, "127.0.0.1", "127.0.0.1", 0, 64L << 20, 1_000, null, -1, 0, 14, 7, 7, "");
     try {
       ByteBuffer direct = ByteBuffer.allocateDirect(64);
       ByteBuffer heap = ByteBuffer.allocate(64);
@@ -60,13 +60,13 @@ class NativeTest {
       assertThrows(IllegalArgumentException.class, () -> Native.pinSlab(endpoint, -1));
       assertThrows(
           IllegalArgumentException.class,
-          () -> Native.start(null, 1, "127.0.0.1", "127.0.0.1", 0, 64L << 20, 1_000, null, -1, 0, 14, 7, 7));
+          () -> Native.start(null, 1, "127.0.0.1", "127.0.0.1", 0, 64L << 20, 1_000, null, -1, 0, 14, 7, 7, ""));
       assertThrows(
           IllegalArgumentException.class,
-          () -> Native.start("n", 9, "127.0.0.1", "127.0.0.1", 0, 64L << 20, 1_000, null, -1, 0, 14, 7, 7));
+          () -> Native.start("n", 9, "127.0.0.1", "127.0.0.1", 0, 64L << 20, 1_000, null, -1, 0, 14, 7, 7, ""));
       assertThrows(
           BadConfigurationException.class,
-          () -> Native.start("n", 1, "127.0.0.1", "127.0.0.1", 65_536, 64L << 20, 1_000, null, -1, 0, 14, 7, 7));
+          () -> Native.start("n", 1, "127.0.0.1", "127.0.0.1", 65_536, 64L << 20, 1_000, null, -1, 0, 14, 7, 7, ""));
       assertEquals(0, Native.completions(endpoint, direct, 0));
       assertEquals(0, Native.unresolved(endpoint, new long[2], 0));
     } finally {
@@ -81,7 +81,7 @@ class NativeTest {
   @Test
   void textSurvivesTheBoundary() throws FaroException {
     String name = "ex\u00e4cutor \u2013 \ud83c\udccf";
-    long endpoint = Native.start(name, 1, "127.0.0.1", "127.0.0.1", 0, 64L << 20, 1_000, null, -1, 0, 14, 7, 7);
+    long endpoint = Native.start(name, 1, "127.0.0.1", "127.0.0.1", 0, 64L << 20, 1_000, null, -1, 0, 14, 7, 7, "");
     try {
       String card = new String(Native.card(endpoint), java.nio.charset.StandardCharsets.UTF_8);
       assertTrue(card.contains("name=" + name + "\n"), card);

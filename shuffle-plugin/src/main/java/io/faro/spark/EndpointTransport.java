@@ -9,6 +9,7 @@ import io.faro.FaroException;
 import io.faro.FetchException;
 import io.faro.FetchHandle;
 import io.faro.FetchListener;
+import io.faro.OutputFiles;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
 import java.util.Map;
@@ -45,6 +46,11 @@ final class EndpointTransport implements FaroTransport {
     }
     FetchHandle handle = endpoint.fetch(peer, blocks, 0, new Listener(sink));
     return handle::cancel;
+  }
+
+  @Override
+  public void committed(int shuffleId, long mapId, OutputFiles files) {
+    endpoint.committed(shuffleId, mapId, files);
   }
 
   @Override

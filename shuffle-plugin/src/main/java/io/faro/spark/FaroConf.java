@@ -1,6 +1,8 @@
 package io.faro.spark;
 
 import io.faro.FabricChoice;
+import io.faro.RegionMode;
+import io.faro.Staging;
 import io.faro.VerbsOptions;
 import java.util.Map;
 import java.util.TreeMap;
@@ -21,6 +23,8 @@ final class FaroConf {
   final int portRetries;
   /** {@code null}: the executor's own address. */
   final String bindAddress;
+  final RegionMode regions;
+  final Staging staging;
   final VerbsOptions verbs;
 
   FaroConf(SparkConf conf) {
@@ -32,6 +36,8 @@ final class FaroConf {
     portRetries = Math.max(0, conf.getInt("spark.port.maxRetries", 16));
     String address = FaroKeys.BIND_ADDRESS.of(conf);
     bindAddress = address.equals(FaroKeys.BIND_ADDRESS_DEFAULT) ? null : address;
+    regions = FaroKeys.REGIONS.of(conf);
+    staging = FaroKeys.STAGING.of(conf);
     verbs = verbs(conf);
   }
 
@@ -44,6 +50,11 @@ final class FaroConf {
         .rnrRetry(FaroKeys.VERBS_RNR_RETRY.of(conf));
     String device = FaroKeys.VERBS_DEVICE.of(conf);
     return device.equals(FaroKeys.VERBS_CHOSEN) ? verbs : verbs.device(device);
+  }
+
+  /** Whether the endpoint has something to do with a map output as soon as it is written. */
+  boolean wantsCommits() {
+    return staging == Staging.ON_COMMIT || regions != RegionMode.UNPINNED;
   }
 
   String fallback() {

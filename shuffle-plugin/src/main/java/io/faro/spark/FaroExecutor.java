@@ -4,6 +4,7 @@ import io.faro.Endpoint;
 import io.faro.EndpointConfig;
 import io.faro.EndpointException;
 import io.faro.Faro;
+import io.faro.OutputFiles;
 import java.lang.reflect.Field;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -35,6 +36,7 @@ final class FaroExecutor {
   private final FaroConf conf;
   private final SparkEnv env;
   private final FaroTransport transport;
+  private final MapOutputs outputs;
   private final EndpointCards cards;
   private final Threads threads = new Threads();
   private final PluginCounters counters = new PluginCounters();
@@ -45,8 +47,10 @@ final class FaroExecutor {
   private FaroBlockStoreClient client;
   private boolean stopped;
 
-  private FaroExecutor(Logger log, SparkConf sparkConf, FaroConf conf, SparkEnv env, FaroTransport transport) {
+  private FaroExecutor(Logger log, SparkConf sparkConf, FaroConf conf, SparkEnv env, FaroTransport transport,
+      MapOutputs outputs) {
     this.log = log;
+    this.outputs = outputs;
     this.sparkConf = sparkConf;
     this.conf = conf;
     this.env = env;
@@ -61,10 +65,10 @@ final class FaroExecutor {
       Supplier<IndexShuffleBlockResolver> resolver) throws Exception {
     SparkEnv env = SparkEnv.get();
     Faro.ensureAvailability();
-    FaroTransport transport =
-        new EndpointTransport(openEndpoint(log, conf, env, new MapOutputs(resolver)));
+    MapOutputs outputs = new MapOutputs(resolver);
+    FaroTransport transport = new EndpointTransport(openEndpoint(log, conf, env, outputs));
     try {
-      FaroExecutor executor = new FaroExecutor(log, sparkConf, conf, env, transport);
+      FaroExecutor executor = new FaroExecutor(log, sparkConf, conf, env, transport, outputs);
       executor.announce();
       return executor;
     } catch (Throwable e) {
@@ -82,7 +86,9 @@ final class FaroExecutor {
         .advertisedAddress(addresses.advertise)
         .memoryLimitBytes(conf.memoryLimit)
         .requestTimeoutMillis(conf.requestTimeoutMillis)
-        .verbs(conf.verbs);
+        .verbs(conf.verbs)
+        .regions(conf.regions)
+        .staging(conf.staging);
     int tries = conf.port == 0 ? 1 : 1 + Math.min(conf.portRetries, 65_535 - conf.port);
     for (int i = 0; ; i++) {
       try {
@@ -151,6 +157,13 @@ final class FaroExecutor {
     } catch (RejectedExecutionException e) {
       // Stopping: those who wait are told at once.
       action.run();
+    }
+  }
+
+  void committed(int shuffleId, long mapId) {
+    OutputFiles files = outputs.resolve(shuffleId, mapId);
+    if (files != null) {
+      transport.committed(shuffleId, mapId, files);
     }
   }
 

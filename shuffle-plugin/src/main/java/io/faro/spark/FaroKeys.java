@@ -1,10 +1,13 @@
 package io.faro.spark;
 
 import io.faro.FabricChoice;
+import io.faro.RegionMode;
+import io.faro.Staging;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
 import org.apache.spark.network.util.JavaUtils;
 
 /**
@@ -99,14 +102,33 @@ final class FaroKeys {
       "Time before the device sends a packet again: 4.096 µs x 2^n, so that 14 is 67 ms.",
       text -> within(text, 1, 31));
 
+  static final Key<RegionMode> REGIONS = new Key<>(
+      PREFIX + "regions", "name", "unpinned", "unpinned, odp, pinned",
+      "How map outputs are made readable for RDMA devices. `unpinned`: not at all, their bytes pass through the arena, "
+          + "so that what is registered is bounded by `spark.faro.memory.limit`. `pinned`: every map output is mapped "
+          + "and registered as a whole, beyond that limit. `odp`: the same with on-demand paging, where the device "
+          + "has it. The last two are for comparison; blocks that do not travel over RDMA are always `unpinned`.",
+      text -> named(RegionMode.values(), mode -> mode.code, text));
+
+  static final Key<Staging> STAGING = new Key<>(
+      PREFIX + "staging", "name", "onDemand", "onDemand, onCommit",
+      "Which bytes of map outputs are brought into the arena, where peers read them without this executor's part. "
+          + "`onDemand`: what is asked for often. `onCommit`: also what was just written, while there is room in half "
+          + "of the arena.",
+      text -> named(Staging.values(), staging -> staging.code, text));
+
   static final List<Key<?>> ALL = Collections.unmodifiableList(Arrays.<Key<?>>asList(
       FABRIC, FALLBACK, MEMORY_LIMIT, REQUEST_TIMEOUT_MS, PORT, BIND_ADDRESS,
-      VERBS_DEVICE, VERBS_GID_INDEX, VERBS_TRAFFIC_CLASS, VERBS_RETRY_COUNT, VERBS_RNR_RETRY, VERBS_TIMEOUT));
+      REGIONS, STAGING, VERBS_DEVICE, VERBS_GID_INDEX, VERBS_TRAFFIC_CLASS, VERBS_RETRY_COUNT, VERBS_RNR_RETRY, VERBS_TIMEOUT));
 
   private FaroKeys() {}
 
   /** What becomes of a block that Faro cannot bring. */
   enum Fallback { AUTO, NEVER }
+
+  private static <T> T named(T[] all, Function<T, String> name, String text) {
+    return Arrays.stream(all).filter(one -> name.apply(one).equals(text)).findFirst().orElse(null);
+  }
 
   private static FabricChoice fabric(String text) {
     switch (text) {

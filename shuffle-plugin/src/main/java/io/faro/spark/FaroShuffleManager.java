@@ -60,8 +60,11 @@ public final class FaroShuffleManager extends SortShuffleManager {
   public <K, V> ShuffleWriter<K, V> getWriter(
       ShuffleHandle handle, long mapId, TaskContext context, ShuffleWriteMetricsReporter metrics) {
     // Before the output exists, so that whoever hears of the output finds the card.
-    awaitOpen();
-    return super.getWriter(handle, mapId, context, metrics);
+    FaroExecutor open = awaitOpen();
+    ShuffleWriter<K, V> writer = super.getWriter(handle, mapId, context, metrics);
+    return open == null || !faroConf.wantsCommits()
+        ? writer
+        : new CommittingWriter<>(writer, () -> open.committed(handle.shuffleId(), mapId));
   }
 
   @Override

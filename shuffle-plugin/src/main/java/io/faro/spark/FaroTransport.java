@@ -1,6 +1,7 @@
 package io.faro.spark;
 
 import io.faro.FaroException;
+import io.faro.OutputFiles;
 import java.util.Map;
 import org.apache.spark.network.buffer.ManagedBuffer;
 
@@ -20,6 +21,9 @@ interface FaroTransport extends AutoCloseable {
 
   /** Starts a fetch and returns at once. When it throws, the sink is never called. */
   Fetch fetch(long peer, ShuffleIds ids, Sink sink) throws FaroException;
+
+  /** A map output was written. */
+  void committed(int shuffleId, long mapId, OutputFiles files);
 
   void forgetShuffle(int shuffleId);
 

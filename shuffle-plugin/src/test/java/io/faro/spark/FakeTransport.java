@@ -1,6 +1,7 @@
 package io.faro.spark;
 
 import io.faro.FaroException;
+import io.faro.OutputFiles;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -96,6 +97,9 @@ final class FakeTransport implements FaroTransport {
     started.add(new Started(peer, ids, sink));
     return () -> cancelled++;
   }
+
+  @Override
+  public void committed(int shuffleId, long mapId, OutputFiles files) {}
 
   @Override
   public void forgetShuffle(int shuffleId) {

@@ -1,0 +1,87 @@
+//! The settings of an endpoint that have a default, as Java sends them: one `name=value` per line, so
+//! that a new one changes no signature.
+
+use crate::throw::{Failure, Outcome};
+use faro_endpoint::{RegionMode, Staging};
+
+/// What may be set.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Settings {
+    pub staging: Staging,
+    pub regions: RegionMode,
+}
+
+impl Settings {
+    /// # Errors
+    /// A name that is none, or a value that is not allowed.
+    pub fn parse(text: &str) -> Outcome<Self> {
+        let mut settings = Self::default();
+        for line in text.lines() {
+            let (name, value) = line
+                .split_once('=')
+                .ok_or_else(|| Failure::Argument(format!("setting '{line}' has no value")))?;
+            match name {
+                "staging" => settings.staging = one_of("staging", value, Staging::ALL)?,
+                "regions" => settings.regions = one_of("regions", value, RegionMode::ALL)?,
+                _ => return Err(Failure::Argument(format!("there is no setting '{name}'"))),
+            }
+        }
+        Ok(settings)
+    }
+}
+
+fn one_of<T: Copy, const N: usize>(
+    key: &'static str,
+    value: &str,
+    all: [(&str, T); N],
+) -> Outcome<T> {
+    let found = all.iter().find(|(name, _)| *name == value);
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
+        Failure::Config {
+            key,
+            value: value.to_owned(),
+            allowed: names.join(", "),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_set_has_its_default() {
+        let settings = Settings::parse("").ok().unwrap();
+        assert_eq!(settings.staging, Staging::OnDemand);
+        assert_eq!(settings.regions, RegionMode::Unpinned);
+        let settings = Settings::parse("staging=onCommit\nregions=odp")
+            .ok()
+            .unwrap();
+        assert_eq!(settings.staging, Staging::OnCommit);
+        assert_eq!(settings.regions, RegionMode::Odp);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let refused = |text| match Settings::parse(text) {
+            Err(Failure::Config {
+                key,
+                value,
+                allowed,
+            }) => format!("{key} {value} {allowed}"),
+            Err(Failure::Argument(text)) => text,
+            _ => panic!("accepted"),
+        };
+        assert_eq!(
+            refused("staging=always"),
+            "staging always onDemand, onCommit"
+        );
+        assert_eq!(
+            refused("regions=mapped"),
+            "regions mapped unpinned, odp, pinned"
+        );
+        assert_eq!(refused("colour=red"), "there is no setting 'colour'");
+        assert_eq!(refused("staging"), "setting 'staging' has no value");
+    }
+}
