@@ -109,6 +109,9 @@ pub enum EndpointError {
     /// As many requests are in flight as may be.
     #[error("{limit} requests are in flight already")]
     Full { limit: usize },
+    /// A team of a collective, or its round.
+    #[error(transparent)]
+    Collective(crate::collective::CollectiveError),
     /// The endpoint was closed.
     #[error("the endpoint is closed")]
     Closed,

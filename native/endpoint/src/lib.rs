@@ -12,6 +12,7 @@
 //! told (blocks are there) through queues that Java threads take from. No native thread ever
 //! attaches to the JVM.
 
+pub mod collective;
 mod completion;
 mod config;
 mod counters;
@@ -136,6 +137,15 @@ impl Endpoint {
         self.memory.residency.forget(shuffle);
     }
 
+    /// A seat in a team that is to be: tell the others its invitation, then join.
+    ///
+    /// # Errors
+    /// The endpoint is closed.
+    pub fn seat(&self) -> Result<collective::Seat, EndpointError> {
+        let (router, pool) = (Arc::clone(&self.router), Arc::clone(&self.memory.pool));
+        Ok(collective::Seat::new(router, pool, self.card.clone())?)
+    }
+
     /// The arena.
     #[must_use]
     pub fn pool(&self) -> &Arc<Pool> {
@@ -147,6 +157,14 @@ impl Endpoint {
     pub fn counters(&self) -> Vec<(String, u64)> {
         let mut all = self.counters.list();
         all.push(("openOutputs".to_owned(), self.catalog.open_outputs() as u64));
+        let tally = &self.router.hub.tally;
+        for (name, counter) in [
+            ("collectiveRounds", &tally.rounds),
+            ("collectiveRoundsFailed", &tally.rounds_failed),
+            ("collectiveBytes", &tally.bytes),
+        ] {
+            all.push((name.to_owned(), counter.get()));
+        }
         let pool = self.memory.pool.counters();
         let region = self.memory.residency.counters();
         for (name, value) in [
@@ -184,6 +202,7 @@ impl Endpoint {
     /// Idempotent; a caller that waits in `completions` or `unresolved` returns at its timeout.
     pub fn close(&self) {
         self.router.close();
+        self.router.hub.close();
         for (_, inbox) in self.router.inboxes() {
             inbox.send(Command::Close);
         }

@@ -1,5 +1,6 @@
 //! One progress thread per fabric: it owns the fabric, and never blocks but in `poll`.
 
+use crate::collective::{Order, Room};
 use crate::config::fabric_name;
 use crate::config::limits::{IDLE, TICK};
 use crate::files::Catalog;
@@ -24,6 +25,8 @@ pub(crate) enum Command {
     Cancel(u64),
     /// An I/O thread is done with a turn.
     Turn(Box<Job>, Turn),
+    /// A collective's.
+    Collective(Order),
     /// The arena got memory back that somebody had waited for.
     Memory,
     /// End everything.
@@ -81,6 +84,7 @@ pub(crate) struct Progress {
     outbox: Outbox,
     reader: Reader,
     owner: Owner,
+    collective: Room,
     parts: Parts,
     last_tick: Instant,
 }
@@ -103,6 +107,7 @@ impl Progress {
             ),
             inbox,
             commands,
+            collective: Room::new(Arc::clone(&parts.router)),
             outbox: Outbox::default(),
             reader: Reader::new(
                 parts.endpoint,
@@ -161,6 +166,10 @@ impl Progress {
                 }
                 Command::Cancel(id) => self.reader.cancel(fabric, outbox, id),
                 Command::Turn(job, turn) => self.owner.on_turn(fabric, outbox, job, turn),
+                Command::Collective(order) => {
+                    let reader = &mut self.reader;
+                    self.collective.on_order(fabric, outbox, reader, order);
+                }
                 Command::Memory => memory = true,
                 Command::Close => return true,
             }
@@ -176,10 +185,14 @@ impl Progress {
         let (fabric, outbox) = (&mut *self.fabric, &mut self.outbox);
         match event {
             Event::Connected { peer, endpoint } => {
-                self.reader.on_connected(fabric, outbox, peer, endpoint)
+                self.reader.on_connected(fabric, outbox, peer, endpoint);
+                let reader = &mut self.reader;
+                self.collective.on_open(fabric, outbox, reader, endpoint);
             }
             Event::Accepted { peer, endpoint } => {
-                self.reader.on_accepted(fabric, outbox, peer, endpoint)
+                self.reader.on_accepted(fabric, outbox, peer, endpoint);
+                let reader = &mut self.reader;
+                self.collective.on_open(fabric, outbox, reader, endpoint);
             }
             Event::Message { peer, message } => {
                 if let Err(error) = self.on_message(peer, &message) {
@@ -216,13 +229,18 @@ impl Progress {
         let (fabric, outbox) = (&mut *self.fabric, &mut self.outbox);
         outbox.closed(peer);
         self.owner.on_closed(fabric, peer);
-        self.reader.on_closed(fabric, outbox, peer, reason);
+        let endpoint = self.reader.endpoint_of(peer);
+        let reader = &mut self.reader;
+        reader.on_closed(fabric, outbox, peer, reason);
+        self.collective
+            .on_closed(fabric, outbox, reader, endpoint, peer, reason);
     }
 
     /// One connection to each peer is enough.
     fn tidy_connections(&mut self) {
-        let (reader, owner) = (&mut self.reader, &self.owner);
-        reader.give_up_surplus(&mut *self.fabric, |peer| owner.serves(peer));
+        let (reader, owner, collective) = (&mut self.reader, &self.owner, &self.collective);
+        let used = |peer| owner.serves(peer) || collective.uses(peer);
+        reader.give_up_surplus(&mut *self.fabric, used);
         let counters = self.parts.router.counters.fabric(self.fabric.kind());
         counters.connections.set(reader.connection_count() as u64);
     }
@@ -235,6 +253,9 @@ impl Progress {
             }
             kind::LAYOUT | kind::PUSHED | kind::LOCATED | kind::FAILED => {
                 self.reader.on_message(fabric, outbox, peer, message)
+            }
+            kind::KNOCK | kind::GRANT | kind::LANDED | kind::FAREWELL => {
+                self.collective.on_message(fabric, outbox, peer, message)
             }
             got => Err(WireError::UnknownKind { got }),
         }
@@ -289,6 +310,7 @@ impl Progress {
         while let Ok(command) = commands.recv() {
             match command {
                 Command::Fetch(request, _) => parts.router.dispatch(request),
+                Command::Collective(Order::Errand(errand, _)) => parts.router.resend(errand),
                 Command::Close => return,
                 _ => {}
             }

@@ -1,6 +1,7 @@
 //! Where a request goes, and how it ends: the peers, each with its [`Routes`], and the way back to
 //! the caller.
 
+use crate::collective::{Errand, Hub, Order};
 use crate::completion::{Completion, Completions, FetchFailure};
 use crate::config::limits::MAX_REQUESTS;
 use crate::config::{fabric_code, fabric_name, EndpointError};
@@ -34,6 +35,8 @@ pub(crate) struct Router {
     shm_location: Option<String>,
     pub(crate) completions: Completions,
     pub(crate) counters: Arc<Counters>,
+    /// The seats of collectives.
+    pub(crate) hub: Hub,
     in_flight: AtomicUsize,
     next_id: AtomicU64,
     closing: AtomicBool,
@@ -51,6 +54,7 @@ impl Router {
             inboxes,
             completions: Completions::new(),
             counters,
+            hub: Hub::default(),
             in_flight: AtomicUsize::new(0),
             next_id: AtomicU64::new(1),
             closing: AtomicBool::new(false),
@@ -162,6 +166,35 @@ impl Router {
             inbox.send(Command::Fetch(request, route));
         }
         Ok(())
+    }
+
+    /// Sends a collective's errand on by the best route that does not rest.
+    ///
+    /// # Errors
+    /// The errand, and why it has no route.
+    pub(crate) fn send_errand(&self, errand: Errand) -> Result<(), (Errand, String)> {
+        if self.closing.load(Ordering::Acquire) {
+            return Err((errand, "this endpoint is closing".to_owned()));
+        }
+        let chosen = match self.lock().by_handle.get(&errand.to.handle) {
+            Some(routes) => routes.choose(Instant::now()).cloned(),
+            None => Err("no such peer".to_owned()),
+        };
+        let route = match chosen {
+            Ok(route) => route,
+            Err(why) => return Err((errand, why)),
+        };
+        if let Some((_, inbox)) = self.inboxes.iter().find(|(kind, _)| *kind == route.fabric) {
+            inbox.send(Command::Collective(Order::Errand(errand, route)));
+        }
+        Ok(())
+    }
+
+    /// The same, but tells the errand's seat when there is no route.
+    pub(crate) fn resend(&self, errand: Errand) {
+        if let Err((errand, why)) = self.send_errand(errand) {
+            self.hub.lost(&errand, why);
+        }
     }
 
     /// Cancels on whatever fabric the request is.

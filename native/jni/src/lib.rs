@@ -1,4 +1,5 @@
-//! `libfaro_jni.so`: the JNI side of `io.faro.Native`, and nothing more.
+//! `libfaro_jni.so`: the JNI side of `io.faro.Native` and `io.faro.collective.TeamNative`, and nothing
+//! more.
 //!
 //! ```text
 //!  Java thread --- Native.x(handle, ..) ---> entry point --- registry: handle -> Arc ---> Endpoint
@@ -17,6 +18,7 @@
 
 mod args;
 mod batches;
+mod collective;
 mod completions;
 mod endpoints;
 mod log_queue;

@@ -1,5 +1,6 @@
 //! Errors and panics become Java exceptions, of the class that says what to do about them.
 
+use faro_endpoint::collective::CollectiveError;
 use faro_endpoint::EndpointError;
 use faro_pool::PoolError;
 use jni::errors::ErrorPolicy;
@@ -23,6 +24,10 @@ pub enum Failure {
     NoEndpoint(u64),
     /// A batch or pin that is not there (any more): the caller released it twice.
     NotHeld { what: &'static str, handle: u64 },
+    /// A round or a team of a collective.
+    Collective(CollectiveError),
+    /// Something that cannot be done now.
+    State(String),
     /// A setting out of its domain.
     Config {
         key: &'static str,
@@ -47,8 +52,15 @@ impl From<EndpointError> for Failure {
                 value: got.to_string(),
                 allowed: format!("at least {min}"),
             },
+            EndpointError::Collective(error) => Self::Collective(error),
             error => Self::Endpoint(error),
         }
+    }
+}
+
+impl From<CollectiveError> for Failure {
+    fn from(error: CollectiveError) -> Self {
+        Self::Collective(error)
     }
 }
 
@@ -71,6 +83,18 @@ impl Failure {
                 };
                 (class, error.to_string())
             }
+            Self::Collective(error) => {
+                let class = match error {
+                    CollectiveError::Closed => closed,
+                    CollectiveError::BadRank { .. }
+                    | CollectiveError::NotOurs { .. }
+                    | CollectiveError::Invitation { .. }
+                    | CollectiveError::Plan(_) => jni_str!("java/lang/IllegalArgumentException"),
+                    _ => endpoint,
+                };
+                (class, error.to_string())
+            }
+            Self::State(text) => (jni_str!("java/lang/IllegalStateException"), text.clone()),
             Self::NoEndpoint(handle) => (
                 closed,
                 format!("endpoint handle {handle:#x} is not, or no longer, valid"),
@@ -113,6 +137,8 @@ impl<T: Default> ErrorPolicy<T, Failure> for Typed {
         } = &failure
         {
             throw_bad_configuration(env, key, value, allowed)?;
+        } else if let Failure::Collective(CollectiveError::Failed { .. }) = &failure {
+            throw_collective(env, &failure)?;
         } else {
             let (class, message) = failure.exception();
             throw_message(env, class, &message)?;
@@ -209,6 +235,31 @@ fn throw_bad_configuration(
             JValue::from(&key),
             JValue::from(&value),
             JValue::from(&allowed),
+        ],
+    )?;
+    raise(env, exception)
+}
+
+fn throw_collective(env: &mut Env<'_>, failure: &Failure) -> jni::errors::Result<()> {
+    let Failure::Collective(error) = failure else {
+        return Ok(());
+    };
+    let CollectiveError::Failed {
+        cause, rank, round, ..
+    } = error
+    else {
+        return Ok(());
+    };
+    let class = env.find_class(jni_str!("io/faro/collective/CollectiveException"))?;
+    let message = JString::new(env, error.to_string())?;
+    let exception = env.new_object(
+        &class,
+        jni_sig!("(Ljava/lang/String;IIJ)V"),
+        &[
+            JValue::from(&message),
+            JValue::from(*cause as i32),
+            JValue::from(*rank as i32),
+            JValue::from(*round as i64),
         ],
     )?;
     raise(env, exception)

@@ -82,6 +82,15 @@ pub mod kind {
     pub const FAILED: u8 = 0x25;
     /// Owner to reader: where all of it lies, to be read one-sidedly.
     pub const LOCATED: u8 = 0x26;
+
+    /// Member of a team to another: here I am.
+    pub const KNOCK: u8 = 0x40;
+    /// Receiver of a part to its sender: memory to write it into, and the round's shape.
+    pub const GRANT: u8 = 0x41;
+    /// Sender of a part to its receiver: granted chunks that were written.
+    pub const LANDED: u8 = 0x42;
+    /// Member of a team to all who knocked: it takes no further part, and why.
+    pub const FAREWELL: u8 = 0x43;
 }
 
 /// See the module's diagram.

@@ -9,6 +9,7 @@ pub mod checksum;
 pub mod crossing;
 pub mod error;
 pub mod header;
+pub mod invitation;
 pub mod message;
 
 pub use block::{BlockId, BlockStatus, OutputId};
@@ -16,3 +17,4 @@ pub use card::{Card, CardAddress};
 pub use checksum::crc32c;
 pub use error::WireError;
 pub use header::{kind, FrameHeader};
+pub use invitation::Invitation;

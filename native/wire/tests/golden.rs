@@ -5,8 +5,10 @@
 mod support;
 
 use faro_wire::header::HEADER_BYTES;
-use faro_wire::message::{Failed, Fetch, Layout, MoreCredit, Pushed};
-use faro_wire::{Card, FrameHeader};
+use faro_wire::message::{
+    Failed, Farewell, Fetch, Grant, Knock, Landed, Layout, MoreCredit, Pushed,
+};
+use faro_wire::{Card, FrameHeader, Invitation};
 use std::path::PathBuf;
 use std::sync::Once;
 use support::samples;
@@ -104,6 +106,20 @@ fn the_files_decode_to_the_samples() {
     assert_eq!(
         Failed::decode(&read("message_failed")),
         Ok(samples::failed())
+    );
+    assert_eq!(Knock::decode(&read("message_knock")), Ok(samples::knock()));
+    assert_eq!(Grant::decode(&read("message_grant")), Ok(samples::grant()));
+    assert_eq!(
+        Landed::decode(&read("message_landed")),
+        Ok(samples::landed())
+    );
+    assert_eq!(
+        Farewell::decode(&read("message_farewell")),
+        Ok(samples::farewell())
+    );
+    assert_eq!(
+        Invitation::decode(&read("invitation")),
+        Ok(samples::invitation())
     );
 
     let bytes = read("frame_header");

@@ -6,10 +6,10 @@ use faro_wire::card::{MAX_CARD_BYTES, MAX_NAME_BYTES};
 use faro_wire::crossing::{FabricCode, FetchErrorCode, Record, Segment};
 use faro_wire::header::HEADER_BYTES;
 use faro_wire::message::{
-    BlockEntry, Chunk, Credit, Failed, FailureCode, Fetch, Layout, MoreCredit, Pushed,
-    MAX_DETAIL_BYTES,
+    BlockEntry, Chunk, Credit, Failed, FailureCode, Farewell, FarewellCause, Fetch, Grant,
+    GrantHead, Knock, Landed, Layout, MoreCredit, Pushed, MAX_DETAIL_BYTES,
 };
-use faro_wire::{BlockId, BlockStatus, Card, CardAddress, FrameHeader, WireError};
+use faro_wire::{BlockId, BlockStatus, Card, CardAddress, FrameHeader, Invitation, WireError};
 use proptest::prelude::*;
 use proptest::sample::select;
 use support::decoders;
@@ -89,6 +89,62 @@ fn pushed() -> impl Strategy<Value = Pushed> {
 }
 
 prop_compose! {
+    fn knock()(seat in any::<u64>(), ranks in 1..=u32::MAX, from in any::<u32>(), to in any::<u32>()) -> Knock {
+        Knock {
+            from_seat: seat.into(),
+            from_rank: (from % ranks).into(),
+            to_rank: (to % ranks).into(),
+            ranks: ranks.into(),
+            reserved: 0.into(),
+        }
+    }
+}
+
+prop_compose! {
+    fn grant()(
+        (round, epoch, elements) in any::<(u64, u64, u64)>(),
+        (step, from_rank, group) in any::<(u32, u32, u32)>(),
+        (element, operation, mode) in (1_u32..=2, 1_u32..=2, 1_u32..=3),
+        first_chunk in 0_u32..u32::MAX - 20,
+        credits in prop::collection::vec(credit(), 0..20),
+    ) -> Grant {
+        let head = GrantHead {
+            round: round.into(),
+            epoch: epoch.into(),
+            elements: elements.into(),
+            step: step.into(),
+            from_rank: from_rank.into(),
+            element: element.into(),
+            operation: operation.into(),
+            mode: mode.into(),
+            group: group.into(),
+            first_chunk: first_chunk.into(),
+            credits: (credits.len() as u32).into(),
+        };
+        Grant { head, credits }
+    }
+}
+
+prop_compose! {
+    fn landed()(
+        round in any::<u64>(), step in any::<u32>(), from_rank in any::<u32>(),
+        chunks in prop::collection::vec(chunk(), 1..20),
+    ) -> Landed {
+        Landed { round, step, from_rank, chunks }
+    }
+}
+
+prop_compose! {
+    fn farewell()(
+        round in any::<u64>(), from_rank in any::<u32>(), culprit in any::<u32>(),
+        cause in 1_u32..=7, detail in ".{0,60}",
+    ) -> Farewell {
+        let cause = FarewellCause::try_from(cause).expect("1 to 7 are causes");
+        Farewell { round, from_rank, culprit, cause, detail }
+    }
+}
+
+prop_compose! {
     fn card()(
         endpoint in any::<u128>(),
         name in "[^\r\n]{0,60}",
@@ -124,6 +180,16 @@ fn any_message() -> impl Strategy<Value = (Vec<u8>, Check)> {
         pushed().prop_map(|m| (
             m.encode(),
             (|b: &[u8]| Pushed::decode(b).map(drop)) as Check
+        )),
+        knock().prop_map(|m| (m.encode(), (|b: &[u8]| Knock::decode(b).map(drop)) as Check)),
+        grant().prop_map(|m| (m.encode(), (|b: &[u8]| Grant::decode(b).map(drop)) as Check)),
+        landed().prop_map(|m| (
+            m.encode(),
+            (|b: &[u8]| Landed::decode(b).map(drop)) as Check
+        )),
+        farewell().prop_map(|m| (
+            m.encode(),
+            (|b: &[u8]| Farewell::decode(b).map(drop)) as Check
         )),
         (failure_code(), ".{0,60}").prop_map(|(code, detail)| {
             (
@@ -166,6 +232,24 @@ proptest! {
     #[test]
     fn pushed_makes_the_round_trip(message in pushed()) {
         prop_assert_eq!(Pushed::decode(&message.encode()), Ok(message));
+    }
+
+    #[test]
+    fn messages_of_collectives_make_the_round_trip(
+        knock in knock(), grant in grant(), landed in landed(), farewell in farewell(),
+    ) {
+        prop_assert_eq!(Knock::decode(&knock.encode()), Ok(knock));
+        prop_assert_eq!(Grant::decode(&grant.encode()), Ok(grant));
+        prop_assert_eq!(Landed::decode(&landed.encode()), Ok(landed));
+        prop_assert_eq!(Farewell::decode(&farewell.encode()), Ok(farewell));
+    }
+
+    #[test]
+    fn an_invitation_makes_the_round_trip(seat in any::<u64>(), card in card()) {
+        let invitation = Invitation { seat, card };
+        let card = invitation.card.encode();
+        prop_assume!(card.len() <= MAX_CARD_BYTES && invitation.card.name.len() <= MAX_NAME_BYTES);
+        prop_assert_eq!(Invitation::decode(&invitation.encode()), Ok(invitation));
     }
 
     #[test]

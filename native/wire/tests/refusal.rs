@@ -4,10 +4,10 @@ mod support;
 
 use faro_wire::card::{MAX_CARD_BYTES, MAX_NAME_BYTES};
 use faro_wire::message::{
-    BlockEntry, Failed, Fetch, Layout, Located, MoreCredit, Pushed, MAX_BLOCKS, MAX_CREDITS,
-    MAX_DETAIL_BYTES, MAX_EXTENTS,
+    BlockEntry, Failed, Farewell, Fetch, Grant, Knock, Landed, Layout, Located, MoreCredit, Pushed,
+    MAX_BLOCKS, MAX_CREDITS, MAX_DETAIL_BYTES, MAX_EXTENTS,
 };
-use faro_wire::{crc32c, BlockStatus, Card, FrameHeader, WireError};
+use faro_wire::{crc32c, BlockStatus, Card, FrameHeader, Invitation, WireError};
 use support::samples;
 use zerocopy::IntoBytes;
 
@@ -100,6 +100,76 @@ fn extents_that_nobody_could_check_are_refused() {
         (got, limit),
         (u64::from(MAX_EXTENTS) + 1, u64::from(MAX_EXTENTS))
     );
+}
+
+#[test]
+fn what_collectives_refuse() {
+    let knock = samples::knock().encode();
+    for (at, rank) in [(8, 9), (12, 17)] {
+        let refused = bad_value(Knock::decode(&with(knock.clone(), at, rank)));
+        assert_eq!(refused, ("rank in KNOCK", u64::from(rank)));
+    }
+    assert_eq!(
+        bad_value(Knock::decode(&with(knock, 20, 7))),
+        ("reserved field", 7)
+    );
+    let grant = samples::grant().encode();
+    for (at, most, what) in [
+        (32, 2, "element of GRANT"),
+        (36, 2, "operation of GRANT"),
+        (40, 3, "mode of GRANT"),
+    ] {
+        for got in [0, most + 1] {
+            let refused = bad_value(Grant::decode(&with(grant.clone(), at, got)));
+            assert_eq!(refused, (what, u64::from(got)));
+        }
+    }
+    assert_eq!(
+        bad_value(Grant::decode(&with(grant.clone(), 48, u32::MAX))).0,
+        "first chunk of GRANT"
+    );
+    assert_eq!(
+        bad_value(Grant::decode(&with(grant.clone(), 56 + 16, 0))),
+        ("length of a credit", 0)
+    );
+    let landed = samples::landed().encode();
+    assert_eq!(
+        bad_value(Landed::decode(&with(landed.clone(), 16, 0))),
+        ("LANDED chunks", 0)
+    );
+    for got in [MAX_CREDITS + 1, u32::MAX] {
+        let expected = (u64::from(got), u64::from(MAX_CREDITS));
+        assert_eq!(
+            too_large(Grant::decode(&with(grant.clone(), 52, got))),
+            expected
+        );
+        assert_eq!(
+            too_large(Landed::decode(&with(landed.clone(), 16, got))),
+            expected
+        );
+    }
+    let farewell = samples::farewell().encode();
+    for cause in [0, 8] {
+        let refused = bad_value(Farewell::decode(&with(farewell.clone(), 16, cause)));
+        assert_eq!(refused, ("cause of FAREWELL", u64::from(cause)));
+    }
+    let text = String::from_utf8(samples::invitation().encode()).unwrap();
+    for (from, to, what) in [
+        ("=1:", "=2:", "version of an invitation, with its length"),
+        (
+            "0123456789abcdef",
+            "123456789abcdef",
+            "seat of an invitation, with its length",
+        ),
+        (
+            "faro-seat",
+            "faro-sofa",
+            "first line of an invitation, with its length",
+        ),
+    ] {
+        let bad = text.replacen(from, to, 1);
+        assert_eq!(bad_value(Invitation::decode(bad.as_bytes())).0, what);
+    }
 }
 
 #[test]

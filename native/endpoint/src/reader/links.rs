@@ -130,9 +130,20 @@ impl Links {
         }
     }
 
-    /// A connection was begun for `request`.
-    pub(super) fn begun(&mut self, endpoint: EndpointId, peer: PeerId, request: Request) {
-        self.insert(endpoint, peer, true, State::Connecting(vec![request]));
+    /// The best one, and whether it is open.
+    pub(super) fn state(&mut self, endpoint: EndpointId) -> Option<(PeerId, bool)> {
+        let link = self.best(endpoint)?;
+        Some((link.peer, matches!(link.state, State::Open)))
+    }
+
+    pub(super) fn endpoint_of(&self, peer: PeerId) -> Option<EndpointId> {
+        self.endpoints.get(&peer).copied()
+    }
+
+    /// A connection was begun, for `request` if not for a collective.
+    pub(super) fn begun(&mut self, endpoint: EndpointId, peer: PeerId, request: Option<Request>) {
+        let waiting = request.into_iter().collect();
+        self.insert(endpoint, peer, true, State::Connecting(waiting));
     }
 
     /// One of ours is through; gives what waited for it, to be sent on it.

@@ -106,7 +106,7 @@ impl World {
                 });
                 let peer = PeerId(self.conns.len() as u64 - 1);
                 let links = &mut self.sides[side].links;
-                links.begun(self.ids[1 - side], peer, request);
+                links.begun(self.ids[1 - side], peer, Some(request));
             }
         }
     }

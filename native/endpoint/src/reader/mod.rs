@@ -21,4 +21,4 @@ mod table;
 pub(crate) use attempt::Ready;
 use request::Next;
 pub(crate) use request::{Faults, Request};
-pub(crate) use table::Reader;
+pub(crate) use table::{Link, Reader};

@@ -8,7 +8,7 @@ use crate::memory::Memory;
 use crate::outbox::Outbox;
 use crate::router::Router;
 use crate::routes::Route;
-use faro_fabric::{CloseReason, EndpointId, Fabric, Message, Outcome, PeerId};
+use faro_fabric::{CloseReason, EndpointId, Fabric, FabricError, Message, Outcome, PeerId};
 use faro_pool::Lease;
 use faro_wire::crossing::FetchErrorCode;
 use faro_wire::WireError;
@@ -20,6 +20,15 @@ pub(crate) struct Reader {
     router: Arc<Router>,
     links: Links,
     attempts: Attempts,
+}
+
+/// What there is to an endpoint.
+pub(crate) enum Link {
+    /// The best connection, for requests and what is like one.
+    Open(PeerId),
+    /// A connection was begun; it will be open, or closed.
+    Begun,
+    None,
 }
 
 impl Reader {
@@ -44,6 +53,35 @@ impl Reader {
         self.links.len()
     }
 
+    /// The connection that whatever is sent to that endpoint has to take.
+    pub(crate) fn link(&mut self, endpoint: EndpointId) -> Link {
+        match self.links.state(endpoint) {
+            Some((peer, true)) => Link::Open(peer),
+            Some((_, false)) => Link::Begun,
+            None => Link::None,
+        }
+    }
+
+    /// The other end of a connection, until it is closed.
+    pub(crate) fn endpoint_of(&self, peer: PeerId) -> Option<EndpointId> {
+        self.links.endpoint_of(peer)
+    }
+
+    /// Begins a connection that no request waits for; only where there is no link.
+    ///
+    /// # Errors
+    /// The fabric's.
+    pub(crate) fn begin(
+        &mut self,
+        fabric: &mut dyn Fabric,
+        route: &Route,
+    ) -> Result<(), FabricError> {
+        let deadline = Instant::now() + CONNECT_TIMEOUT;
+        let peer = fabric.connect(&route.location, route.endpoint, deadline)?;
+        self.links.begun(route.endpoint, peer, None);
+        Ok(())
+    }
+
     /// Starts on `request`, connecting first if there is need.
     pub(crate) fn start(
         &mut self,
@@ -59,7 +97,7 @@ impl Reader {
         };
         let deadline = Instant::now() + CONNECT_TIMEOUT.min(request.patience);
         match fabric.connect(&route.location, route.endpoint, deadline) {
-            Ok(peer) => self.links.begun(route.endpoint, peer, request),
+            Ok(peer) => self.links.begun(route.endpoint, peer, Some(request)),
             Err(error) => {
                 self.router
                     .rest(request.peer, fabric.kind(), &error.to_string());

@@ -5,9 +5,13 @@
 #[allow(dead_code)]
 mod decoders;
 
-use decoders::{credit, failed, fetch, layout, pushed, Decoder};
+use decoders::{
+    credit, failed, farewell, fetch, grant, invitation, knock, landed, layout, pushed, Decoder,
+};
 
-const MESSAGES: [Decoder; 5] = [fetch, layout, credit, pushed, failed];
+const MESSAGES: [Decoder; 10] = [
+    fetch, layout, credit, pushed, failed, knock, grant, landed, farewell, invitation,
+];
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     if let Some((choice, body)) = bytes.split_first() {

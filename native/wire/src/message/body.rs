@@ -46,6 +46,19 @@ impl<'a> Body<'a> {
         Ok(taken)
     }
 
+    /// One fixed-size value.
+    pub(super) fn one<T: FromBytes + Immutable + KnownLayout + Unaligned + Copy>(
+        &mut self,
+    ) -> Result<T, WireError> {
+        let bytes = self.bytes(size_of::<T>())?;
+        // `bytes` is exactly as long as `T`, so the read has no way to fail.
+        T::read_from_bytes(bytes).map_err(|_| WireError::Truncated {
+            what: self.what,
+            needed: size_of::<T>(),
+            got: bytes.len(),
+        })
+    }
+
     pub(super) fn array<T: FromBytes + Immutable + KnownLayout + Unaligned + Copy>(
         &mut self,
         count: usize,

@@ -1,4 +1,4 @@
-//! The endpoint's messages: one fetch, start to finish.
+//! The endpoint's messages: one fetch, start to finish (those of collectives: `collective.rs`).
 //!
 //! ```text
 //!  reader                                   owner
@@ -36,12 +36,14 @@
 //! every accepted body, encoding what was decoded gives the same bytes again.
 
 mod body;
+mod collective;
 mod failed;
 mod fetch;
 mod layout;
 mod located;
 mod pushed;
 
+pub use collective::{Farewell, FarewellCause, Grant, GrantHead, Knock, Landed};
 pub use failed::{Failed, FailureCode};
 pub use fetch::{Credit, Fetch, MoreCredit};
 pub use layout::{BlockEntry, Layout};

@@ -3,14 +3,16 @@
 
 use faro_wire::card::MAX_CARD_BYTES;
 use faro_wire::header::HEADER_BYTES;
-use faro_wire::message::{Failed, Fetch, Layout, Located, MoreCredit, Pushed};
-use faro_wire::{Card, FrameHeader, WireError};
+use faro_wire::message::{
+    Failed, Farewell, Fetch, Grant, Knock, Landed, Layout, Located, MoreCredit, Pushed,
+};
+use faro_wire::{Card, FrameHeader, Invitation, WireError};
 
 /// A decoder: whether it accepted the bytes.
 pub type Decoder = fn(&[u8]) -> bool;
 
 /// All of them, by name.
-pub const ALL: [(&str, Decoder); 8] = [
+pub const ALL: [(&str, Decoder); 13] = [
     ("frame", frame),
     ("fetch", fetch),
     ("layout", layout),
@@ -19,6 +21,11 @@ pub const ALL: [(&str, Decoder); 8] = [
     ("pushed", pushed),
     ("failed", failed),
     ("card", card),
+    ("knock", knock),
+    ("grant", grant),
+    ("landed", landed),
+    ("farewell", farewell),
+    ("invitation", invitation),
 ];
 
 /// Errors are written into logs: their text must be bounded, whatever the input was.
@@ -82,6 +89,36 @@ pub fn pushed(bytes: &[u8]) -> bool {
 
 pub fn failed(bytes: &[u8]) -> bool {
     canonical(bytes, Failed::decode(bytes), Failed::encode)
+}
+
+pub fn knock(bytes: &[u8]) -> bool {
+    canonical(bytes, Knock::decode(bytes), Knock::encode)
+}
+
+pub fn grant(bytes: &[u8]) -> bool {
+    canonical(bytes, Grant::decode(bytes), Grant::encode)
+}
+
+pub fn landed(bytes: &[u8]) -> bool {
+    canonical(bytes, Landed::decode(bytes), Landed::encode)
+}
+
+pub fn farewell(bytes: &[u8]) -> bool {
+    canonical(bytes, Farewell::decode(bytes), Farewell::encode)
+}
+
+/// Like a card, which it ends in.
+pub fn invitation(bytes: &[u8]) -> bool {
+    match Invitation::decode(bytes) {
+        Ok(invitation) => {
+            let again = invitation.encode();
+            if invitation.card.encode().len() <= MAX_CARD_BYTES {
+                assert_eq!(Invitation::decode(&again), Ok(invitation));
+            }
+            true
+        }
+        Err(error) => refused(&error),
+    }
 }
 
 /// A card may hold keys this build skips and order its lines as it likes; what was understood must

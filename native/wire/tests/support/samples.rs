@@ -2,10 +2,10 @@
 
 use faro_wire::crossing::{FabricCode, FetchErrorCode, Record, Segment};
 use faro_wire::message::{
-    BlockEntry, Chunk, Credit, Extent, Failed, FailureCode, Fetch, Layout, Located, MoreCredit,
-    Pushed,
+    BlockEntry, Chunk, Credit, Extent, Failed, FailureCode, Farewell, FarewellCause, Fetch, Grant,
+    GrantHead, Knock, Landed, Layout, Located, MoreCredit, Pushed,
 };
-use faro_wire::{kind, BlockId, BlockStatus, Card, CardAddress, FrameHeader};
+use faro_wire::{kind, BlockId, BlockStatus, Card, CardAddress, FrameHeader, Invitation};
 use zerocopy::IntoBytes;
 
 pub fn block_ids() -> Vec<BlockId> {
@@ -113,6 +113,62 @@ pub fn failed() -> Failed {
     }
 }
 
+pub fn knock() -> Knock {
+    Knock {
+        from_seat: 0x0123_4567_89ab_cdef.into(),
+        from_rank: 2.into(),
+        to_rank: 5.into(),
+        ranks: 9.into(),
+        reserved: 0.into(),
+    }
+}
+
+pub fn grant() -> Grant {
+    let credits = credits();
+    Grant {
+        head: GrantHead {
+            round: 41.into(),
+            epoch: 0x5eed.into(),
+            elements: 0x1_0000_0001.into(),
+            step: 3.into(),
+            from_rank: 5.into(),
+            element: 2.into(),
+            operation: 1.into(),
+            mode: 1.into(),
+            group: 4.into(),
+            first_chunk: 7.into(),
+            credits: (credits.len() as u32).into(),
+        },
+        credits,
+    }
+}
+
+pub fn landed() -> Landed {
+    Landed {
+        round: 41,
+        step: 3,
+        from_rank: 2,
+        chunks: pushed().chunks,
+    }
+}
+
+pub fn farewell() -> Farewell {
+    Farewell {
+        round: 41,
+        from_rank: 2,
+        culprit: 5,
+        cause: FarewellCause::Mismatch,
+        detail: "rank 5 has 100 floats – rank 2 has 99".to_owned(),
+    }
+}
+
+pub fn invitation() -> Invitation {
+    Invitation {
+        seat: 0x0123_4567_89ab_cdef,
+        card: card(),
+    }
+}
+
 pub fn card() -> Card {
     let address = |scheme: &str, location: &str| CardAddress {
         scheme: scheme.to_owned(),
@@ -186,9 +242,14 @@ pub fn all() -> Vec<(&'static str, Vec<u8>)> {
         ("block_ids", block_ids().as_bytes().to_vec()),
         ("card", card().encode()),
         ("frame_header", header().as_bytes().to_vec()),
+        ("invitation", invitation().encode()),
         ("message_credit", more_credit().encode()),
         ("message_failed", failed().encode()),
+        ("message_farewell", farewell().encode()),
         ("message_fetch", fetch().encode()),
+        ("message_grant", grant().encode()),
+        ("message_knock", knock().encode()),
+        ("message_landed", landed().encode()),
         ("message_layout", layout().encode()),
         ("message_located", located().encode()),
         ("message_pushed", pushed().encode()),

@@ -1,0 +1,148 @@
+//! What a caller asks of one round.
+
+use super::Element;
+use crate::collective::CollectiveError;
+use faro_exchange::collective::{plan, Mode, Plan};
+use faro_wire::message::GrantHead;
+use std::time::Duration;
+
+/// Who works with whom; see `faro_exchange::collective`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grouping {
+    /// Within groups of about this size, shuffled anew in every round; the seed is the team's.
+    DsSync { group: u32, epoch: u64 },
+    /// Exact over all, along the rows and then the columns of a grid.
+    Grid,
+    /// Exact over all, by a ring: the baseline.
+    Full,
+}
+
+/// What becomes of the values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Operation {
+    /// Their sum.
+    Sum = 1,
+    /// Their sum divided by the number of members that are in it.
+    Mean = 2,
+}
+
+/// What a value that is not a number does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NanPolicy {
+    /// Fails the round, naming rank and position.
+    Fail,
+    /// Is added like any other.
+    Propagate,
+}
+
+/// One round.
+#[derive(Debug, Clone, Copy)]
+pub struct Round {
+    /// The same at all members.
+    pub grouping: Grouping,
+    /// The same at all members.
+    pub operation: Operation,
+    /// Each member's own.
+    pub nan: NanPolicy,
+    /// How long this member will be in the round at most.
+    pub timeout: Duration,
+}
+
+impl Round {
+    /// The plan of round `number` for `ranks` members.
+    pub(super) fn plan(&self, ranks: usize, number: u64) -> Result<Plan, CollectiveError> {
+        let mode = match self.grouping {
+            Grouping::DsSync { group, epoch } => Mode::DsSync {
+                group: group as usize,
+                epoch,
+                round: number,
+            },
+            Grouping::Grid => Mode::Grid,
+            Grouping::Full => Mode::Full,
+        };
+        Ok(plan(ranks, mode)?)
+    }
+}
+
+/// What the members of a round must agree on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    element: u32,
+    elements: u64,
+    operation: u32,
+    mode: u32,
+    group: u32,
+    epoch: u64,
+}
+
+impl Shape {
+    pub(super) fn new(round: &Round, element: Element, elements: usize) -> Self {
+        let (mode, group, epoch) = match round.grouping {
+            Grouping::DsSync { group, epoch } => (1, group, epoch),
+            Grouping::Grid => (2, 0, 0),
+            Grouping::Full => (3, 0, 0),
+        };
+        Self {
+            element: element as u32,
+            elements: elements as u64,
+            operation: round.operation as u32,
+            mode,
+            group,
+            epoch,
+        }
+    }
+
+    pub(super) fn of(head: &GrantHead) -> Self {
+        Self {
+            element: head.element.get(),
+            elements: head.elements.get(),
+            operation: head.operation.get(),
+            mode: head.mode.get(),
+            group: head.group.get(),
+            epoch: head.epoch.get(),
+        }
+    }
+
+    /// The head of a grant for a part of this shape; who, which step and which chunks follow.
+    pub(super) fn head(&self, round: u64) -> GrantHead {
+        GrantHead {
+            round: round.into(),
+            epoch: self.epoch.into(),
+            elements: self.elements.into(),
+            step: 0.into(),
+            from_rank: 0.into(),
+            element: self.element.into(),
+            operation: self.operation.into(),
+            mode: self.mode.into(),
+            group: self.group.into(),
+            first_chunk: 0.into(),
+            credits: 0.into(),
+        }
+    }
+
+    /// For people: only what differs from `other`, or all of it.
+    pub(super) fn differs_from(&self, other: &Self) -> String {
+        let mut parts = Vec::new();
+        if (self.elements, self.element) != (other.elements, other.element) || self == other {
+            let element = if self.element == Element::Double as u32 {
+                Element::Double
+            } else {
+                Element::Float
+            };
+            parts.push(format!("{} {}", self.elements, element.name()));
+        }
+        if self.operation != other.operation {
+            let mean = self.operation == Operation::Mean as u32;
+            parts.push(if mean { "mean" } else { "sum" }.to_owned());
+        }
+        if (self.mode, self.group, self.epoch) != (other.mode, other.group, other.epoch) {
+            parts.push(match self.mode {
+                1 => format!("dssync (group {}, seed {})", self.group, self.epoch),
+                2 => "grid".to_owned(),
+                _ => "full".to_owned(),
+            });
+        }
+        parts.join(", ")
+    }
+}

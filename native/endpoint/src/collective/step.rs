@@ -1,0 +1,188 @@
+//! One step of a plan as one member works through it: what it waits for, and in which order.
+//!
+//! ```text
+//!  items, by chunk and then rank   |0 r1|0 r4|0 r7|1 r1|1 r4|1 r7|2 r1| ...
+//!                                  applied ^         ^ granted      memory in between: the window
+//! ```
+//! Whatever arrives within the window is kept; it is applied in the order of the items.
+
+use faro_exchange::collective::{Action, Plan};
+use faro_pool::{Lease, FRAME_BYTES};
+use faro_wire::message::Chunk;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// A part on its way to or from a partner.
+pub(super) struct Part {
+    pub(super) partner: u32,
+    /// Of elements.
+    pub(super) range: Range<usize>,
+    /// Bytes of an element.
+    size: usize,
+    /// Chunks sent, of an outgoing one.
+    pub(super) done: u32,
+}
+
+impl Part {
+    pub(super) fn bytes(&self) -> usize {
+        self.range.len() * self.size
+    }
+
+    pub(super) fn chunks(&self) -> u32 {
+        self.bytes().div_ceil(FRAME_BYTES) as u32
+    }
+
+    /// First element and bytes of a chunk, if the part has it.
+    pub(super) fn chunk(&self, chunk: u32) -> Option<(usize, usize)> {
+        let from = chunk as usize * FRAME_BYTES;
+        let bytes = self.bytes().checked_sub(from).filter(|left| *left > 0)?;
+        Some((self.range.start + from / self.size, bytes.min(FRAME_BYTES)))
+    }
+}
+
+/// What a partner is asked for.
+pub(super) struct Outgoing {
+    pub(super) part: Part,
+    /// It has granted, if only to say that it needs nothing.
+    pub(super) heard: bool,
+}
+
+/// What comes from a partner.
+pub(super) struct Incoming {
+    pub(super) part: Part,
+    pub(super) action: Action,
+    /// Chunks that are here, applied or not.
+    landed: u32,
+}
+
+/// See the module's comment.
+pub(super) struct Step {
+    pub(super) incoming: Vec<Incoming>,
+    pub(super) outgoing: Vec<Outgoing>,
+    /// Chunk, position in `incoming`.
+    items: Vec<(u32, usize)>,
+    granted: usize,
+    applied: usize,
+    /// Arrived, not applied: by chunk and rank.
+    arrived: HashMap<(u32, u32), (Lease, Chunk)>,
+}
+
+impl Step {
+    pub(super) fn new(plan: &Plan, step: usize, rank: usize, elements: usize, size: usize) -> Self {
+        let part = |partner, part: faro_exchange::collective::Part| Part {
+            partner,
+            range: part.range(elements),
+            size,
+            done: 0,
+        };
+        let incoming: Vec<Incoming> = plan
+            .receives(step, rank)
+            .map(|transfer| Incoming {
+                part: part(transfer.from, transfer.part),
+                action: transfer.action,
+                landed: 0,
+            })
+            .collect();
+        let outgoing: Vec<Outgoing> = plan
+            .sends(step, rank)
+            .map(|transfer| Outgoing {
+                part: part(transfer.to, transfer.part),
+                heard: false,
+            })
+            .collect();
+        debug_assert!(
+            incoming.iter().all(|i| outgoing.iter().all(|o| {
+                let (i, o) = (&i.part.range, &o.part.range);
+                i.is_empty() || o.is_empty() || i.end <= o.start || o.end <= i.start
+            })),
+            "what is sent in a step does not change in it"
+        );
+        let longest = incoming.iter().map(|i| i.part.chunks()).max().unwrap_or(0);
+        let items = (0..longest)
+            .flat_map(|chunk| {
+                let has = move |(_, i): &(usize, &Incoming)| chunk < i.part.chunks();
+                let of = incoming.iter().enumerate().filter(has);
+                of.map(move |(at, _)| (chunk, at)).collect::<Vec<_>>()
+            })
+            .collect();
+        Self {
+            incoming,
+            outgoing,
+            items,
+            granted: 0,
+            applied: 0,
+            arrived: HashMap::new(),
+        }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.applied == self.items.len()
+            && self
+                .outgoing
+                .iter()
+                .all(|o| o.heard && o.part.done == o.part.chunks())
+    }
+
+    /// Chunks that memory is out for.
+    pub(super) fn outstanding(&self) -> usize {
+        self.granted - self.applied
+    }
+
+    /// The next chunk to grant memory for: its number, the position of its sender in `incoming`,
+    /// and bytes.
+    pub(super) fn next_grant(&self) -> Option<(u32, usize, usize)> {
+        let (chunk, at) = *self.items.get(self.granted)?;
+        let (_, bytes) = self.incoming[at].part.chunk(chunk)?;
+        Some((chunk, at, bytes))
+    }
+
+    pub(super) fn granted_one(&mut self) {
+        self.granted += 1;
+    }
+
+    /// Keeps what arrived until it is its turn.
+    pub(super) fn keep(&mut self, rank: u32, chunk: Chunk, lease: Lease) {
+        let mut senders = self.incoming.iter_mut();
+        if let Some(incoming) = senders.find(|i| i.part.partner == rank) {
+            incoming.landed += 1;
+        }
+        self.arrived
+            .insert((chunk.credit.get(), rank), (lease, chunk));
+    }
+
+    /// What is to be applied next, if it is there: position in `incoming`, first element.
+    pub(super) fn next_arrived(&mut self) -> Option<(usize, usize, Lease, Chunk)> {
+        let (chunk, at) = *self.items.get(self.applied)?;
+        let part = &self.incoming[at].part;
+        let (lease, landed) = self.arrived.remove(&(chunk, part.partner))?;
+        let (first, _) = part.chunk(chunk)?;
+        self.applied += 1;
+        Some((at, first, lease, landed))
+    }
+
+    /// Everybody that the step still needs, each once. Not those whose last chunk is here and waits
+    /// for its turn: they may leave.
+    pub(super) fn needed(&self) -> Vec<u32> {
+        let from = self
+            .incoming
+            .iter()
+            .filter(|i| i.landed < i.part.chunks())
+            .map(|i| i.part.partner);
+        let to = self
+            .outgoing
+            .iter()
+            .filter(|o| !o.heard || o.part.done < o.part.chunks())
+            .map(|o| o.part.partner);
+        let mut ranks: Vec<u32> = from.chain(to).collect();
+        ranks.sort_unstable();
+        ranks.dedup();
+        ranks
+    }
+
+    /// Everybody that has to do with the step.
+    pub(super) fn partners(&self) -> Vec<u32> {
+        let from = self.incoming.iter().map(|i| i.part.partner);
+        let to = self.outgoing.iter().map(|o| o.part.partner);
+        from.chain(to).collect()
+    }
+}

@@ -1,0 +1,409 @@
+//! Teams over every fabric: the sums are right, and what goes wrong names a rank at every member.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+#[path = "support/teams.rs"]
+mod teams;
+
+use faro_endpoint::collective::{CollectiveError, Grouping, NanPolicy, Operation, Round};
+use faro_endpoint::{Endpoint, FabricChoice};
+use faro_exchange::collective::dssync_groups;
+use faro_wire::message::FarewellCause;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+use support::{counter, until, until_leases_are_back};
+use teams::{all, doubles, dssync, endpoints, floats, round, team};
+
+/// Runs a test over each fabric; over RDMA where `tests/softroce/run` gives it devices.
+macro_rules! over_every_fabric {
+    ($($test:ident),* $(,)?) => {
+        mod tcp {$(
+            #[test]
+            fn $test() { super::$test(super::FabricChoice::Tcp); }
+        )*}
+        mod shm {$(
+            #[test]
+            fn $test() { super::$test(super::FabricChoice::Shm); }
+        )*}
+        mod verbs {$(
+            #[test]
+            #[ignore = "needs an RDMA device: tests/softroce/run"]
+            fn $test() { super::$test(super::FabricChoice::Verbs); }
+        )*}
+    };
+}
+
+over_every_fabric!(
+    sums_and_means_over_all,
+    groups_keep_the_mean_and_come_together,
+    all_ranks_get_the_same_bits,
+    arrays_of_many_frames,
+    many_rounds,
+    another_length_names_both,
+    another_mode_names_both,
+    a_nan_names_rank_and_position,
+    a_member_that_leaves,
+    a_member_whose_process_is_gone,
+    a_member_that_does_not_come,
+    a_caller_that_is_told_to_stop,
+);
+
+/// What a member starts with: whole numbers, so that sums are exact in any order.
+fn start(rank: usize, elements: usize) -> Vec<f64> {
+    (0..elements)
+        .map(|i| ((rank * 7919 + i * 31) % 1009) as f64 - 500.0)
+        .collect()
+}
+
+fn sums(of: impl Iterator<Item = usize> + Clone, elements: usize) -> Vec<f64> {
+    let mut sums = vec![0.0; elements];
+    for rank in of {
+        for (sum, value) in sums.iter_mut().zip(start(rank, elements)) {
+            *sum += value;
+        }
+    }
+    sums
+}
+
+/// Ranks of one endpoint, of several, more ranks than elements, no elements.
+fn sums_and_means_over_all(fabric: FabricChoice) {
+    for (ranks, elements, hosts) in [
+        (1, 5, 1),
+        (2, 1000, 2),
+        (3, 10, 1),
+        (7, 3, 3),
+        (9, 501, 3),
+        (4, 0, 2),
+    ] {
+        let endpoints = endpoints(fabric, hosts);
+        let expected = sums(0..ranks, elements);
+        for grouping in [Grouping::Grid, Grouping::Full] {
+            let results = all(team(&endpoints, ranks), |team| {
+                let mut values = start(team.rank(), elements);
+                doubles(team, &mut values, &round(grouping, Operation::Sum)).unwrap();
+                let mut again: Vec<f32> = start(team.rank(), elements)
+                    .iter()
+                    .map(|v| *v as f32)
+                    .collect();
+                floats(team, &mut again, &round(grouping, Operation::Mean)).unwrap();
+                assert_eq!(team.rounds(), 2);
+                (values, again)
+            });
+            for (sum, mean) in results {
+                assert_eq!(sum, expected, "{grouping:?} of {ranks}");
+                for (mean, sum) in mean.iter().zip(&expected) {
+                    assert_eq!(*mean, *sum as f32 / ranks as f32);
+                }
+            }
+        }
+        endpoints.iter().for_each(|e| until_leases_are_back(e));
+    }
+}
+
+fn groups_keep_the_mean_and_come_together(fabric: FabricChoice) {
+    let (ranks, elements) = (8, 40);
+    let endpoints = endpoints(fabric, 3);
+    let rounds = 10;
+    let results = all(team(&endpoints, ranks), |team| {
+        let mut values = start(team.rank(), elements);
+        doubles(team, &mut values, &round(dssync(2), Operation::Sum)).unwrap();
+        let first = values.clone();
+        let mut values = start(team.rank(), elements);
+        for _ in 1..=rounds {
+            doubles(team, &mut values, &round(dssync(2), Operation::Mean)).unwrap();
+        }
+        (first, values)
+    });
+    for group in dssync_groups(ranks, 2, 11, 0).unwrap() {
+        for rank in &group {
+            assert_eq!(results[*rank].0, sums(group.iter().copied(), elements));
+        }
+    }
+    let spread = |values: &[f64]| {
+        let most = values.iter().copied().fold(f64::MIN, f64::max);
+        most - values.iter().copied().fold(f64::MAX, f64::min)
+    };
+    for i in 0..elements {
+        let now: Vec<f64> = results.iter().map(|(_, values)| values[i]).collect();
+        let before: Vec<f64> = (0..ranks).map(|rank| start(rank, elements)[i]).collect();
+        let (sum_now, sum_before) = (now.iter().sum::<f64>(), before.iter().sum::<f64>());
+        assert!((sum_now - sum_before).abs() < 1e-9, "the mean is kept");
+        assert!(
+            spread(&now) < spread(&before) / 10.0,
+            "{before:?} became {now:?}"
+        );
+    }
+}
+
+/// Values whose sum depends on the order.
+fn all_ranks_get_the_same_bits(fabric: FabricChoice) {
+    let endpoints = endpoints(fabric, 2);
+    for grouping in [Grouping::Grid, Grouping::Full] {
+        let results = all(team(&endpoints, 10), |team| {
+            let mut values: Vec<f32> = (0..999)
+                .map(|i| ((team.rank() * 31 + i * 17) as f32).sin() * 1e3)
+                .collect();
+            floats(team, &mut values, &round(grouping, Operation::Mean)).unwrap();
+            values.iter().map(|v| v.to_bits()).collect::<Vec<_>>()
+        });
+        assert!(
+            results.iter().all(|bits| *bits == results[0]),
+            "{grouping:?}"
+        );
+    }
+}
+
+/// More than a member's window, and than the arena of all four has room for at once.
+fn arrays_of_many_frames(fabric: FabricChoice) {
+    let elements = (12 << 20) / 8 + 3;
+    let endpoints = endpoints(fabric, 2);
+    let expected = sums(0..4, elements);
+    for grouping in [Grouping::Grid, Grouping::Full] {
+        let results = all(team(&endpoints, 4), |team| {
+            let mut values = start(team.rank(), elements);
+            doubles(team, &mut values, &round(grouping, Operation::Sum)).unwrap();
+            values == expected
+        });
+        assert_eq!(results, [true; 4], "{grouping:?}");
+    }
+    let sent: u64 = endpoints
+        .iter()
+        .map(|e| counter(e, "collectiveBytes"))
+        .sum();
+    // 2(N-1)/N arrays by each for the ring, 2 for the 2 x 2 grid.
+    assert_eq!(sent, (4 * 2 + 6) * elements as u64 * 8);
+    endpoints.iter().for_each(|e| until_leases_are_back(e));
+}
+
+/// One team, all groupings in turn: rounds do not get into each other's way.
+fn many_rounds(fabric: FabricChoice) {
+    let endpoints = endpoints(fabric, 2);
+    let results = all(team(&endpoints, 5), |team| {
+        let mut values = vec![team.rank() as f64; 33];
+        for i in 0..60 {
+            let grouping = [Grouping::Grid, Grouping::Full, dssync(2)][i % 3];
+            doubles(team, &mut values, &round(grouping, Operation::Mean)).unwrap();
+        }
+        values
+    });
+    for values in results {
+        assert!(values.iter().all(|v| (v - 2.0).abs() < 1e-9), "{values:?}");
+    }
+    let rounds: u64 = endpoints
+        .iter()
+        .map(|e| counter(e, "collectiveRounds"))
+        .sum();
+    assert_eq!(rounds, 300);
+}
+
+fn rounds_failed(endpoints: &[Arc<Endpoint>]) -> u64 {
+    let failed = endpoints
+        .iter()
+        .map(|e| counter(e, "collectiveRoundsFailed"));
+    failed.sum()
+}
+
+/// The failure that every member got.
+fn failures(results: Vec<Result<(), CollectiveError>>) -> Vec<(FarewellCause, u32, String)> {
+    results
+        .into_iter()
+        .map(|result| match result {
+            Err(CollectiveError::Failed {
+                cause,
+                rank,
+                detail,
+                ..
+            }) => (cause, rank, detail),
+            other => panic!("{other:?}"),
+        })
+        .collect()
+}
+
+fn another_length_names_both(fabric: FabricChoice) {
+    let endpoints = endpoints(fabric, 2);
+    for grouping in [Grouping::Grid, Grouping::Full, dssync(4)] {
+        let results = all(team(&endpoints, 4), |team| {
+            let mut values = vec![1.0; 100 - team.rank() / 3];
+            doubles(team, &mut values, &round(grouping, Operation::Sum))
+        });
+        for (cause, rank, detail) in failures(results) {
+            assert_eq!(cause, FarewellCause::Mismatch, "{detail}");
+            assert!(
+                detail.contains("99 doubles") && detail.contains("100 doubles"),
+                "{detail}"
+            );
+            assert!(rank == 3 || detail.contains("rank 3"), "{rank}: {detail}");
+        }
+    }
+}
+
+fn another_mode_names_both(fabric: FabricChoice) {
+    let endpoints = endpoints(fabric, 2);
+    let results = all(team(&endpoints, 4), |team| {
+        let operation = if team.rank() == 1 {
+            Operation::Mean
+        } else {
+            Operation::Sum
+        };
+        floats(team, &mut [1.0; 10], &round(Grouping::Grid, operation))
+    });
+    for (cause, _, detail) in failures(results) {
+        assert_eq!(cause, FarewellCause::Mismatch, "{detail}");
+        assert!(
+            detail.contains("rank 1") && detail.contains("mean"),
+            "{detail}"
+        );
+    }
+}
+
+fn a_nan_names_rank_and_position(fabric: FabricChoice) {
+    let endpoints = endpoints(fabric, 2);
+    let values = |rank: usize| {
+        let mut values = vec![rank as f32; 50];
+        if rank == 2 {
+            values[17] = f32::NAN;
+            values[40] = f32::NAN;
+        }
+        values
+    };
+    let fail = round(Grouping::Grid, Operation::Mean);
+    let results = all(team(&endpoints, 4), |team| {
+        let failed = floats(team, &mut values(team.rank()), &fail);
+        let again = floats(team, &mut [0.0; 50], &fail);
+        assert_eq!(
+            failed.as_ref().unwrap_err().to_string(),
+            again.unwrap_err().to_string(),
+            "the team is of no further use"
+        );
+        failed
+    });
+    for (cause, rank, detail) in failures(results) {
+        assert_eq!((cause, rank), (FarewellCause::NotANumber, 2));
+        assert!(detail.contains("rank 2 (executor-0)"), "{detail}");
+        assert!(
+            detail.contains("2 NaN, the first at element 17"),
+            "{detail}"
+        );
+    }
+    let propagate = Round {
+        nan: NanPolicy::Propagate,
+        ..fail
+    };
+    let results = all(team(&endpoints, 4), |team| {
+        let mut values = values(team.rank());
+        floats(team, &mut values, &propagate).unwrap();
+        values
+    });
+    for values in results {
+        assert!(values[17].is_nan() && values[40].is_nan());
+        assert_eq!(values[18], 1.5);
+    }
+}
+
+/// It has done its part of the first round, and the others wait for it in the second.
+fn a_member_that_leaves(fabric: FabricChoice) {
+    let endpoints = endpoints(fabric, 2);
+    for grouping in [Grouping::Grid, Grouping::Full] {
+        let results = all(team(&endpoints, 4), |team| {
+            floats(team, &mut [1.0; 10], &round(grouping, Operation::Sum)).unwrap();
+            if team.rank() == 1 {
+                team.closer().close();
+            }
+            floats(team, &mut [1.0; 10], &round(grouping, Operation::Sum))
+        });
+        for (at, result) in results.into_iter().enumerate() {
+            match result {
+                Err(CollectiveError::Closed) => assert_eq!(at, 1),
+                Err(CollectiveError::Failed {
+                    cause,
+                    rank,
+                    round,
+                    detail,
+                }) => {
+                    assert_eq!(
+                        (cause, rank, round),
+                        (FarewellCause::Left, 1, 1),
+                        "{detail}"
+                    );
+                    assert!(detail.contains("rank 1 (executor-1) left"), "{detail}");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+/// As when an executor is killed: its endpoint is closed, and nobody says farewell.
+fn a_member_whose_process_is_gone(fabric: FabricChoice) {
+    let endpoints = endpoints(fabric, 3);
+    let (gone, stay) = endpoints.split_last().unwrap();
+    let (closing, arrived) = (AtomicBool::new(false), std::sync::Barrier::new(6));
+    let results = all(team(&endpoints, 6), |team| {
+        floats(team, &mut [1.0; 10], &round(Grouping::Grid, Operation::Sum)).unwrap();
+        arrived.wait();
+        if team.rank() % 3 == 2 {
+            if !closing.swap(true, Ordering::AcqRel) {
+                gone.close();
+            }
+            return None;
+        }
+        Some(floats(
+            team,
+            &mut [1.0; 10],
+            &round(Grouping::Grid, Operation::Sum),
+        ))
+    });
+    for (cause, rank, detail) in failures(results.into_iter().flatten().collect()) {
+        assert!(
+            matches!(cause, FarewellCause::Lost | FarewellCause::Left),
+            "{cause:?}: {detail}"
+        );
+        assert_eq!(rank % 3, 2, "{detail}");
+    }
+    stay.iter().for_each(|e| until_leases_are_back(e));
+}
+
+fn a_member_that_does_not_come(fabric: FabricChoice) {
+    let endpoints = endpoints(fabric, 2);
+    let mut hasty = round(Grouping::Grid, Operation::Sum);
+    hasty.timeout = Duration::from_millis(300);
+    let results = all(team(&endpoints, 4), |team| {
+        if team.rank() == 3 {
+            until("the others give up", || rounds_failed(&endpoints) == 3);
+            return None;
+        }
+        Some(floats(team, &mut [1.0; 10], &hasty))
+    });
+    for (cause, _, detail) in failures(results.into_iter().flatten().collect()) {
+        assert_eq!(cause, FarewellCause::TimedOut);
+        assert!(detail.contains("waited 300 ms"), "{detail}");
+        assert!(detail.contains("in step "), "{detail}");
+    }
+}
+
+fn a_caller_that_is_told_to_stop(fabric: FabricChoice) {
+    let endpoints = endpoints(fabric, 2);
+    let results = all(team(&endpoints, 3), |team| {
+        let mut array: &mut [f32] = &mut [1.0; 10];
+        match team.rank() {
+            // Never takes part; leaves when the others have ended.
+            0 => {
+                until("the others end", || rounds_failed(&endpoints) == 2);
+                None
+            }
+            rank => {
+                let how = round(Grouping::Full, Operation::Sum);
+                Some(team.all_reduce(&mut array, &how, &mut || rank == 1))
+            }
+        }
+    });
+    for (cause, rank, detail) in failures(results.into_iter().flatten().collect()) {
+        assert_eq!((cause, rank), (FarewellCause::GaveUp, 1), "{detail}");
+        assert!(
+            detail.contains("rank 1 (executor-1) was told to stop"),
+            "{detail}"
+        );
+    }
+}

@@ -1,0 +1,67 @@
+//! Teams of threads: each rank on a thread of its own, on one of a few endpoints.
+
+use crate::support::config;
+use faro_endpoint::collective::{
+    CollectiveError, Grouping, NanPolicy, Operation, Round, Seat, Team,
+};
+use faro_endpoint::{Endpoint, FabricChoice};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub const TIMEOUT: Duration = Duration::from_secs(20);
+
+pub fn endpoints(fabric: FabricChoice, count: usize) -> Vec<Arc<Endpoint>> {
+    (0..count)
+        .map(|n| Endpoint::start(config(&format!("executor-{n}"), fabric)).unwrap())
+        .collect()
+}
+
+/// A team of `ranks`, dealt out to the endpoints in turn.
+pub fn team(endpoints: &[Arc<Endpoint>], ranks: usize) -> Vec<Team> {
+    let seats: Vec<Seat> = (0..ranks)
+        .map(|rank| endpoints[rank % endpoints.len()].seat().unwrap())
+        .collect();
+    let invitations: Vec<Vec<u8>> = seats.iter().map(Seat::invitation).collect();
+    seats
+        .into_iter()
+        .enumerate()
+        .map(|(rank, seat)| seat.join(rank, &invitations).unwrap())
+        .collect()
+}
+
+pub fn round(grouping: Grouping, operation: Operation) -> Round {
+    Round {
+        grouping,
+        operation,
+        nan: NanPolicy::Fail,
+        timeout: TIMEOUT,
+    }
+}
+
+pub fn dssync(group: u32) -> Grouping {
+    Grouping::DsSync { group, epoch: 11 }
+}
+
+/// Runs `body` for every member at once; what each returned, by rank.
+pub fn all<T: Send>(teams: Vec<Team>, body: impl Fn(&mut Team) -> T + Sync) -> Vec<T> {
+    std::thread::scope(|scope| {
+        let body = &body;
+        let threads: Vec<_> = teams
+            .into_iter()
+            .map(|mut team| scope.spawn(move || body(&mut team)))
+            .collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    })
+}
+
+/// One round over floats that nobody cancels.
+pub fn floats(team: &mut Team, values: &mut [f32], round: &Round) -> Result<(), CollectiveError> {
+    let mut array: &mut [f32] = values;
+    team.all_reduce(&mut array, round, &mut || false)
+}
+
+/// One round over doubles that nobody cancels.
+pub fn doubles(team: &mut Team, values: &mut [f64], round: &Round) -> Result<(), CollectiveError> {
+    let mut array: &mut [f64] = values;
+    team.all_reduce(&mut array, round, &mut || false)
+}
