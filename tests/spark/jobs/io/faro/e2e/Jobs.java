@@ -50,6 +50,7 @@ public final class Jobs {
         AqeCases.register(known);
         FailureCases.register(known);
         ElasticCases.register(known);
+        UiCases.register(known);
 
         SparkSession spark = SparkSession.builder().getOrCreate();
         int failed = 0;

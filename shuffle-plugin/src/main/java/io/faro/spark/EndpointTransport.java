@@ -5,6 +5,7 @@ import io.faro.BlockBytes;
 import io.faro.BlockIds;
 import io.faro.BlockStatus;
 import io.faro.Endpoint;
+import io.faro.Fabric;
 import io.faro.FaroException;
 import io.faro.FetchException;
 import io.faro.FetchHandle;
@@ -106,6 +107,11 @@ final class EndpointTransport implements FaroTransport {
     @Override
     public int count() {
       return batch.count();
+    }
+
+    @Override
+    public Fabric fabric() {
+      return batch.fabric();
     }
 
     @Override

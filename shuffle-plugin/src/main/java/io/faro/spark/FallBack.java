@@ -1,5 +1,6 @@
 package io.faro.spark;
 
+import java.util.Arrays;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
 import org.apache.spark.network.shuffle.BlockFetchingListener;
@@ -58,6 +59,10 @@ final class FallBack {
       return;
     }
     counters.fellBack(rest.reason, rest.blocks.length);
+    ShuffleIds first = ShuffleIds.parse(Arrays.copyOf(rest.blocks, 1));
+    if (first != null) {
+      counters.traffic.fellBack(first.shuffle(0), rest.blocks.length);
+    }
     warn(rest);
     if (here) {
       spark.fetchBlocks(

@@ -136,6 +136,10 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.O
   @Override
   public void ended(FetchCall call, String[] left, Reason reason, Throwable cause, boolean here) {
     calls.remove(call);
+    long underWay = call.nanosUnderWay();
+    if (underWay >= 0) {
+      counters.traffic.ended(call.shuffle(), call.peer.toString(), call.tally, underWay);
+    }
     if (left.length == 0) {
       peers.worked(call.peer);
       return;

@@ -5,6 +5,7 @@ import io.faro.EndpointConfig;
 import io.faro.EndpointException;
 import io.faro.Faro;
 import io.faro.OutputFiles;
+import io.faro.spark.ui.Reporter;
 import java.lang.reflect.Field;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -44,6 +45,7 @@ final class FaroExecutor {
   private final FaroSource source;
   private final Summary summary;
   private final Thread summaryHook;
+  private Reporter reporter;
   private FaroBlockStoreClient client;
   private boolean stopped;
 
@@ -109,6 +111,7 @@ final class FaroExecutor {
     cards.publish(card);
     env.metricsSystem().registerSource(source);
     Runtime.getRuntime().addShutdownHook(summaryHook);
+    reporter = Reporter.start(env, this::counters, counters.traffic);
     log.info("Faro ready: version={} fabrics={} memory.limit={} fallback={}",
         Faro.version(), String.join(",", addressesOf(card)), conf.memoryLimit, conf.fallback());
   }
@@ -182,6 +185,7 @@ final class FaroExecutor {
       return;
     }
     stopped = true;
+    reporter.stop();
     summary.say();
     try {
       Runtime.getRuntime().removeShutdownHook(summaryHook);

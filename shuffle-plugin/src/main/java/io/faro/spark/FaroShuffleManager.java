@@ -1,10 +1,12 @@
 package io.faro.spark;
 
+import io.faro.spark.ui.FaroUi;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import org.apache.spark.ShuffleDependency;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
@@ -33,6 +35,10 @@ public final class FaroShuffleManager extends SortShuffleManager {
   private final FaroConf faroConf;
   /** Null while the superclass is being constructed, then whether this process may run an endpoint. */
   private final Boolean mayRun;
+  /** The driver of executors that may. */
+  private final boolean mayCollect;
+  private FaroUi ui;
+  private boolean uiOpened;
   private volatile FaroExecutor executor;
   private CompletableFuture<FaroExecutor> opening;
   private boolean installed;
@@ -53,7 +59,19 @@ public final class FaroShuffleManager extends SortShuffleManager {
       FaroConf.unknownKeys(conf).forEach(
           (key, nearest) -> LOG.warn("Faro knows no key {} and ignores it; did you mean {}?", key, nearest));
     }
+    mayCollect = isDriver && reasons.isEmpty();
     mayRun = !isDriver && reasons.isEmpty();
+  }
+
+  @Override
+  public <K, V, C> ShuffleHandle registerShuffle(int shuffleId, ShuffleDependency<K, V, C> dependency) {
+    synchronized (this) {
+      if (mayCollect && !uiOpened && !stopped) {
+        uiOpened = true;
+        ui = FaroUi.open();
+      }
+    }
+    return super.registerShuffle(shuffleId, dependency);
   }
 
   @Override
@@ -101,6 +119,9 @@ public final class FaroShuffleManager extends SortShuffleManager {
     synchronized (this) {
       stopped = true;
       last = opening;
+      if (ui != null) {
+        ui.stop();
+      }
     }
     if (last != null) {
       // Also one that is still being opened is closed, when it is there.

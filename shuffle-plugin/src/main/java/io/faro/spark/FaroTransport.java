@@ -1,5 +1,6 @@
 package io.faro.spark;
 
+import io.faro.Fabric;
 import io.faro.FaroException;
 import io.faro.OutputFiles;
 import java.util.Map;
@@ -55,6 +56,9 @@ interface FaroTransport extends AutoCloseable {
     int first();
 
     int count();
+
+    /** How the bytes came. */
+    Fabric fabric();
 
     /** {@code null}: block {@code i} of this batch is there; else why the owner does not give it. */
     String problem(int i);

@@ -1,5 +1,6 @@
 package io.faro.spark;
 
+import io.faro.spark.ui.Tally;
 import java.util.BitSet;
 import java.util.concurrent.TimeoutException;
 import java.util.function.LongSupplier;
@@ -30,6 +31,8 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
   final BlockFetchingListener listener;
   /** {@code null}: blocks stay in memory. */
   final DownloadFileManager files;
+  /** What was delivered. */
+  final Tally tally = new Tally();
 
   private final String[] blocks;
   private final ShuffleIds ids;
@@ -42,6 +45,8 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
   private Reason reason;
   private Throwable cause;
   private volatile long lastSign;
+  private volatile long startedAt;
+  private volatile boolean started;
   private volatile FaroTransport.Fetch fetch;
 
   FetchCall(PeerKey peer, String[] blocks, ShuffleIds ids, BlockFetchingListener listener, DownloadFileManager files,
@@ -62,6 +67,8 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
   @Override
   public void go(long peerHandle) {
     lastSign = nanos.getAsLong();
+    startedAt = lastSign;
+    started = true;
     try {
       fetch = transport.fetch(peerHandle, ids, this);
     } catch (Throwable e) {
@@ -102,6 +109,7 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
       owner.lost(this, blocks[at], e);
       return;
     }
+    tally.block(batch.fabric(), data.size());
     owner.deliver(this, blocks[at], data);
   }
 
@@ -114,6 +122,16 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
   @Override
   public void onComplete() {
     end(false);
+  }
+
+  /** The shuffle that the blocks are of; Spark asks for those of one shuffle at a time. */
+  int shuffle() {
+    return ids.shuffle(0);
+  }
+
+  /** Since it was given to the transport; negative: it never was. */
+  long nanosUnderWay() {
+    return started ? nanos.getAsLong() - startedAt : -1;
   }
 
   /** Gives up a request that has given no sign of life for so long. */

@@ -1,5 +1,6 @@
 package io.faro.spark;
 
+import io.faro.spark.ui.Traffic;
 import java.util.EnumMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -17,6 +18,9 @@ final class PluginCounters {
   final LongAdder lateBlocks = new LongAdder();
   /** Endpoint cards asked for. */
   final LongAdder cardLookups = new LongAdder();
+
+  /** By shuffle and by peer, for the Spark UI. */
+  final Traffic traffic = new Traffic();
 
   private final Map<Reason, LongAdder> byReason = new EnumMap<>(Reason.class);
 

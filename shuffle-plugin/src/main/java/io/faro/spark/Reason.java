@@ -7,7 +7,7 @@ import io.faro.FetchException;
  * Why blocks did not come through Faro: what is counted, what a warning says one can do, and whether it speaks
  * against the peer (then the next requests to it do not try, for a while).
  */
-enum Reason {
+public enum Reason {
   CARD_MISSING("cardMissing", false,
       "the peer has published no endpoint card; see whether its log has 'Faro ready:', and if not, why"),
   CARD_LATE("cardLate", false,
@@ -34,9 +34,9 @@ enum Reason {
   FULL("full", false, "too many requests are in flight"),
   OTHER("other", true, "please report this with the executor's log");
 
-  final String key;
+  public final String key;
   final boolean speaksAgainstPeer;
-  final String hint;
+  public final String hint;
 
   Reason(String key, boolean speaksAgainstPeer, String hint) {
     this.key = key;

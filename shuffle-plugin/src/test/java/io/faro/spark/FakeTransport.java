@@ -1,5 +1,6 @@
 package io.faro.spark;
 
+import io.faro.Fabric;
 import io.faro.FaroException;
 import io.faro.OutputFiles;
 import java.nio.charset.StandardCharsets;
@@ -46,6 +47,11 @@ final class FakeTransport implements FaroTransport {
       @Override
       public int count() {
         return count;
+      }
+
+      @Override
+      public Fabric fabric() {
+        return Fabric.TCP;
       }
 
       @Override

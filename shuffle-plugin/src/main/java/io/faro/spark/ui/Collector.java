@@ -1,0 +1,210 @@
+package io.faro.spark.ui;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+import java.util.function.LongSupplier;
+import org.apache.spark.scheduler.SparkListenerEvent;
+
+/**
+ * The driver's side of the tab, without its threads: takes reports, sets their pace, and writes the event log.
+ *
+ * <p>A report's answer asks for the next one (see {@link Reporter}). It is given when the report has waited for
+ * {@link #PACE_NANOS}, or longer where many executors report, or at the end of a stage. The event log gets an executor
+ * or a shuffle that has changed once in {@link #LOG_NANOS}, and everything at the end of the application, so that its
+ * size is bounded by the application's length and not by its traffic.
+ */
+final class Collector {
+  static final long PACE_NANOS = TimeUnit.SECONDS.toNanos(2);
+  /** Added for each executor: 1,000 executors report every 22 s. */
+  static final long PACE_PER_EXECUTOR_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
+  static final long LOG_NANOS = TimeUnit.SECONDS.toNanos(30);
+  /** Stages that end within this time of each other ask once. */
+  static final long STAGE_NANOS = TimeUnit.MILLISECONDS.toNanos(250);
+
+  private final Board board;
+  private final Consumer<SparkListenerEvent> log;
+  private final LongSupplier nanos;
+  private final long mostPaceNanos;
+  private final Totals totals;
+  private final Map<String, Waiting> waiting = new HashMap<>();
+  /** Also of executors that ended: their last report may come after their end. */
+  private final Map<String, Known> executors = new LinkedHashMap<>();
+  private final Map<Integer, ShuffleFigures> shuffles = new LinkedHashMap<>();
+  /** What the event log does not have yet, by {@code e<executor>} or {@code s<shuffle>}. */
+  private final Map<String, SparkListenerEvent> unlogged = new LinkedHashMap<>();
+  private final Map<String, Long> logged = new HashMap<>();
+  private long lastAsked;
+  private boolean ending;
+
+  private static final class Known {
+    /** Of the last report taken. */
+    long number;
+    /** What the store has. */
+    ExecutorFigures figures;
+  }
+
+  private static final class Waiting {
+    final Runnable answer;
+    final long since;
+
+    Waiting(Runnable answer, long since) {
+      this.answer = answer;
+      this.since = since;
+    }
+  }
+
+  /** {@code log} posts an event; {@code mostPaceNanos}: an answer that takes longer counts as none. */
+  Collector(Board board, Consumer<SparkListenerEvent> log, LongSupplier nanos, long mostPaceNanos, Totals totals) {
+    this.board = board;
+    this.log = log;
+    this.nanos = nanos;
+    this.mostPaceNanos = mostPaceNanos;
+    this.totals = totals;
+    this.lastAsked = nanos.getAsLong() - STAGE_NANOS;
+  }
+
+  /** {@code answer}, run once, asks the executor for its next report; {@code null}: it waits for none. */
+  synchronized void take(Report report, long timeMillis, Runnable answer) throws Exception {
+    Known known = executors.get(report.executor);
+    if (known == null) {
+      known = new Known();
+      makeRoom();
+      executors.put(report.executor, known);
+    }
+    if (report.number > known.number) {
+      known.number = report.number;
+      apply(report, known, timeMillis);
+    }
+    if (answer != null) {
+      Waiting before = waiting.put(report.executor, new Waiting(answer, nanos.getAsLong()));
+      if (before != null) {
+        before.answer.run();
+      }
+    }
+  }
+
+  private void makeRoom() {
+    if (executors.size() >= Board.MOST_EXECUTORS) {
+      Iterator<Known> old = executors.values().iterator();
+      while (old.hasNext()) {
+        ExecutorFigures figures = old.next().figures;
+        if (figures == null || figures.removed) {
+          old.remove();
+          return;
+        }
+      }
+    }
+  }
+
+  private void apply(Report report, Known known, long timeMillis) throws Exception {
+    for (Map.Entry<Integer, Map<String, Long>> more : report.shuffles.entrySet()) {
+      add(more.getKey(), more.getValue());
+    }
+    if (!report.counters.isEmpty() || known.figures == null) {
+      ExecutorFigures figures = new ExecutorFigures();
+      figures.executor = report.executor;
+      figures.host = report.host;
+      figures.time = timeMillis;
+      figures.removed = known.figures != null && known.figures.removed;
+      figures.counters = new TreeMap<>(report.counters);
+      figures.peers = report.peers;
+      totals.replace(known.figures, figures);
+      put(known, figures);
+    }
+    if (ending) {
+      writeLog(0);
+    }
+  }
+
+  private void add(int shuffle, Map<String, Long> more) throws Exception {
+    ShuffleFigures before = shuffles.get(shuffle);
+    if (before == null) {
+      before = new ShuffleFigures();
+      before.shuffle = shuffle;
+      if (shuffles.size() >= Board.MOST_SHUFFLES) {
+        Integer oldest = shuffles.keySet().iterator().next();
+        shuffles.remove(oldest);
+        logged.remove("s" + oldest);
+      }
+    }
+    ShuffleFigures sum = before.plus(more);
+    shuffles.put(shuffle, sum);
+    unlogged.put("s" + shuffle, sum);
+    board.put(sum);
+  }
+
+  private void put(Known known, ExecutorFigures figures) throws Exception {
+    known.figures = figures;
+    unlogged.put("e" + figures.executor, figures);
+    board.put(figures);
+  }
+
+  /** Spark has removed an executor. */
+  synchronized void removed(String executor) throws Exception {
+    Waiting rest = waiting.remove(executor);
+    if (rest != null) {
+      rest.answer.run();
+    }
+    Known known = executors.get(executor);
+    if (known != null && known.figures != null && !known.figures.removed) {
+      totals.removed(known.figures);
+      put(known, known.figures.asRemoved());
+      writeLog("e" + executor);
+      logged.remove("e" + executor);
+    }
+  }
+
+  /** A stage is over: its figures are wanted now. The delay until {@link #ask} is to be called, in nanoseconds. */
+  synchronized long stageEnded() {
+    return Math.max(0, lastAsked + STAGE_NANOS - nanos.getAsLong());
+  }
+
+  /** Asks all executors for their figures. */
+  synchronized void ask() {
+    lastAsked = nanos.getAsLong();
+    List<Waiting> all = new ArrayList<>(waiting.values());
+    waiting.clear();
+    all.forEach(one -> one.answer.run());
+  }
+
+  /** To be called every second or so. */
+  synchronized void tick() {
+    long pace = Math.min(mostPaceNanos, PACE_NANOS + waiting.size() * PACE_PER_EXECUTOR_NANOS);
+    long now = nanos.getAsLong();
+    List<Runnable> due = new ArrayList<>();
+    waiting.values().removeIf(one -> now - one.since >= pace && due.add(one.answer));
+    due.forEach(Runnable::run);
+    writeLog(LOG_NANOS);
+  }
+
+  /** The application ends: what there is goes to the event log now, and what still comes, as it comes. */
+  synchronized void ending() {
+    ending = true;
+    writeLog(0);
+  }
+
+  private void writeLog(long pause) {
+    long now = nanos.getAsLong();
+    for (String key : new ArrayList<>(unlogged.keySet())) {
+      Long last = logged.get(key);
+      if (last == null || now - last >= pause) {
+        writeLog(key);
+      }
+    }
+  }
+
+  private void writeLog(String key) {
+    SparkListenerEvent event = unlogged.remove(key);
+    if (event != null) {
+      logged.put(key, nanos.getAsLong());
+      log.accept(event);
+    }
+  }
+}

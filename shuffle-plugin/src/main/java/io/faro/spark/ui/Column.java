@@ -1,0 +1,58 @@
+package io.faro.spark.ui;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+
+/** The columns of the executors' table, each shown where its counter exists. */
+enum Column {
+  VERBS_BLOCKS("Blocks verbs", "remoteBlocks.verbs", false),
+  VERBS_BYTES("Bytes verbs", "remoteBytes.verbs", true),
+  SHM_BLOCKS("Blocks shm", "remoteBlocks.shm", false),
+  SHM_BYTES("Bytes shm", "remoteBytes.shm", true),
+  TCP_BLOCKS("Blocks tcp", "remoteBlocks.tcp", false),
+  TCP_BYTES("Bytes tcp", "remoteBytes.tcp", true),
+  LEFT("Blocks left to Spark", "fallbackBlocks", false),
+  RESIDENT("Hits", "region.resident", false),
+  MINOR("Minor faults", "region.minor", false),
+  MAJOR("Major faults", "region.major", false),
+  PEERS("Active peers", "exchange.activePeers", false),
+  ROUNDS("Rounds", "exchange.rounds", false),
+  RETRIES("Retries", "retries", false),
+  CRC("CRC errors", "crcErrors", false),
+  MEMORY("Registered memory", "pool.mappedBytes", true),
+  HIGH_WATER("Most in use", "pool.highWaterBytes", true),
+  CAP("Cap", "pool.limitBytes", true);
+
+  final String head;
+  private final String counter;
+  private final boolean bytes;
+
+  Column(String head, String counter, boolean bytes) {
+    this.head = head;
+    this.counter = counter;
+    this.bytes = bytes;
+  }
+
+  static List<Column> present(Set<String> counters) {
+    List<Column> present = new ArrayList<>();
+    for (Column column : values()) {
+      if (counters.contains(column.counter)) {
+        present.add(column);
+      }
+    }
+    return present;
+  }
+
+  void write(Html html, Map<String, Long> counters) {
+    Long value = counters.get(counter);
+    if (value == null) {
+      html.cell(-1, "");
+    } else if (bytes) {
+      html.bytesCell(value);
+    } else {
+      html.cell(value);
+    }
+  }
+}

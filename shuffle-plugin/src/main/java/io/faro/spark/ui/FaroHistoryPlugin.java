@@ -1,0 +1,67 @@
+package io.faro.spark.ui;
+
+import org.apache.spark.SparkConf;
+import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerEvent;
+import org.apache.spark.status.AppHistoryServerPlugin;
+import org.apache.spark.status.ElementTrackingStore;
+import org.apache.spark.ui.SparkUI;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import scala.collection.immutable.List;
+import scala.collection.immutable.Nil$;
+import scala.collection.immutable.Seq;
+
+/**
+ * The tab in the history server, which finds this class by {@code META-INF/services} when the jar is on its class path.
+ *
+ * <p>The return type is narrower than what Scala 2.12 asks for and exactly what 2.13 does; the compiler adds the bridge
+ * that makes the one class good for both.
+ */
+public final class FaroHistoryPlugin implements AppHistoryServerPlugin {
+  private static final Logger LOG = LoggerFactory.getLogger(FaroHistoryPlugin.class);
+
+  @Override
+  public Seq<SparkListener> createListeners(SparkConf conf, ElementTrackingStore store) {
+    return one(new Replay(new Board(store)));
+  }
+
+  @SuppressWarnings("unchecked")
+  private static Seq<SparkListener> one(SparkListener listener) {
+    List<SparkListener> none = (List<SparkListener>) (List<?>) Nil$.MODULE$;
+    return none.$colon$colon(listener);
+  }
+
+  @Override
+  public void setupUI(SparkUI ui) {
+    try {
+      Board board = new Board(ui.store().store());
+      if (!board.isEmpty()) {
+        FaroTab.attach(ui, board);
+      }
+    } catch (Exception | LinkageError e) {
+      LOG.info("Faro: no tab for {}: {}", ui.appId(), e.toString());
+    }
+  }
+
+  private static final class Replay extends SparkListener {
+    private final Board board;
+
+    Replay(Board board) {
+      this.board = board;
+    }
+
+    @Override
+    public void onOtherEvent(SparkListenerEvent event) {
+      try {
+        if (event instanceof ExecutorFigures) {
+          board.put((ExecutorFigures) event);
+        } else if (event instanceof ShuffleFigures) {
+          board.put((ShuffleFigures) event);
+        }
+      } catch (Exception e) {
+        LOG.info("Faro: an event was not taken: {}", e.toString());
+      }
+    }
+  }
+}

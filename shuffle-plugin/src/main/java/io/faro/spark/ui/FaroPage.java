@@ -1,0 +1,81 @@
+package io.faro.spark.ui;
+
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import org.apache.spark.ui.SparkUITab;
+import org.apache.spark.ui.UIUtils;
+import org.apache.spark.ui.WebUIPage;
+import scala.Function0;
+import scala.None$;
+import scala.Option;
+import scala.collection.immutable.Seq;
+import scala.xml.Node;
+import scala.xml.Unparsed;
+
+/**
+ * The page, as Spark's web server calls it. Spark 3 asks for {@code render(javax...)} and Spark 4 for
+ * {@code render(jakarta...)}; a class may have both, since the JVM looks a parameter's type up by name and only when it
+ * is needed. Both return Scala's immutable {@code Seq}, to which the compiler adds the bridge that Scala 2.12 calls.
+ */
+final class FaroPage extends WebUIPage {
+  private final SparkUITab tab;
+  private final Board board;
+
+  FaroPage(SparkUITab tab, Board board) {
+    super("");
+    this.tab = tab;
+    this.board = board;
+  }
+
+  @Override
+  public Seq<Node> render(javax.servlet.http.HttpServletRequest request) {
+    return page(request);
+  }
+
+  /** Spark 4's; overrides nothing in the version that this is compiled against. */
+  public Seq<Node> render(jakarta.servlet.http.HttpServletRequest request) {
+    return page(request);
+  }
+
+  private Seq<Node> page(Object request) {
+    try {
+      return frame(request, new Unparsed(PageHtml.of(board.executors(), board.shuffles(), System.currentTimeMillis())));
+    } catch (InvocationTargetException e) {
+      throw new IllegalStateException("the Faro page cannot be shown: " + e.getCause(), e.getCause());
+    } catch (Exception e) {
+      throw new IllegalStateException("the Faro page cannot be shown: " + e, e);
+    }
+  }
+
+  /** Spark's own frame. Its parameters differ between versions: more flags from 4.2 on, all of them off by default. */
+  private Seq<Node> frame(Object request, Node content) throws ReflectiveOperationException {
+    for (Method method : UIUtils.class.getMethods()) {
+      if (method.getName().equals("headerSparkPage")) {
+        Class<?>[] types = method.getParameterTypes();
+        Object[] arguments = new Object[types.length];
+        for (int i = 0; i < types.length; i++) {
+          arguments[i] = argument(types[i], request, content);
+        }
+        @SuppressWarnings("unchecked")
+        Seq<Node> page = (Seq<Node>) method.invoke(null, arguments);
+        return page;
+      }
+    }
+    throw new NoSuchMethodException("UIUtils.headerSparkPage");
+  }
+
+  private Object argument(Class<?> type, Object request, Node content) {
+    if (type == String.class) {
+      return "Faro";
+    } else if (type == boolean.class) {
+      return false;
+    } else if (type == Option.class) {
+      return None$.MODULE$;
+    } else if (type == Function0.class) {
+      return (Function0<Node>) () -> content;
+    } else if (type.isInstance(tab)) {
+      return tab;
+    }
+    return request;
+  }
+}

@@ -1,0 +1,16 @@
+package io.faro.spark.ui;
+
+import org.apache.spark.ui.SparkUI;
+import org.apache.spark.ui.SparkUITab;
+
+/** The tab "Faro", with its one page. */
+final class FaroTab extends SparkUITab {
+  private FaroTab(SparkUI ui, Board board) {
+    super(ui, "faro");
+    attachPage(new FaroPage(this, board));
+  }
+
+  static void attach(SparkUI ui, Board board) {
+    ui.attachTab(new FaroTab(ui, board));
+  }
+}

@@ -1,0 +1,137 @@
+package io.faro.spark.ui;
+
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.ScheduledThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.apache.spark.SparkContext;
+import org.apache.spark.SparkContext$;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.rpc.RpcEndpointRef;
+import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerApplicationEnd;
+import org.apache.spark.scheduler.SparkListenerExecutorRemoved;
+import org.apache.spark.scheduler.SparkListenerStageCompleted;
+import org.apache.spark.ui.SparkUI;
+import org.apache.spark.util.RpcUtils;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import scala.Option;
+
+/**
+ * The figures of all executors in the driver: opened at the first shuffle, because the shuffle manager is older than
+ * Spark's UI. The tab is attached when the first report comes, so that an application without remote shuffles has none.
+ * Whatever fails here costs the tab, and one line in the log; never the job.
+ */
+public final class FaroUi {
+  private static final Logger LOG = LoggerFactory.getLogger(FaroUi.class);
+
+  private final SparkContext context;
+  private final SparkEnv env;
+  private final Board board;
+  private final Totals totals = new Totals();
+  private final Collector collector;
+  private final AtomicBoolean attached = new AtomicBoolean();
+  private final AtomicBoolean told = new AtomicBoolean();
+  private final ScheduledThreadPoolExecutor timer;
+  private RpcEndpointRef desk;
+
+  private FaroUi(SparkContext context) {
+    this.context = context;
+    this.env = context.env();
+    this.board = new Board(context.statusStore().store());
+    // Half of the time after which Spark's RPC takes an answer for lost.
+    long mostPace = RpcUtils.askRpcTimeout(env.conf()).duration().toNanos() / 2;
+    this.collector = new Collector(board, context.listenerBus()::post, System::nanoTime, mostPace, totals);
+    this.timer = new ScheduledThreadPoolExecutor(1, work -> {
+      Thread thread = new Thread(work, "faro-ui");
+      thread.setDaemon(true);
+      return thread;
+    });
+  }
+
+  /** {@code null}: there is nothing to collect from (local mode), or it failed, which was said. */
+  public static FaroUi open() {
+    try {
+      Option<SparkContext> active = SparkContext$.MODULE$.getActive();
+      if (active.isEmpty() || active.get().isLocal()) {
+        return null;
+      }
+      FaroUi ui = new FaroUi(active.get());
+      ui.start();
+      return ui;
+    } catch (Exception | LinkageError e) {
+      LOG.info("Faro: no figures in the Spark UI and the event log, because this Spark does not take them: {}",
+          e.toString());
+      LOG.debug("Faro: no figures in the Spark UI", e);
+      return null;
+    }
+  }
+
+  private void start() {
+    context.addSparkListener(new Watch());
+    env.metricsSystem().registerSource(totals);
+    desk = env.rpcEnv().setupEndpoint(DriverDesk.NAME, new DriverDesk(env.rpcEnv(), this::take));
+    timer.scheduleWithFixedDelay(() -> guarded(collector::tick), 1, 1, TimeUnit.SECONDS);
+  }
+
+  private void take(byte[] report, Runnable answer) throws Exception {
+    collector.take(Report.decode(report), System.currentTimeMillis(), answer);
+    if (attached.compareAndSet(false, true)) {
+      timer.execute(() -> guarded(this::attach));
+    }
+  }
+
+  private void attach() {
+    Option<SparkUI> ui = context.ui();
+    if (!ui.isEmpty()) {
+      FaroTab.attach(ui.get(), board);
+    }
+  }
+
+  private interface Step {
+    void run() throws Exception;
+  }
+
+  private void guarded(Step step) {
+    try {
+      step.run();
+    } catch (Exception | LinkageError e) {
+      if (told.compareAndSet(false, true)) {
+        LOG.info("Faro: the figures in the Spark UI and the event log are not complete: {}", e.toString());
+      }
+      LOG.debug("Faro: the figures are not complete", e);
+    }
+  }
+
+  /** Ends with the application. */
+  public void stop() {
+    timer.shutdownNow();
+    guarded(() -> {
+      env.metricsSystem().removeSource(totals);
+      env.rpcEnv().stop(desk);
+      collector.ask();
+    });
+  }
+
+  private final class Watch extends SparkListener {
+    @Override
+    public void onStageCompleted(SparkListenerStageCompleted stage) {
+      try {
+        timer.schedule(() -> guarded(collector::ask), collector.stageEnded(), TimeUnit.NANOSECONDS);
+      } catch (RejectedExecutionException e) {
+        LOG.trace("A stage ended after the application", e);
+      }
+    }
+
+    @Override
+    public void onExecutorRemoved(SparkListenerExecutorRemoved executor) {
+      guarded(() -> collector.removed(executor.executorId()));
+    }
+
+    @Override
+    public void onApplicationEnd(SparkListenerApplicationEnd end) {
+      guarded(collector::ending);
+    }
+  }
+}

@@ -1,0 +1,230 @@
+package io.faro.spark.ui;
+
+import io.faro.spark.Reason;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+
+/**
+ * The page: a sentence, two plots, and tables for those who want the figures. Columns of counters that no executor has
+ * are left out, so that the page does not speak of what this version or this cluster cannot do.
+ */
+final class PageHtml {
+  private static final String[] FABRICS = {"verbs", "shm", "tcp"};
+  private static final String REASON = "fallbackReason.";
+  private static final String TABLE =
+      "<table class=\"table table-bordered table-sm table-striped table-head-clickable sortable\">";
+  private static final int MOST_PEERS = 20;
+
+  private final List<ExecutorFigures> executors;
+  private final List<ShuffleFigures> shuffles;
+  private final long nowMillis;
+  private final Html html = new Html();
+  private final Map<String, Long> sums = new TreeMap<>();
+
+  private PageHtml(List<ExecutorFigures> executors, List<ShuffleFigures> shuffles, long nowMillis) {
+    this.executors = executors;
+    this.shuffles = shuffles;
+    this.nowMillis = nowMillis;
+    for (ExecutorFigures executor : executors) {
+      executor.counters.forEach((name, value) -> sums.merge(name, value, Long::sum));
+    }
+  }
+
+  /** What stands below Spark's own navigation. */
+  static String of(List<ExecutorFigures> executors, List<ShuffleFigures> shuffles, long nowMillis) {
+    return new PageHtml(executors, shuffles, nowMillis).page();
+  }
+
+  private String page() {
+    html.raw("<div id=\"faro\">");
+    summary();
+    if (!executors.isEmpty()) {
+      remotePlot();
+      memoryPlot();
+      executorTable();
+    }
+    if (!shuffles.isEmpty()) {
+      shuffleTable();
+    }
+    peerTable();
+    reasonTable();
+    return html.raw("</div>").toString();
+  }
+
+  private long sum(String name) {
+    return sums.getOrDefault(name, 0L);
+  }
+
+  private static long total(Map<String, Long> counters, String name) {
+    long total = 0;
+    for (String fabric : FABRICS) {
+      total += counters.getOrDefault(name + "." + fabric, 0L);
+    }
+    return total;
+  }
+
+  private void summary() {
+    long blocks = total(sums, "remoteBlocks");
+    long left = sum("fallbackBlocks");
+    html.raw("<p><strong>").text(Html.bytes(total(sums, "remoteBytes"))).raw("</strong> in <strong>").number(blocks)
+        .raw("</strong> remote blocks came through Faro");
+    for (String fabric : FABRICS) {
+      long bytes = sum("remoteBytes." + fabric);
+      if (bytes > 0) {
+        html.text(", " + Html.bytes(bytes) + " over " + fabric);
+      }
+    }
+    html.raw(". ");
+    if (left == 0) {
+      html.raw("Nothing was left to Spark's own fetch.");
+    } else {
+      html.number(left).text(String.format(java.util.Locale.ROOT,
+          " blocks (%.2f %%) were left to Spark's own fetch; the reasons are below.", 100.0 * left / (left + blocks)));
+    }
+    html.raw("</p>");
+  }
+
+  private static String name(ExecutorFigures executor) {
+    return "executor " + executor.executor + (executor.removed ? " (ended)" : "");
+  }
+
+  private void remotePlot() {
+    Bars bars = new Bars("Blocks fetched from other executors, and how they came",
+        Bars.Part.VERBS, Bars.Part.SHM, Bars.Part.TCP, Bars.Part.FALL_BACK);
+    List<ExecutorFigures> most = new ArrayList<>(executors);
+    most.sort(Comparator.comparingLong((ExecutorFigures e) ->
+        -total(e.counters, "remoteBlocks") - e.counter("fallbackBlocks")));
+    for (ExecutorFigures executor : most) {
+      bars.row(name(executor), Html.bytes(total(executor.counters, "remoteBytes")),
+          executor.counter("remoteBlocks.verbs"), executor.counter("remoteBlocks.shm"),
+          executor.counter("remoteBlocks.tcp"), executor.counter("fallbackBlocks"));
+    }
+    bars.writeTo(html);
+  }
+
+  private void memoryPlot() {
+    Bars bars = new Bars("Native memory against its cap (spark.faro.memory.limit)",
+        Bars.Part.IN_USE, Bars.Part.HIGH_WATER, Bars.Part.CAP);
+    List<ExecutorFigures> most = new ArrayList<>(executors);
+    most.sort(Comparator.comparingLong((ExecutorFigures e) -> -e.counter("pool.highWaterBytes")));
+    for (ExecutorFigures executor : most) {
+      long used = executor.removed ? 0 : executor.counter("pool.leasedBytes");
+      long high = Math.max(used, executor.counter("pool.highWaterBytes"));
+      long cap = Math.max(high, executor.counter("pool.limitBytes"));
+      bars.row(name(executor), Html.bytes(high) + " of " + Html.bytes(cap), used, high - used, cap - high);
+    }
+    bars.writeTo(html);
+  }
+
+  private void heads(String... heads) {
+    html.raw("<thead><tr>");
+    for (String head : heads) {
+      html.raw("<th>").text(head).raw("</th>");
+    }
+    html.raw("</tr></thead><tbody>");
+  }
+
+  private void executorTable() {
+    List<Column> columns = Column.present(sums.keySet());
+    html.raw("<h4>Executors</h4>").raw(TABLE);
+    List<String> heads = new ArrayList<>();
+    heads.add("Executor");
+    heads.add("Host");
+    columns.forEach(column -> heads.add(column.head));
+    heads.add("Fall-backs by reason");
+    heads.add("Reported");
+    heads(heads.toArray(new String[0]));
+    for (ExecutorFigures executor : executors) {
+      html.raw("<tr data-executor=\"").text(executor.executor).raw("\" data-remote-bytes=\"")
+          .raw(Long.toString(total(executor.counters, "remoteBytes"))).raw("\" data-remote-blocks=\"")
+          .raw(Long.toString(total(executor.counters, "remoteBlocks"))).raw("\">");
+      html.textCell(executor.executor + (executor.removed ? " (ended)" : "")).textCell(executor.host);
+      for (Column column : columns) {
+        column.write(html, executor.counters);
+      }
+      html.textCell(reasons(executor.counters));
+      long age = Math.max(0, nowMillis - executor.time) / 1_000;
+      html.cell(age, executor.removed ? "ended" : age < 3_600 ? age + " s ago" : age / 3_600 + " h ago");
+      html.raw("</tr>");
+    }
+    html.raw("</tbody></table>");
+  }
+
+  private static String reasons(Map<String, Long> counters) {
+    StringBuilder reasons = new StringBuilder();
+    counters.forEach((name, value) -> {
+      if (name.startsWith(REASON) && value > 0) {
+        reasons.append(reasons.length() == 0 ? "" : ", ").append(name, REASON.length(), name.length()).append(" ")
+            .append(value);
+      }
+    });
+    return reasons.toString();
+  }
+
+  private void shuffleTable() {
+    html.raw("<h4>Shuffles</h4>").raw(TABLE);
+    heads("Shuffle", "Blocks verbs", "Bytes verbs", "Blocks shm", "Bytes shm", "Blocks tcp", "Bytes tcp",
+        "Blocks left to Spark", "Requests", "Slowest request");
+    for (int i = shuffles.size() - 1; i >= 0; i--) {
+      ShuffleFigures shuffle = shuffles.get(i);
+      html.raw("<tr data-shuffle=\"" + shuffle.shuffle + "\" data-remote-bytes=\""
+          + total(shuffle.counters, "remoteBytes") + "\">").cell(shuffle.shuffle);
+      for (String fabric : FABRICS) {
+        html.cell(shuffle.counter("remoteBlocks." + fabric)).bytesCell(shuffle.counter("remoteBytes." + fabric));
+      }
+      long slowest = shuffle.counter(Traffic.SLOWEST);
+      html.cell(shuffle.counter(Traffic.FALLBACK_BLOCKS)).cell(shuffle.counter(Traffic.REQUESTS))
+          .cell(slowest, Html.millis(slowest)).raw("</tr>");
+    }
+    html.raw("</tbody></table>");
+  }
+
+  private static final class Pair {
+    final String reader;
+    final PeerFigures peer;
+
+    Pair(String reader, PeerFigures peer) {
+      this.reader = reader;
+      this.peer = peer;
+    }
+  }
+
+  private void peerTable() {
+    List<Pair> pairs = new ArrayList<>();
+    for (ExecutorFigures executor : executors) {
+      executor.peers.forEach(peer -> pairs.add(new Pair(executor.executor, peer)));
+    }
+    if (pairs.isEmpty()) {
+      return;
+    }
+    pairs.sort(Comparator.comparingLong((Pair pair) -> -pair.peer.slowestNanos));
+    html.raw("<h4>Slowest pairs of executors</h4>").raw(TABLE);
+    heads("Reader", "Owner of the blocks", "Slowest request", "Mean request", "Requests", "Blocks", "Bytes");
+    for (Pair pair : pairs.subList(0, Math.min(MOST_PEERS, pairs.size()))) {
+      PeerFigures peer = pair.peer;
+      long mean = peer.requests == 0 ? 0 : peer.nanos / peer.requests;
+      html.raw("<tr>").textCell("executor " + pair.reader).textCell(peer.peer)
+          .cell(peer.slowestNanos, Html.millis(peer.slowestNanos)).cell(mean, Html.millis(mean)).cell(peer.requests)
+          .cell(peer.blocks).bytesCell(peer.bytes).raw("</tr>");
+    }
+    html.raw("</tbody></table>");
+  }
+
+  private void reasonTable() {
+    if (sum("fallbacks") == 0) {
+      return;
+    }
+    html.raw("<h4>Why blocks were left to Spark's own fetch</h4>").raw(TABLE);
+    heads("Reason", "Requests", "What to do");
+    for (Reason reason : Reason.values()) {
+      long requests = sum(REASON + reason.key);
+      if (requests > 0) {
+        html.raw("<tr>").textCell(reason.key).cell(requests).textCell(reason.hint).raw("</tr>");
+      }
+    }
+    html.raw("</tbody></table>");
+  }
+}

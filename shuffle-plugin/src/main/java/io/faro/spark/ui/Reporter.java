@@ -1,0 +1,169 @@
+package io.faro.spark.ui;
+
+import java.io.IOException;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.function.Supplier;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.rpc.RpcEndpointRef;
+import org.apache.spark.util.RpcUtils;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import scala.reflect.ClassTag;
+import scala.reflect.ClassTag$;
+
+/**
+ * The executor's side of the tab: reports to the driver, one report at a time, on a thread of its own. The driver sets
+ * the pace by answering: it keeps a report's answer until it wants the next, which is at the end of a stage or after a
+ * few seconds. So a thousand executors cost the driver what it allows, and the figures of a stage are there when the
+ * stage is over. A report is empty when nothing has changed. A driver that does not answer is asked ever more rarely
+ * and then not at all; the job does not notice.
+ */
+public final class Reporter {
+  private static final Logger LOG = LoggerFactory.getLogger(Reporter.class);
+  /** Failures in a row after which the driver is left alone; with the pauses between them about four minutes. */
+  private static final int MOST_FAILURES = 8;
+  private static final long FIRST_PAUSE_MILLIS = 1_000;
+
+  /** Gives a report to the driver and returns when the driver wants the next. */
+  interface Driver {
+    void ask(byte[] report) throws Exception;
+
+    /** Gives a report and does not wait. */
+    void tell(byte[] report) throws Exception;
+  }
+
+  /** Finds the driver, which may take long and fail. */
+  interface Finder {
+    Driver find() throws Exception;
+  }
+
+  private final String executor;
+  private final String host;
+  private final Supplier<Map<String, Long>> counters;
+  private final Traffic traffic;
+  private final Finder finder;
+  private final Thread thread;
+  private Map<String, Long> reported;
+  private long number;
+  private volatile Driver driver;
+  private volatile boolean stopped;
+
+  Reporter(String executor, String host, Supplier<Map<String, Long>> counters, Traffic traffic, Finder finder) {
+    this.executor = executor;
+    this.host = host;
+    this.counters = counters;
+    this.traffic = traffic;
+    this.finder = finder;
+    this.thread = new Thread(this::run, "faro-report");
+    this.thread.setDaemon(true);
+  }
+
+  /** Reports from now on. */
+  public static Reporter start(SparkEnv env, Supplier<Map<String, Long>> counters, Traffic traffic) {
+    String host = env.blockManager().blockManagerId().host();
+    Reporter reporter = new Reporter(env.executorId(), host, counters, traffic, () -> find(env));
+    reporter.thread.start();
+    return reporter;
+  }
+
+  private static Driver find(SparkEnv env) {
+    RpcEndpointRef desk = RpcUtils.makeDriverRef(DriverDesk.NAME, env.conf(), env.rpcEnv());
+    ClassTag<Boolean> tag = ClassTag$.MODULE$.apply(Boolean.class);
+    return new Driver() {
+      @Override
+      public void ask(byte[] report) {
+        desk.askSync(report, tag);
+      }
+
+      @Override
+      public void tell(byte[] report) {
+        desk.send(report);
+      }
+    };
+  }
+
+  void run() {
+    byte[] unanswered = null;
+    int failures = 0;
+    while (!stopped) {
+      try {
+        if (driver == null) {
+          driver = finder.find();
+        }
+        // The same bytes until they are answered: the shuffles in them have been taken out of the traffic.
+        unanswered = unanswered == null ? next() : unanswered;
+        driver.ask(unanswered);
+        unanswered = null;
+        failures = 0;
+      } catch (InterruptedException e) {
+        return;
+      } catch (Exception e) {
+        if (stopped) {
+          return;
+        }
+        LOG.debug("Faro: a report to the driver failed", e);
+        if (++failures == MOST_FAILURES) {
+          LOG.info("Faro: the driver takes no reports ({}); its Faro tab lacks this executor", e.toString());
+          return;
+        }
+        if (!pause(FIRST_PAUSE_MILLIS << failures)) {
+          return;
+        }
+      }
+    }
+  }
+
+  /** False: interrupted. */
+  private synchronized boolean pause(long millis) {
+    long end = System.nanoTime() + millis * 1_000_000;
+    try {
+      for (long left = millis; left > 0 && !stopped; left = (end - System.nanoTime()) / 1_000_000) {
+        wait(left);
+      }
+      return true;
+    } catch (InterruptedException e) {
+      return false;
+    }
+  }
+
+  private synchronized byte[] next() throws IOException {
+    Report report = new Report();
+    report.executor = executor;
+    report.host = host;
+    report.number = ++number;
+    Map<String, Long> now = counters.get();
+    report.shuffles = traffic.drainShuffles(Report.MOST_SHUFFLES);
+    // Empty counters stand for unchanged ones. A closed endpoint has only part of them.
+    if (!now.equals(reported) && (reported == null || now.keySet().containsAll(reported.keySet()))) {
+      for (Map.Entry<String, Long> counter : now.entrySet()) {
+        if (report.counters.size() < Report.MOST_COUNTERS) {
+          report.counters.put(counter.getKey(), counter.getValue());
+        }
+      }
+      report.peers = traffic.slowest(Report.MOST_PEERS);
+      reported = new TreeMap<>(now);
+    }
+    return report.encode();
+  }
+
+  /** Tells the driver the last figures, without waiting for it. To be called while the counters can still be read. */
+  public void stop() {
+    synchronized (this) {
+      if (stopped) {
+        return;
+      }
+      stopped = true;
+      notifyAll();
+    }
+    Driver known = driver;
+    if (known != null) {
+      try {
+        known.tell(next());
+      } catch (Exception e) {
+        LOG.debug("Faro: the last report to the driver failed", e);
+      }
+    }
+    thread.interrupt();
+  }
+}

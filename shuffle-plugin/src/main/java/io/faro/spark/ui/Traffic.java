@@ -1,0 +1,109 @@
+package io.faro.spark.ui;
+
+import io.faro.Fabric;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
+
+/**
+ * What one executor fetched, by shuffle and by peer: what the counters, which are sums over both, cannot tell. Fed once
+ * per request, not per block. Both maps are bounded, so an executor whose driver does not ask keeps the newest shuffles
+ * and the slowest peers; the counters lose nothing.
+ */
+public final class Traffic {
+  static final String REQUESTS = "requests";
+  static final String FALLBACK_BLOCKS = "fallbackBlocks";
+  /** Nanoseconds; the one figure of a shuffle that is a maximum and not a sum. */
+  static final String SLOWEST = "slowestRequestNanos";
+
+  static final int MOST_SHUFFLES = 256;
+  static final int MOST_PEERS = 1_024;
+
+  /** Of each shuffle, what has not been drained yet. */
+  private final Map<Integer, Map<String, Long>> shuffles = new LinkedHashMap<>();
+  private final Map<String, PeerFigures> peers = new HashMap<>();
+
+  /** A request to {@code peer} for blocks of {@code shuffle} is over, after {@code nanos}. */
+  public synchronized void ended(int shuffle, String peer, Tally tally, long nanos) {
+    Map<String, Long> figures = shuffle(shuffle);
+    PeerFigures there = peer(peer);
+    figures.merge(REQUESTS, 1L, Long::sum);
+    figures.merge(SLOWEST, nanos, Math::max);
+    for (Fabric fabric : Fabric.values()) {
+      long blocks = tally.blocks(fabric);
+      if (blocks != 0 && fabric != Fabric.NONE) {
+        String name = fabric.name().toLowerCase(Locale.ROOT);
+        figures.merge("remoteBlocks." + name, blocks, Long::sum);
+        figures.merge("remoteBytes." + name, tally.bytes(fabric), Long::sum);
+      }
+      there.blocks += blocks;
+      there.bytes += tally.bytes(fabric);
+    }
+    there.requests++;
+    there.nanos += nanos;
+    there.slowestNanos = Math.max(there.slowestNanos, nanos);
+  }
+
+  /** Blocks of {@code shuffle} were left to Spark's own fetch. */
+  public synchronized void fellBack(int shuffle, int blocks) {
+    shuffle(shuffle).merge(FALLBACK_BLOCKS, (long) blocks, Long::sum);
+  }
+
+  private Map<String, Long> shuffle(int id) {
+    Map<String, Long> known = shuffles.get(id);
+    if (known == null) {
+      if (shuffles.size() >= MOST_SHUFFLES) {
+        Iterator<Integer> oldest = shuffles.keySet().iterator();
+        oldest.next();
+        oldest.remove();
+      }
+      known = new TreeMap<>();
+      shuffles.put(id, known);
+    }
+    return known;
+  }
+
+  private PeerFigures peer(String name) {
+    PeerFigures known = peers.get(name);
+    if (known == null) {
+      if (peers.size() >= MOST_PEERS) {
+        List<PeerFigures> kept = slowest(Report.MOST_PEERS);
+        peers.clear();
+        kept.forEach(peer -> peers.put(peer.peer, peer));
+      }
+      known = new PeerFigures();
+      known.peer = name;
+      peers.put(name, known);
+    }
+    return known;
+  }
+
+  /** Takes out what at most {@code most} shuffles did since they were last taken. */
+  synchronized Map<Integer, Map<String, Long>> drainShuffles(int most) {
+    Map<Integer, Map<String, Long>> taken = new LinkedHashMap<>();
+    Iterator<Map.Entry<Integer, Map<String, Long>>> rest = shuffles.entrySet().iterator();
+    while (taken.size() < most && rest.hasNext()) {
+      Map.Entry<Integer, Map<String, Long>> next = rest.next();
+      taken.put(next.getKey(), next.getValue());
+      rest.remove();
+    }
+    return taken;
+  }
+
+  /** The peers with the longest request so far, longest first. */
+  synchronized List<PeerFigures> slowest(int most) {
+    List<PeerFigures> all = new ArrayList<>(peers.values());
+    all.sort(Comparator.comparingLong((PeerFigures peer) -> -peer.slowestNanos));
+    List<PeerFigures> copies = new ArrayList<>();
+    for (PeerFigures peer : all.subList(0, Math.min(most, all.size()))) {
+      copies.add(peer.copy());
+    }
+    return copies;
+  }
+}

@@ -1,0 +1,103 @@
+package io.faro.e2e;
+
+import java.io.ByteArrayOutputStream;
+import java.io.File;
+import java.io.IOException;
+import java.io.InputStream;
+import java.net.HttpURLConnection;
+import java.net.URL;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import scala.Tuple2;
+
+/** What the running application shows of Faro over HTTP: the tab, and the metrics that Prometheus reads. */
+final class UiCases {
+    private static final Pattern ROW =
+        Pattern.compile("<tr data-executor=\"([^\"]*)\" data-remote-bytes=\"(\\d+)\"");
+    private static final Pattern METRIC =
+        Pattern.compile("metrics_\\w+_driver_faro_remoteBytes_(?:tcp|shm|verbs)_Value\\{[^}]*} (\\d+)");
+
+    private UiCases() {}
+
+    static void register(Map<String, Jobs.Case> known) {
+        known.put("faroTab", UiCases::tab);
+    }
+
+    private static void tab(Jobs.Context context) throws Exception {
+        List<Integer> numbers = new ArrayList<>();
+        for (int i = 0; i < 200_000; i++) {
+            numbers.add(i);
+        }
+        for (int round = 0; round < 3; round++) {
+            long groups = context.jsc.parallelize(numbers, 8)
+                .mapToPair(i -> new Tuple2<>(i % 1_000, Check.mix(i))).groupByKey(8).count();
+            Check.equal("groups", 1_000L, groups);
+        }
+        TreeMap<String, Long> counted = new TreeMap<>();
+        long sum = 0;
+        for (Map.Entry<String, TreeMap<String, Double>> executor
+                : FaroCounters.ofExecutors(context.jsc).entrySet()) {
+            long bytes = 0;
+            for (Map.Entry<String, Double> counter : executor.getValue().entrySet()) {
+                if (counter.getKey().startsWith("remoteBytes.")) {
+                    bytes += counter.getValue().longValue();
+                }
+            }
+            counted.put(executor.getKey(), bytes);
+            sum += bytes;
+        }
+        long expected = sum;
+        Check.that("both executors fetched: " + counted, counted.size() == 2 && sum > 0);
+        String ui = context.jsc.sc().uiWebUrl().get();
+        Check.await("the tab should show " + counted, 30, () -> rows(get(ui + "/faro/")).equals(counted));
+        Check.await("Prometheus should read " + expected, 30, () -> metric(get(ui + "/metrics/prometheus/")) == expected);
+        Files.write(new File(context.scratch, "faro.html").toPath(),
+            get(ui + "/faro/").getBytes(StandardCharsets.UTF_8));
+        String hold = System.getenv("FARO_UI_HOLD");
+        if (hold != null) {
+            // For whoever wants to look: the application lives until this file is there.
+            System.out.println("FARO TAB " + ui + "/faro/");
+            Check.awaitFile(new File(hold), 240);
+        }
+    }
+
+    private static Map<String, Long> rows(String page) {
+        Map<String, Long> rows = new TreeMap<>();
+        for (Matcher row = ROW.matcher(page); row.find(); ) {
+            rows.put(row.group(1), Long.parseLong(row.group(2)));
+        }
+        return rows;
+    }
+
+    private static long metric(String metrics) {
+        long sum = 0;
+        for (Matcher metric = METRIC.matcher(metrics); metric.find(); ) {
+            sum += Long.parseLong(metric.group(1));
+        }
+        return sum;
+    }
+
+    /** Empty where there is no such page yet. */
+    private static String get(String address) throws IOException {
+        HttpURLConnection connection = (HttpURLConnection) new URL(address).openConnection();
+        connection.setConnectTimeout(10_000);
+        connection.setReadTimeout(10_000);
+        if (connection.getResponseCode() != 200) {
+            return "";
+        }
+        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+        try (InputStream in = connection.getInputStream()) {
+            byte[] part = new byte[8_192];
+            for (int n = in.read(part); n >= 0; n = in.read(part)) {
+                bytes.write(part, 0, n);
+            }
+        }
+        return new String(bytes.toByteArray(), StandardCharsets.UTF_8);
+    }
+}
