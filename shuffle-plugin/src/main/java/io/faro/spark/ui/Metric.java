@@ -65,6 +65,7 @@ final class Metric {
     fabric("tcp", "TCP");
     requests();
     memory();
+    regions();
     fallBacks();
     ALL = Collections.unmodifiableList(new ArrayList<>(BY_NAME.values()));
   }
@@ -81,7 +82,9 @@ final class Metric {
     count("busyRefusals", "requests", "of peers refused, because too many were waiting");
     count("blocksRefused", "blocks", "that peers asked for and that are not here");
     count("lateMessages", "messages", "for requests that had ended; dropped");
-    count("fileReads", "calls", "of `pread` on map outputs");
+    count("pullsOffered", "requests", "of peers answered by telling where the bytes lie in memory");
+    count("pulls", "requests", "whose bytes were pulled: read from the owner's memory one-sidedly");
+    count("pullsStale", "requests", "of these, of which some bytes had been replaced; fetched the other way");
     level("openOutputs", "files", "map outputs that are open to be served");
   }
 
@@ -96,6 +99,17 @@ final class Metric {
     count("pool.waits", "requests", "for memory that had to wait");
     count("pool.registrations", "slabs", "taken, and registered where there is RDMA");
     count("pool.registrationNanos", "nanoseconds", "spent on that");
+  }
+
+  private static void regions() {
+    count("region.resident", "pieces", "of map outputs served from a frame (a hit)");
+    count("region.minor", "pieces", "served from the page cache (a minor fault)");
+    count("region.major", "pieces", "that came from the medium (a major fault)");
+    count("region.staged", "chunks", "of map outputs brought into frames");
+    count("region.evictions", "chunks", "that left a frame for another chunk");
+    count("region.givenBack", "frames", "given back, because memory was short");
+    level("region.residentChunks", "chunks", "in frames now");
+    level("region.heldBytes", "bytes", "of the arena held by frames now");
   }
 
   private static void fallBacks() {

@@ -21,8 +21,8 @@ import scala.reflect.ClassTag$;
  */
 public final class Reporter {
   private static final Logger LOG = LoggerFactory.getLogger(Reporter.class);
-  /** Failures in a row after which the driver is left alone; with the pauses between them about four minutes. */
-  private static final int MOST_FAILURES = 8;
+  /** Failures in a row after which the driver is left alone; the pauses between them are two minutes together. */
+  static final int MOST_FAILURES = 8;
   private static final long FIRST_PAUSE_MILLIS = 1_000;
 
   /** Gives a report to the driver and returns when the driver wants the next. */
@@ -43,18 +43,21 @@ public final class Reporter {
   private final Supplier<Map<String, Long>> counters;
   private final Traffic traffic;
   private final Finder finder;
+  private final long firstPauseMillis;
   private final Thread thread;
   private Map<String, Long> reported;
   private long number;
   private volatile Driver driver;
   private volatile boolean stopped;
 
-  Reporter(String executor, String host, Supplier<Map<String, Long>> counters, Traffic traffic, Finder finder) {
+  Reporter(String executor, String host, Supplier<Map<String, Long>> counters, Traffic traffic, Finder finder,
+      long firstPauseMillis) {
     this.executor = executor;
     this.host = host;
     this.counters = counters;
     this.traffic = traffic;
     this.finder = finder;
+    this.firstPauseMillis = firstPauseMillis;
     this.thread = new Thread(this::run, "faro-report");
     this.thread.setDaemon(true);
   }
@@ -62,7 +65,8 @@ public final class Reporter {
   /** Reports from now on. */
   public static Reporter start(SparkEnv env, Supplier<Map<String, Long>> counters, Traffic traffic) {
     String host = env.blockManager().blockManagerId().host();
-    Reporter reporter = new Reporter(env.executorId(), host, counters, traffic, () -> find(env));
+    Reporter reporter = new Reporter(env.executorId(), host, counters, traffic, () -> find(env),
+        FIRST_PAUSE_MILLIS);
     reporter.thread.start();
     return reporter;
   }
@@ -107,7 +111,7 @@ public final class Reporter {
           LOG.info("Faro: the driver takes no reports ({}); its Faro tab lacks this executor", e.toString());
           return;
         }
-        if (!pause(FIRST_PAUSE_MILLIS << failures)) {
+        if (!pause(firstPauseMillis << (failures - 1))) {
           return;
         }
       }

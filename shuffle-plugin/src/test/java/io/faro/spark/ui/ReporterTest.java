@@ -18,7 +18,7 @@ class ReporterTest {
   private final List<Report> asked = new ArrayList<>();
   private final List<Report> told = new ArrayList<>();
   private final List<Runnable> steps = new ArrayList<>();
-  private final Reporter reporter = new Reporter("1", "h", () -> counters, traffic, Fake::new);
+  private final Reporter reporter = new Reporter("1", "h", () -> counters, traffic, Fake::new, 1);
 
   private final class Fake implements Reporter.Driver {
     @Override
@@ -60,6 +60,18 @@ class ReporterTest {
     assertEquals(10L, asked.get(1).shuffles.get(5).get("remoteBytes.tcp"));
     assertEquals(2, asked.get(2).number);
     assertTrue(asked.get(2).shuffles.isEmpty());
+  }
+
+  @Test
+  void aDriverThatNeverAnswersIsLeftAloneAndTheExecutorGoesOn() {
+    Reporter alone = new Reporter("1", "h", () -> counters, traffic, () -> {
+      asked.add(new Report());
+      throw new IOException("no such endpoint");
+    }, 1);
+    alone.run();
+    assertEquals(Reporter.MOST_FAILURES, asked.size());
+    alone.stop();
+    assertTrue(told.isEmpty());
   }
 
   @Test
