@@ -24,7 +24,7 @@ final class Bars {
     TCP("tcp", "#0072b2"),
     FALL_BACK("left to Spark's own fetch", "#d55e00"),
     IN_USE("in use now", "#0072b2"),
-    HIGH_WATER("most in use so far", "#9ad0f5"),
+    TAKEN("taken (registered, with RDMA)", "#9ad0f5"),
     CAP("up to the cap", "#b0b0b055");
 
     final String label;

@@ -21,8 +21,8 @@ enum Column {
   ROUNDS("Rounds", "exchange.rounds", false),
   RETRIES("Retries", "retries", false),
   CRC("CRC errors", "crcErrors", false),
-  MEMORY("Registered memory", "pool.mappedBytes", true),
-  HIGH_WATER("Most in use", "pool.highWaterBytes", true),
+  MEMORY("Memory taken", "pool.mappedBytes", true),
+  HIGH_WATER("Most ever in use", "pool.highWaterBytes", true),
   CAP("Cap", "pool.limitBytes", true);
 
   final String head;

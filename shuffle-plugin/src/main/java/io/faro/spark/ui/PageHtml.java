@@ -107,16 +107,19 @@ final class PageHtml {
 
   private void memoryPlot() {
     Bars bars = new Bars("Native memory against its cap (spark.faro.memory.limit)",
-        Bars.Part.IN_USE, Bars.Part.HIGH_WATER, Bars.Part.CAP);
+        Bars.Part.IN_USE, Bars.Part.TAKEN, Bars.Part.CAP);
     List<ExecutorFigures> most = new ArrayList<>(executors);
-    most.sort(Comparator.comparingLong((ExecutorFigures e) -> -e.counter("pool.highWaterBytes")));
+    most.removeIf(executor -> executor.removed);
+    most.sort(Comparator.comparingLong((ExecutorFigures e) -> -e.counter("pool.mappedBytes")));
     for (ExecutorFigures executor : most) {
-      long used = executor.removed ? 0 : executor.counter("pool.leasedBytes");
-      long high = Math.max(used, executor.counter("pool.highWaterBytes"));
-      long cap = Math.max(high, executor.counter("pool.limitBytes"));
-      bars.row(name(executor), Html.bytes(high) + " of " + Html.bytes(cap), used, high - used, cap - high);
+      long used = executor.counter("pool.leasedBytes");
+      long taken = Math.max(used, executor.counter("pool.mappedBytes"));
+      long cap = Math.max(taken, executor.counter("pool.limitBytes"));
+      bars.row(name(executor), Html.bytes(taken) + " of " + Html.bytes(cap), used, taken - used, cap - taken);
     }
-    bars.writeTo(html);
+    if (!most.isEmpty()) {
+      bars.writeTo(html);
+    }
   }
 
   private void heads(String... heads) {
