@@ -102,7 +102,7 @@ class DashboardTest {
           Metric known = metrics.get(metric.group(1));
           assertTrue(known != null, title + ": there is no metric " + metric.group(1));
           boolean rate = query.contains("rate(") || query.contains("increase(");
-          assertEquals(known.kind == Metric.Kind.COUNT, rate, title + ": counts are shown as rates, levels as they are");
+          assertEquals(known.kind == Metric.Kind.COUNT, rate, title + ": counts want a rate, levels none");
         }
       }
     }
