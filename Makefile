@@ -12,7 +12,7 @@ JAR := dist/faro-spark.jar
 SOURCES := Cargo.toml Cargo.lock pom.xml $(shell find native jvm shuffle-plugin \
 	\( -name target -o -name tests -o -name test \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help setup jar check test demo bench bench-softroce clean
+.PHONY: help setup jar check test demo bench bench-softroce bench-exchange clean
 
 help:
 	@echo 'make setup   what the machine needs: as root installs it, otherwise prints the command'
@@ -22,6 +22,7 @@ help:
 	@echo 'make check   formatting, lints, licences of the dependencies'
 	@echo 'make bench   measures against stock Spark and writes docs/benchmarks.md'
 	@echo 'make bench-softroce   RDMA against perftest and UCX, into the same file'
+	@echo 'make bench-exchange   the policies of the exchange over RDMA, into docs/scaling.md'
 	@echo 'make clean   removes what was built; $${FARO_CACHE:-~/.cache/faro} stays'
 
 setup:
@@ -47,6 +48,10 @@ bench: jar
 
 bench-softroce: setup
 	@tests/bench/softroce/run
+
+bench-exchange: setup
+	@tests/bench/exchange/run
+	if [[ -x tests/bench/collective/run ]]; then tests/bench/collective/run; fi
 
 clean:
 	@rm -rf target dist jvm/target shuffle-plugin/target

@@ -80,6 +80,8 @@ pub struct Config {
     pub regions: RegionMode,
     /// How long a request may go without progress.
     pub request_timeout: Duration,
+    /// Whom to read from and to serve first.
+    pub exchange: crate::ExchangeConfig,
 }
 
 /// Why an endpoint cannot do what was asked.

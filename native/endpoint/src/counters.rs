@@ -25,7 +25,20 @@ impl Gauge {
     pub(crate) fn set(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
     }
-    fn get(&self) -> u64 {
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The highest level that was seen. Relaxed: it orders nothing.
+#[derive(Default)]
+pub(crate) struct Peak(AtomicU64);
+
+impl Peak {
+    pub(crate) fn at_least(&self, level: u64) {
+        self.0.fetch_max(level, Ordering::Relaxed);
+    }
+    pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }

@@ -16,6 +16,7 @@ pub mod collective;
 mod completion;
 mod config;
 mod counters;
+mod exchange;
 #[cfg(feature = "faults")]
 mod faults;
 mod files;
@@ -32,6 +33,7 @@ mod start;
 
 pub use completion::{Completion, Delivery, FetchFailure, Piece};
 pub use config::{limits, Config, EndpointError, FabricChoice, RegionMode, Staging};
+pub use exchange::{ExchangeConfig, ExchangePolicy};
 pub use faro_fabric::verbs::Wishes;
 pub use files::OutputFiles;
 
@@ -131,6 +133,13 @@ impl Endpoint {
         }
     }
 
+    /// Endpoints that will read from this one in the next round, in the order in which they are
+    /// expected. Empty when there is no schedule.
+    #[must_use]
+    pub fn upcoming(&self) -> Vec<faro_fabric::EndpointId> {
+        self.router.exchange.upcoming()
+    }
+
     /// Forgets (and closes) all files of a shuffle.
     pub fn forget_shuffle(&self, shuffle: u32) {
         self.catalog.forget(shuffle);
@@ -157,6 +166,9 @@ impl Endpoint {
     pub fn counters(&self) -> Vec<(String, u64)> {
         let mut all = self.counters.list();
         all.push(("openOutputs".to_owned(), self.catalog.open_outputs() as u64));
+        for (name, value) in self.router.exchange.counters() {
+            all.push((name.to_owned(), value));
+        }
         let tally = &self.router.hub.tally;
         for (name, counter) in [
             ("collectiveRounds", &tally.rounds),

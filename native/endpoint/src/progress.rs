@@ -3,6 +3,7 @@
 use crate::collective::{Order, Room};
 use crate::config::fabric_name;
 use crate::config::limits::{IDLE, TICK};
+use crate::exchange::Serving;
 use crate::files::Catalog;
 use crate::memory::Memory;
 use crate::outbox::Outbox;
@@ -104,6 +105,7 @@ impl Progress {
                 Arc::clone(&inbox),
                 counters,
                 Arc::clone(&parts.memory),
+                Serving::new(Arc::clone(&parts.router.exchange)),
             ),
             inbox,
             commands,
@@ -129,7 +131,10 @@ impl Progress {
             }
             self.outbox.retry(&mut *self.fabric);
             self.fabric.flush();
-            let busy = !self.reader.is_idle() || !self.owner.is_idle() || !self.outbox.is_empty();
+            let busy = !self.reader.is_idle()
+                || !self.owner.is_idle()
+                || !self.outbox.is_empty()
+                || self.parts.router.exchange.waits();
             if let Err(error) = self
                 .fabric
                 .poll(&mut events, if busy { TICK } else { IDLE })
@@ -147,6 +152,7 @@ impl Progress {
                 self.last_tick = now;
                 self.reader.tick(&mut *self.fabric, &mut self.outbox, now);
                 self.owner.tick(&mut *self.fabric, &mut self.outbox, now);
+                self.parts.router.tick(now);
                 self.parts.catalog.tick(now, self.parts.question_age);
             }
         }
@@ -212,13 +218,16 @@ impl Progress {
                 self.closed(peer, &reason);
             }
             Event::ReadEnded {
+                peer,
                 token,
                 target,
                 outcome,
-                ..
-            } => self
-                .reader
-                .on_read_ended(fabric, outbox, token, target, &outcome),
+            } => {
+                let owner = self.reader.endpoint_of(peer).unwrap_or_default();
+                self.parts.router.exchange.sign(owner);
+                self.reader
+                    .on_read_ended(fabric, outbox, token, target, &outcome);
+            }
             // Nothing is posted that would end in `Written`; a revoked lease is simply dropped.
             Event::Written { .. } | Event::Revoked { .. } => {}
         }
@@ -227,13 +236,16 @@ impl Progress {
     /// Everybody who has something on that connection.
     fn closed(&mut self, peer: PeerId, reason: &CloseReason) {
         let (fabric, outbox) = (&mut *self.fabric, &mut self.outbox);
+        let endpoint = self.reader.endpoint_of(peer);
         outbox.closed(peer);
         self.owner.on_closed(fabric, peer);
-        let endpoint = self.reader.endpoint_of(peer);
         let reader = &mut self.reader;
         reader.on_closed(fabric, outbox, peer, reason);
         self.collective
             .on_closed(fabric, outbox, reader, endpoint, peer, reason);
+        if let Some(gone) = endpoint.filter(|endpoint| !self.reader.is_linked(*endpoint)) {
+            self.parts.router.exchange.leave(gone);
+        }
     }
 
     /// One connection to each peer is enough.
@@ -247,11 +259,15 @@ impl Progress {
 
     fn on_message(&mut self, peer: PeerId, message: &Message) -> Result<(), WireError> {
         let (fabric, outbox) = (&mut *self.fabric, &mut self.outbox);
+        // A connection that was given up has no end any more; what still comes is answered by nobody.
+        let endpoint = self.reader.endpoint_of(peer).unwrap_or_default();
         match message.kind {
             kind::FETCH | kind::CREDIT | kind::CANCEL => {
-                self.owner.on_message(fabric, outbox, peer, message)
+                self.owner
+                    .on_message(fabric, outbox, (peer, endpoint), message)
             }
             kind::LAYOUT | kind::PUSHED | kind::LOCATED | kind::FAILED => {
+                self.parts.router.exchange.sign(endpoint);
                 self.reader.on_message(fabric, outbox, peer, message)
             }
             kind::KNOCK | kind::GRANT | kind::LANDED | kind::FAREWELL => {

@@ -1,6 +1,7 @@
 //! A fabric that fails for good in the middle of a fetch: the request goes on by the next one.
 
 use crate::counters::Counters;
+use crate::exchange::{Exchange, ExchangeConfig};
 use crate::files::Catalog;
 use crate::memory::Memory;
 use crate::owner::IoPool;
@@ -91,7 +92,10 @@ fn a_fabric_that_fails_for_good_hands_its_requests_on() {
         (FabricKind::Verbs, Arc::clone(&doomed)),
         (FabricKind::Tcp, tcp),
     ];
-    let router = Arc::new(Router::new(inboxes, None, Arc::clone(&counters)));
+    let patience = Duration::from_secs(30);
+    let exchange = Exchange::new(1, String::new(), ExchangeConfig::default(), patience);
+    let router = Router::new(inboxes, None, Arc::clone(&counters), Arc::new(exchange));
+    let router = Arc::new(router);
     let parts = Parts {
         endpoint: 1,
         router: Arc::clone(&router),
@@ -116,7 +120,6 @@ fn a_fabric_that_fails_for_good_hands_its_requests_on() {
         end_reduce: 1.into(),
         reserved: 0.into(),
     };
-    let patience = Duration::from_secs(30);
     let fabric = Box::new(Doomed {
         connected: None,
         fetched: false,

@@ -6,6 +6,7 @@ use crate::completion::{Completion, Completions, FetchFailure};
 use crate::config::limits::MAX_REQUESTS;
 use crate::config::{fabric_code, fabric_name, EndpointError};
 use crate::counters::Counters;
+use crate::exchange::{host_of, Exchange};
 use crate::progress::{Command, Inbox};
 use crate::reader::Request;
 use crate::routes::{Line, Route, Routes};
@@ -13,15 +14,27 @@ use faro_fabric::shm::same_host;
 use faro_fabric::{EndpointId, FabricKind};
 use faro_wire::crossing::{FabricCode, FetchErrorCode};
 use faro_wire::Card;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+/// What a request says that its caller gave up.
+pub(crate) const CANCELLED: &str = "the caller cancelled";
+const CLOSING: &str = "this endpoint is closing";
+
+/// A request that could not be sent, and why.
+struct Unsent {
+    request: Request,
+    code: FetchErrorCode,
+    why: String,
+}
 
 #[derive(Default)]
 struct Peers {
     by_handle: HashMap<u64, Routes>,
     handles: HashMap<EndpointId, u64>,
+    endpoints: HashMap<u64, EndpointId>,
     /// Fabrics of this endpoint that have failed for good, and why.
     lost: Vec<(FabricKind, String)>,
 }
@@ -37,6 +50,8 @@ pub(crate) struct Router {
     pub(crate) counters: Arc<Counters>,
     /// The seats of collectives.
     pub(crate) hub: Hub,
+    /// Who may be asked now; the others' requests wait there.
+    pub(crate) exchange: Arc<Exchange>,
     in_flight: AtomicUsize,
     next_id: AtomicU64,
     closing: AtomicBool,
@@ -47,6 +62,7 @@ impl Router {
         inboxes: Vec<(FabricKind, Arc<Inbox>)>,
         shm_location: Option<String>,
         counters: Arc<Counters>,
+        exchange: Arc<Exchange>,
     ) -> Self {
         Self {
             shm_location,
@@ -55,6 +71,7 @@ impl Router {
             completions: Completions::new(),
             counters,
             hub: Hub::default(),
+            exchange,
             in_flight: AtomicUsize::new(0),
             next_id: AtomicU64::new(1),
             closing: AtomicBool::new(false),
@@ -86,11 +103,14 @@ impl Router {
             .filter_map(|(fabric, _)| route(*fabric))
             .collect();
         peers.handles.insert(card.endpoint, handle);
+        peers.endpoints.insert(handle, card.endpoint);
         let mut routes = Routes::new(card.name.clone(), routes);
         for (fabric, trouble) in &peers.lost {
             routes.lost(*fabric, trouble);
         }
         peers.by_handle.insert(handle, routes);
+        drop(peers);
+        self.exchange.join(card.endpoint, host_of(card));
         handle
     }
 
@@ -107,9 +127,8 @@ impl Router {
         if self.closing.load(Ordering::Acquire) {
             return Err(EndpointError::Closed);
         }
-        if !self.lock().by_handle.contains_key(&peer) {
-            return Err(EndpointError::UnknownPeer(peer));
-        }
+        let endpoint = self.lock().endpoints.get(&peer).copied();
+        let endpoint = endpoint.ok_or(EndpointError::UnknownPeer(peer))?;
         if self.in_flight.fetch_add(1, Ordering::AcqRel) >= MAX_REQUESTS {
             self.in_flight.fetch_sub(1, Ordering::AcqRel);
             return Err(EndpointError::Full {
@@ -119,38 +138,61 @@ impl Router {
         self.counters.requests.add(1);
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let faults = crate::reader::Faults::default();
-        self.dispatch(Request {
+        self.send_all(self.exchange.submit(Request {
             push_only: false,
             id,
             peer,
+            endpoint,
             blocks,
             handed_out: 0,
             patience,
             faults,
-        });
+        }));
         Ok(id)
+    }
+
+    /// Time has passed: requests that waited for others may be due.
+    pub(crate) fn tick(&self, now: Instant) {
+        if self.exchange.waits() {
+            self.send_all(self.exchange.tick(now));
+        }
     }
 
     /// Sends a request on by the best route that does not rest, or fails it.
     pub(crate) fn dispatch(&self, request: Request) {
-        if let Err((request, why)) = self.send_on(request) {
-            self.fail(request, FetchErrorCode::Unreachable, why);
-        }
+        self.send_all(vec![request]);
     }
 
     /// The same, but fails it with what went wrong before. True: it is on its way.
     pub(crate) fn dispatch_or(&self, request: Request, code: FetchErrorCode, detail: &str) -> bool {
-        let sent = self.send_on(request);
-        sent.map_err(|(request, _)| self.fail(request, code, detail.to_owned()))
-            .is_ok()
+        let Err(unsent) = self.send_on(request) else {
+            return true;
+        };
+        match unsent.code {
+            FetchErrorCode::Closing => self.fail_closing(unsent.request),
+            _ => self.fail(unsent.request, code, detail.to_owned()),
+        }
+        false
+    }
+
+    /// Sends requests on, and those that are due because one of them could not be sent: in a loop,
+    /// because each of those may fail as well.
+    fn send_all(&self, requests: Vec<Request>) {
+        let mut requests = VecDeque::from(requests);
+        while let Some(request) = requests.pop_front() {
+            if let Err(unsent) = self.send_on(request) {
+                let Unsent { request, code, why } = *unsent;
+                requests.extend(self.end(request, code, why));
+            }
+        }
     }
 
     /// # Errors
-    /// The request, and why it has no route.
-    fn send_on(&self, request: Request) -> Result<(), (Request, String)> {
+    /// It has no route, or this endpoint is closing.
+    fn send_on(&self, request: Request) -> Result<(), Box<Unsent>> {
+        let unsent = |request, code, why| Err(Box::new(Unsent { request, code, why }));
         if self.closing.load(Ordering::Acquire) {
-            self.fail_closing(request);
-            return Ok(());
+            return unsent(request, FetchErrorCode::Closing, CLOSING.to_owned());
         }
         let peers = self.lock();
         let chosen = match peers.by_handle.get(&request.peer) {
@@ -160,7 +202,7 @@ impl Router {
         drop(peers);
         let route = match chosen {
             Ok(route) => route,
-            Err(why) => return Err((request, why)),
+            Err(why) => return unsent(request, FetchErrorCode::Unreachable, why),
         };
         if let Some((_, inbox)) = self.inboxes.iter().find(|(kind, _)| *kind == route.fabric) {
             inbox.send(Command::Fetch(request, route));
@@ -197,8 +239,11 @@ impl Router {
         }
     }
 
-    /// Cancels on whatever fabric the request is.
+    /// Cancels wherever the request is.
     pub(crate) fn cancel(&self, request: u64) {
+        if let Some(request) = self.exchange.withdraw(request) {
+            return self.conclude(request, FetchErrorCode::Cancelled, CANCELLED.to_owned());
+        }
         for (_, inbox) in &self.inboxes {
             inbox.send(Command::Cancel(request));
         }
@@ -278,10 +323,25 @@ impl Router {
             last,
             outcome: Ok(ready.delivery),
         });
+        if last {
+            self.send_all(self.exchange.ended(request.endpoint));
+        }
     }
 
     /// Ends a request with an error for all that was not handed out.
     pub(crate) fn fail(&self, request: Request, code: FetchErrorCode, detail: String) {
+        self.send_all(self.end(request, code, detail));
+    }
+
+    /// The same; gives those that are due in its place.
+    fn end(&self, request: Request, code: FetchErrorCode, detail: String) -> Vec<Request> {
+        let endpoint = request.endpoint;
+        self.conclude(request, code, detail);
+        self.exchange.ended(endpoint)
+    }
+
+    /// Tells the caller of an error.
+    fn conclude(&self, request: Request, code: FetchErrorCode, detail: String) {
         self.in_flight.fetch_sub(1, Ordering::AcqRel);
         self.counters.requests_failed.add(1);
         self.completions.push(Completion {
@@ -296,13 +356,15 @@ impl Router {
 
     /// Ends a request because this endpoint ends.
     pub(crate) fn fail_closing(&self, request: Request) {
-        let detail = "this endpoint is closing".to_owned();
-        self.fail(request, FetchErrorCode::Closing, detail);
+        self.fail(request, FetchErrorCode::Closing, CLOSING.to_owned());
     }
 
     /// From now on every request fails with `Closing`.
     pub(crate) fn close(&self) {
         self.closing.store(true, Ordering::Release);
+        for request in self.exchange.close() {
+            self.conclude(request, FetchErrorCode::Closing, CLOSING.to_owned());
+        }
     }
 
     pub(crate) fn is_closing(&self) -> bool {

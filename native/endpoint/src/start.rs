@@ -2,6 +2,7 @@
 
 use crate::config::{fabric_name, Config, EndpointError, FabricChoice};
 use crate::counters::Counters;
+use crate::exchange::{host_of, Exchange};
 use crate::files::Catalog;
 use crate::memory::Memory;
 use crate::owner::IoPool;
@@ -62,7 +63,9 @@ impl Endpoint {
         let memory = Memory::new(Arc::clone(&pool), residency);
         let io = IoPool::start(io_threads, Arc::clone(&memory), Arc::clone(&catalog))
             .map_err(EndpointError::Thread)?;
-        let router = Arc::new(Router::new(inboxes, shm, Arc::clone(&counters)));
+        let (own_host, patience) = (host_of(&card), config.request_timeout);
+        let exchange = Arc::new(Exchange::new(id, own_host, config.exchange, patience));
+        let router = Arc::new(Router::new(inboxes, shm, Arc::clone(&counters), exchange));
         let endpoint = Arc::new(Self {
             card,
             memory: Arc::clone(&memory),

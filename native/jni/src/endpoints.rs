@@ -109,6 +109,7 @@ pub extern "system" fn Java_io_faro_Native_start<'local>(
                 retry_count: byte("verbs.retryCount", verbs_retry_count)?,
                 rnr_retry: byte("verbs.rnrRetry", verbs_rnr_retry)?,
             },
+            exchange: settings.exchange,
         };
         let endpoint = Endpoint::start(config)?;
         Ok(ENDPOINTS.insert(Arc::new(Held {

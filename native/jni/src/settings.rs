@@ -2,13 +2,15 @@
 //! that a new one changes no signature.
 
 use crate::throw::{Failure, Outcome};
-use faro_endpoint::{RegionMode, Staging};
+use faro_endpoint::{ExchangeConfig, ExchangePolicy, RegionMode, Staging};
+use std::time::Duration;
 
 /// What may be set.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Settings {
     pub staging: Staging,
     pub regions: RegionMode,
+    pub exchange: ExchangeConfig,
 }
 
 impl Settings {
@@ -23,11 +25,26 @@ impl Settings {
             match name {
                 "staging" => settings.staging = one_of("staging", value, Staging::ALL)?,
                 "regions" => settings.regions = one_of("regions", value, RegionMode::ALL)?,
+                "exchange" => {
+                    settings.exchange.policy = one_of("exchange", value, ExchangePolicy::ALL)?;
+                }
+                "exchange.slice" => settings.exchange.slice = slice(value)?,
                 _ => return Err(Failure::Argument(format!("there is no setting '{name}'"))),
             }
         }
         Ok(settings)
     }
+}
+
+fn slice(value: &str) -> Outcome<Duration> {
+    let millis = value.parse().ok().filter(|millis| *millis > 0);
+    millis
+        .map(Duration::from_millis)
+        .ok_or_else(|| Failure::Config {
+            key: "exchange.slice",
+            value: value.to_owned(),
+            allowed: "milliseconds, more than 0".to_owned(),
+        })
 }
 
 fn one_of<T: Copy, const N: usize>(
@@ -60,6 +77,11 @@ mod tests {
             .unwrap();
         assert_eq!(settings.staging, Staging::OnCommit);
         assert_eq!(settings.regions, RegionMode::Odp);
+        let settings = Settings::parse("exchange=rotated\nexchange.slice=5")
+            .ok()
+            .unwrap();
+        assert_eq!(settings.exchange.policy, ExchangePolicy::Rotated);
+        assert_eq!(settings.exchange.slice, Duration::from_millis(5));
     }
 
     #[test]
@@ -80,6 +102,14 @@ mod tests {
         assert_eq!(
             refused("regions=mapped"),
             "regions mapped unpinned, odp, pinned"
+        );
+        assert_eq!(
+            refused("exchange=sorted"),
+            "exchange sorted grouped, rotated, random"
+        );
+        assert_eq!(
+            refused("exchange.slice=0"),
+            "exchange.slice 0 milliseconds, more than 0"
         );
         assert_eq!(refused("colour=red"), "there is no setting 'colour'");
         assert_eq!(refused("staging"), "setting 'staging' has no value");

@@ -74,7 +74,8 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir):
             conf["spark.shuffle.service.port"] = str(port)
             service = start_service(own_home, port, conf, environment, place)
         command = submit_command(own_home, version, f"faro-e2e-{scenario.name}", conf, faro_jar,
-                                 ["io.faro.e2e.Jobs", jobs_jar, scratch, *scenario.cases])
+                                 ["io.faro.e2e.Jobs", jobs_jar, scratch, *scenario.cases],
+                                 scenario.executors)
         outcome = drive(command, environment, place)
     finally:
         if service:
@@ -103,10 +104,11 @@ def environment_for(home):
     return environment
 
 
-def submit_command(home, version, name, conf, faro_jar, program):
+def submit_command(home, version, name, conf, faro_jar, program, executors=2):
     """The spark-submit of a user; program is the main class, its jar and its arguments."""
     main_class, jar, *arguments = [str(p) for p in program]
-    command = [str(home / "bin" / "spark-submit"), "--master", "local-cluster[2,1,1024]",
+    command = [str(home / "bin" / "spark-submit"), "--master",
+               f"local-cluster[{executors},1,1024]",
                "--driver-memory", "1g", "--class", main_class, "--name", name]
     if faro_jar:
         conf = {**conf, "spark.shuffle.manager": MANAGER}

@@ -32,6 +32,7 @@ class Scenario:
     smoke: bool = False
     newest: bool = False  # slow, and the same code in all versions: where the depth is full only
     must_count: str = ""  # a counter that must not be zero; crcErrors must be, unless it is this
+    executors: int = 2
     bad_values: list = field(default_factory=list)
 
 
@@ -56,6 +57,8 @@ BAD_VALUES = [
     ("spark.faro.port", "70000", "65535"),
     ("spark.faro.port", "http", "65535"),
     ("spark.faro.bindAddress", "no/host", "IP address"),
+    ("spark.faro.exchange", "alphabetical", "rotated"),
+    ("spark.faro.exchange.slice", "1h", "at most 10s"),
 ]
 
 SCENARIOS = [
@@ -124,6 +127,10 @@ SCENARIOS = [
              faro=DECLINED, fallback="auto",
              declined_because="spark.network.crypto.enabled|spark.authenticate"),
     Scenario("fabric-tcp", FEW, {"spark.faro.fabric": "tcp"}, faro_only=True),
+    # Four executors, so that there is a schedule: below, everybody has everybody.
+    Scenario("exchange-grouped", FEW + ["megabyteBlocks"],
+             {"spark.faro.exchange": "grouped", "spark.faro.exchange.slice": "5ms"},
+             faro_only=True, newest=True, executors=4, must_count="exchange.rounds"),
     Scenario("fabric-shm", FEW, {"spark.faro.fabric": "shm"}, faro_only=True),
     Scenario("never-and-declined", ["badConfig"],
              {"spark.authenticate": "true", "spark.authenticate.secret": "not-a-secret"},

@@ -4,22 +4,28 @@ use super::shown::Shown;
 use super::{IoPool, Job, Turn};
 use crate::config::limits::{MAX_CREDITS_HELD, MAX_SERVING, STAGED_WINDOW};
 use crate::counters::Counters;
+use crate::exchange::Serving;
 use crate::memory::Memory;
 use crate::outbox::{Outbox, Post};
 use crate::progress::Inbox;
-use faro_fabric::{CloseReason, Fabric, Message, Outcome, PeerId, RemoteRange, Write};
+use faro_fabric::{CloseReason, EndpointId, Fabric, Message, Outcome, PeerId, RemoteRange, Write};
 use faro_wire::message::{Failed, FailureCode, Fetch, MoreCredit, Pushed};
 use faro_wire::{kind, WireError};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// One fetch.
 struct Entry {
     peer: PeerId,
+    endpoint: EndpointId,
     request: u64,
     /// At home: no I/O thread has it.
     job: Option<Box<Job>>,
+    /// At home, with a turn asked for and not given yet.
+    asked: bool,
+    /// A turn was given and has not ended: an I/O thread has the job.
+    turn: bool,
     /// Credits that came while it was out.
     credits: Vec<faro_wire::message::Credit>,
     /// Writes posted that have not ended.
@@ -31,6 +37,13 @@ struct Entry {
     deadline: Instant,
 }
 
+/// Writes of a fetch that has nothing else to do.
+struct Tail {
+    peer: PeerId,
+    endpoint: EndpointId,
+    in_flight: usize,
+}
+
 /// See the module's comment.
 pub(crate) struct Owner {
     io: Arc<IoPool>,
@@ -40,8 +53,12 @@ pub(crate) struct Owner {
     shown: Shown,
     /// The arena's shortage that `shown` was last taken back for.
     shortage: u64,
+    /// Whose turn it is.
+    serving: Serving,
     entries: HashMap<u64, Entry>,
     by_request: HashMap<(PeerId, u64), u64>,
+    /// By serial number, of fetches that are in `entries` no more.
+    tails: HashMap<u64, Tail>,
     next_serial: u64,
 }
 
@@ -51,6 +68,7 @@ impl Owner {
         inbox: Arc<Inbox>,
         counters: Arc<Counters>,
         memory: Arc<Memory>,
+        serving: Serving,
     ) -> Self {
         let (entries, by_request) = (HashMap::new(), HashMap::new());
         Self {
@@ -60,8 +78,10 @@ impl Owner {
             shortage: memory.shortages(),
             memory,
             shown: Shown::default(),
+            serving,
             entries,
             by_request,
+            tails: HashMap::new(),
             next_serial: 0,
         }
     }
@@ -83,14 +103,14 @@ impl Owner {
         &mut self,
         fabric: &mut dyn Fabric,
         outbox: &mut Outbox,
-        peer: PeerId,
+        (peer, endpoint): (PeerId, EndpointId),
         message: &Message,
     ) -> Result<(), WireError> {
         match message.kind {
             kind::FETCH => self.fetch(
                 fabric,
                 outbox,
-                peer,
+                (peer, endpoint),
                 message.id,
                 Fetch::decode(&message.body)?,
             ),
@@ -117,7 +137,7 @@ impl Owner {
         &mut self,
         fabric: &mut dyn Fabric,
         outbox: &mut Outbox,
-        peer: PeerId,
+        (peer, endpoint): (PeerId, EndpointId),
         request: u64,
         fetch: Fetch,
     ) -> Result<(), WireError> {
@@ -138,10 +158,20 @@ impl Owner {
         let patience = Duration::from_millis(u64::from(fetch.deadline_ms));
         let job = Box::new(Job::new(serial, fetch)?);
         self.by_request.insert((peer, request), serial);
+        let due = self.serving.submit(endpoint, serial, Instant::now());
+        let turn = due.contains(&serial);
+        let (job, waits) = if turn {
+            (Some(job), None)
+        } else {
+            (None, Some(job))
+        };
         let entry = Entry {
             peer,
+            endpoint,
             request,
-            job: None,
+            job: waits,
+            asked: !turn,
+            turn,
             credits: Vec::new(),
             in_flight: 0,
             starved: false,
@@ -150,9 +180,12 @@ impl Owner {
         };
         self.entries.insert(serial, entry);
         self.counters.served_requests.add(1);
-        match self.io.at_once(job) {
-            Ok((job, turn)) => self.on_turn(fabric, outbox, job, turn),
-            Err(job) => self.io.submit(job, &self.inbox),
+        self.take_turns(due);
+        if let Some(job) = job {
+            match self.io.at_once(job) {
+                Ok((job, turn)) => self.on_turn(fabric, outbox, job, turn),
+                Err(job) => self.io.submit(job, &self.inbox),
+            }
         }
         Ok(())
     }
@@ -165,7 +198,9 @@ impl Owner {
         let Some(entry) = self.entries.get_mut(&serial) else {
             return Ok(());
         };
-        entry.deadline = Instant::now() + entry.patience;
+        let now = Instant::now();
+        entry.deadline = now + entry.patience;
+        self.serving.sign(entry.endpoint, now);
         match &mut entry.job {
             Some(job) => job.add_credits(more.credits)?,
             None => {
@@ -197,7 +232,7 @@ impl Owner {
         let Some(entry) = self.entries.get_mut(&serial) else {
             return;
         };
-        let (peer, request) = (entry.peer, entry.request);
+        let (peer, endpoint, request) = (entry.peer, entry.endpoint, entry.request);
         let (layout, filled, last, starved) = match turn {
             Turn::Staged {
                 layout,
@@ -234,6 +269,7 @@ impl Owner {
                 return;
             }
         };
+        let before = entry.in_flight;
         let mut chunks = Vec::with_capacity(filled.len());
         for piece in filled {
             entry.in_flight += 1;
@@ -272,8 +308,10 @@ impl Owner {
             };
             outbox.post(fabric, peer, Post::Message(message));
         }
+        self.serving.posted(endpoint, entry.in_flight - before);
         if last {
             self.served(fabric, &job);
+            self.keep_tail(serial);
             self.remove(serial);
             return;
         }
@@ -281,35 +319,94 @@ impl Owner {
         let added = job.add_credits(credits);
         entry.starved = starved;
         entry.job = Some(job);
+        entry.turn = false;
         match added {
             Ok(()) => self.advance(serial),
             Err(error) => fabric.disconnect(peer, CloseReason::Protocol(error)),
         }
+        self.ended(endpoint, 1);
     }
 
-    /// Sends the job into its next turn if there is something to do and room to do it.
+    /// Asks for the job's next turn if there is something to do and room to do it.
     fn advance(&mut self, serial: u64) {
         let Some(entry) = self.entries.get_mut(&serial) else {
             return;
         };
-        if entry.starved || entry.in_flight >= STAGED_WINDOW {
+        if entry.asked || entry.starved || entry.in_flight >= STAGED_WINDOW {
             return;
         }
-        if let Some(job) = entry.job.take_if(|job| job.can_turn()) {
-            self.io.submit(job, &self.inbox);
+        if entry.job.as_ref().is_some_and(|job| job.can_turn()) {
+            entry.asked = true;
+            let due = self.serving.submit(entry.endpoint, serial, Instant::now());
+            self.take_turns(due);
+        }
+    }
+
+    /// These have their turn now.
+    fn take_turns(&mut self, due: Vec<u64>) {
+        let mut due = VecDeque::from(due);
+        while let Some(serial) = due.pop_front() {
+            let Some(entry) = self.entries.get_mut(&serial) else {
+                continue;
+            };
+            entry.asked = false;
+            if let Some(job) = entry.job.take() {
+                entry.turn = true;
+                self.io.submit(job, &self.inbox);
+            }
+        }
+    }
+
+    /// Turns and writes of a peer have ended: others may be due.
+    fn ended(&mut self, endpoint: EndpointId, pieces: usize) {
+        if pieces > 0 {
+            let due = self.serving.ended(endpoint, pieces, Instant::now());
+            self.take_turns(due);
         }
     }
 
     /// A write of ours ended.
     pub(crate) fn on_write_ended(&mut self, serial: u64, outcome: &Outcome) {
         let Some(entry) = self.entries.get_mut(&serial) else {
-            return;
+            return self.tail_ended(serial);
         };
         entry.in_flight = entry.in_flight.saturating_sub(1);
+        let endpoint = entry.endpoint;
         if *outcome == Outcome::Done {
-            entry.deadline = Instant::now() + entry.patience;
+            let now = Instant::now();
+            entry.deadline = now + entry.patience;
+            self.serving.sign(endpoint, now);
         }
         self.advance(serial);
+        self.ended(endpoint, 1);
+    }
+
+    /// Keeps count of the writes of a fetch that is about to be removed.
+    fn keep_tail(&mut self, serial: u64) {
+        let Some(entry) = self.entries.get_mut(&serial) else {
+            return;
+        };
+        let tail = Tail {
+            peer: entry.peer,
+            endpoint: entry.endpoint,
+            in_flight: std::mem::take(&mut entry.in_flight),
+        };
+        if tail.in_flight > 0 {
+            self.tails.insert(serial, tail);
+        }
+    }
+
+    fn tail_ended(&mut self, serial: u64) {
+        let Some(tail) = self.tails.get_mut(&serial) else {
+            return;
+        };
+        let endpoint = tail.endpoint;
+        tail.in_flight -= 1;
+        if tail.in_flight == 0 {
+            self.tails.remove(&serial);
+        }
+        self.serving.sign(endpoint, Instant::now());
+        self.ended(endpoint, 1);
     }
 
     /// Arena memory may have come back.
@@ -330,20 +427,33 @@ impl Owner {
 
     pub(crate) fn on_closed(&mut self, fabric: &mut dyn Fabric, peer: PeerId) {
         self.shown.take_back(fabric, peer);
-        let entries = &mut self.entries;
-        self.by_request.retain(|(at, _), serial| {
-            let stays = *at != peer;
+        let requests = self.by_request.iter();
+        let gone: Vec<u64> = requests
+            .filter(|((at, _), _)| *at == peer)
+            .map(|(_, serial)| *serial)
+            .collect();
+        for serial in gone {
+            self.remove(serial);
+        }
+        let mut tails = Vec::new();
+        self.tails.retain(|_, tail| {
+            let stays = tail.peer != peer;
             if !stays {
-                entries.remove(serial);
+                tails.push((tail.endpoint, tail.in_flight));
             }
             stays
         });
+        for (endpoint, in_flight) in tails {
+            self.ended(endpoint, in_flight);
+        }
     }
 
     /// Ends what is past its deadline. A peer that does not take the bytes it gave credit for is
     /// disconnected, because the frames on their way to it are not ours until then.
     pub(crate) fn tick(&mut self, fabric: &mut dyn Fabric, outbox: &mut Outbox, now: Instant) {
         self.on_memory();
+        let due = self.serving.tick(now);
+        self.take_turns(due);
         let shortages = self.memory.shortages();
         if shortages != self.shortage {
             self.shortage = shortages;
@@ -396,6 +506,10 @@ impl Owner {
     fn remove(&mut self, serial: u64) -> Option<Entry> {
         let entry = self.entries.remove(&serial)?;
         self.by_request.remove(&(entry.peer, entry.request));
+        if entry.asked {
+            self.serving.withdraw(serial);
+        }
+        self.ended(entry.endpoint, entry.in_flight + usize::from(entry.turn));
         Some(entry)
     }
 }

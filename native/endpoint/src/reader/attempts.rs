@@ -6,7 +6,7 @@ use crate::config::fabric_name;
 use crate::config::limits::MEMORY_WAIT;
 use crate::memory::Memory;
 use crate::outbox::{Outbox, Post};
-use crate::router::Router;
+use crate::router::{Router, CANCELLED};
 use faro_fabric::{CloseReason, Exposure, Fabric, Message, PeerId, Revoked};
 use faro_pool::{Purpose, FRAME_BYTES};
 use faro_wire::crossing::FetchErrorCode;
@@ -15,9 +15,6 @@ use faro_wire::{kind, WireError};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
-
-/// What a request says that its caller gave up.
-pub(super) const CANCELLED: &str = "the caller cancelled";
 
 /// See the module's comment.
 pub(super) struct Attempts {

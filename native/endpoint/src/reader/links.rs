@@ -103,6 +103,10 @@ impl Links {
         self.endpoints.len()
     }
 
+    pub(super) fn has(&self, endpoint: EndpointId) -> bool {
+        self.by_endpoint.contains_key(&endpoint)
+    }
+
     /// Ours are better. An endpoint that fetches from itself has both ends here, and stays with
     /// the one it made.
     fn prefers_ours(&self, endpoint: EndpointId) -> bool {

@@ -57,6 +57,7 @@ fn request(id: u64) -> Request {
         push_only: false,
         id,
         peer: 1,
+        endpoint: 1,
         blocks: Vec::new(),
         handed_out: 0,
         patience: Duration::ZERO,

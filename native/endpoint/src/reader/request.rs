@@ -1,6 +1,6 @@
 //! What a caller wants, and what was handed out of it.
 
-use faro_fabric::FabricKind;
+use faro_fabric::{EndpointId, FabricKind};
 use faro_wire::BlockId;
 use std::time::Duration;
 
@@ -10,6 +10,8 @@ pub(crate) struct Request {
     pub(crate) id: u64,
     /// Handle of the peer.
     pub(crate) peer: u64,
+    /// Who that is.
+    pub(crate) endpoint: EndpointId,
     pub(crate) blocks: Vec<BlockId>,
     /// The first `handed_out` blocks were handed out.
     pub(crate) handed_out: usize,

@@ -1,12 +1,12 @@
 //! All that one progress thread fetches: connections are found or made, requests sent on them.
 
-use super::attempts::{Attempts, CANCELLED};
+use super::attempts::Attempts;
 use super::links::{Links, Way};
 use super::Request;
 use crate::config::limits::CONNECT_TIMEOUT;
 use crate::memory::Memory;
 use crate::outbox::Outbox;
-use crate::router::Router;
+use crate::router::{Router, CANCELLED};
 use crate::routes::Route;
 use faro_fabric::{CloseReason, EndpointId, Fabric, FabricError, Message, Outcome, PeerId};
 use faro_pool::Lease;
@@ -65,6 +65,11 @@ impl Reader {
     /// The other end of a connection, until it is closed.
     pub(crate) fn endpoint_of(&self, peer: PeerId) -> Option<EndpointId> {
         self.links.endpoint_of(peer)
+    }
+
+    /// Is there any connection to it, begun or open?
+    pub(crate) fn is_linked(&self, endpoint: EndpointId) -> bool {
+        self.links.has(endpoint)
     }
 
     /// Begins a connection that no request waits for; only where there is no link.

@@ -27,6 +27,7 @@ pub fn config(name: &str, fabric: FabricChoice) -> Config {
         staging: faro_endpoint::Staging::OnDemand,
         regions: faro_endpoint::RegionMode::Unpinned,
         request_timeout: PATIENCE,
+        exchange: faro_endpoint::ExchangeConfig::default(),
     }
 }
 

@@ -14,6 +14,8 @@ public final class EndpointConfig {
   final VerbsOptions verbs;
   final Staging staging;
   final RegionMode regions;
+  final ExchangePolicy exchange;
+  final long exchangeSliceMillis;
 
   private EndpointConfig(Builder from) {
     name = from.name;
@@ -26,11 +28,14 @@ public final class EndpointConfig {
     verbs = from.verbs;
     staging = from.staging;
     regions = from.regions;
+    exchange = from.exchange;
+    exchangeSliceMillis = from.exchangeSliceMillis;
   }
 
   /** What has a default in native code, a {@code name=value} for each line. */
   String settings() {
-    return "staging=" + staging.code + "\nregions=" + regions.code;
+    return "staging=" + staging.code + "\nregions=" + regions.code + "\nexchange=" + exchange.code
+        + "\nexchange.slice=" + exchangeSliceMillis;
   }
 
   public static Builder builder() {
@@ -49,6 +54,8 @@ public final class EndpointConfig {
     private VerbsOptions verbs = new VerbsOptions();
     private Staging staging = Staging.ON_DEMAND;
     private RegionMode regions = RegionMode.UNPINNED;
+    private ExchangePolicy exchange = ExchangePolicy.RANDOM;
+    private long exchangeSliceMillis = 20;
 
     private Builder() {}
 
@@ -111,6 +118,18 @@ public final class EndpointConfig {
       return this;
     }
 
+    /** Whom to read from and to serve first, and how many at once. */
+    public Builder exchange(ExchangePolicy value) {
+      exchange = Objects.requireNonNull(value, "exchange");
+      return this;
+    }
+
+    /** How long a round of the exchange is preferred while others wait, in milliseconds. */
+    public Builder exchangeSliceMillis(long value) {
+      exchangeSliceMillis = value;
+      return this;
+    }
+
     /** Throws {@link BadConfigurationException} for what can be seen to be wrong without opening anything. */
     public EndpointConfig build() throws BadConfigurationException {
       if (port < 0 || port > 65_535) {
@@ -122,6 +141,10 @@ public final class EndpointConfig {
       if (requestTimeoutMillis <= 0) {
         throw new BadConfigurationException(
             "requestTimeoutMillis", String.valueOf(requestTimeoutMillis), "more than 0");
+      }
+      if (exchangeSliceMillis <= 0) {
+        throw new BadConfigurationException(
+            "exchangeSliceMillis", String.valueOf(exchangeSliceMillis), "more than 0");
       }
       verbs.check();
       return new EndpointConfig(this);

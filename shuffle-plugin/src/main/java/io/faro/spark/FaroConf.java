@@ -1,5 +1,6 @@
 package io.faro.spark;
 
+import io.faro.ExchangePolicy;
 import io.faro.FabricChoice;
 import io.faro.RegionMode;
 import io.faro.Staging;
@@ -26,6 +27,8 @@ final class FaroConf {
   final RegionMode regions;
   final Staging staging;
   final VerbsOptions verbs;
+  final ExchangePolicy exchange;
+  final long exchangeSliceMillis;
 
   FaroConf(SparkConf conf) {
     fabric = FaroKeys.FABRIC.of(conf);
@@ -39,6 +42,8 @@ final class FaroConf {
     regions = FaroKeys.REGIONS.of(conf);
     staging = FaroKeys.STAGING.of(conf);
     verbs = verbs(conf);
+    exchange = FaroKeys.EXCHANGE.of(conf);
+    exchangeSliceMillis = FaroKeys.EXCHANGE_SLICE_MS.of(conf);
   }
 
   private static VerbsOptions verbs(SparkConf conf) {

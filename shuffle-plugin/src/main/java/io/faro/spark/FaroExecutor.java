@@ -90,7 +90,9 @@ final class FaroExecutor {
         .requestTimeoutMillis(conf.requestTimeoutMillis)
         .verbs(conf.verbs)
         .regions(conf.regions)
-        .staging(conf.staging);
+        .staging(conf.staging)
+        .exchange(conf.exchange)
+        .exchangeSliceMillis(conf.exchangeSliceMillis);
     int tries = conf.port == 0 ? 1 : 1 + Math.min(conf.portRetries, 65_535 - conf.port);
     for (int i = 0; ; i++) {
       try {

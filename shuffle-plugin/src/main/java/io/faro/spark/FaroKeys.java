@@ -1,5 +1,6 @@
 package io.faro.spark;
 
+import io.faro.ExchangePolicy;
 import io.faro.FabricChoice;
 import io.faro.RegionMode;
 import io.faro.Staging;
@@ -51,7 +52,7 @@ final class FaroKeys {
       PREFIX + "request.timeout", "duration", "30s", "a duration of at least 100ms and at most 1h, such as 30s or 2min",
       "How long a request may go without progress before Faro gives it up. It is tried once more on the fabric within "
           + "this time. A number alone is seconds.",
-      FaroKeys::timeout);
+      text -> millis(text, 100, TimeUnit.HOURS.toMillis(1)));
 
   static final Key<Integer> PORT = new Key<>(
       PREFIX + "port", "port", "0", "0 (any free port) or 1024 to 65535",
@@ -117,9 +118,24 @@ final class FaroKeys {
           + "of the arena.",
       text -> named(Staging.values(), staging -> staging.code, text));
 
+  static final Key<ExchangePolicy> EXCHANGE = new Key<>(
+      PREFIX + "exchange", "name", "random", "grouped, rotated, random",
+      "In which order an executor reads from the others and serves them, and from how many at once. `grouped`: by a "
+          + "schedule of small groups, about the root of the number of executors at a time. `rotated`: around a ring, "
+          + "as many at a time. `random`: all at once, as Spark asks for them. When to use which: docs/scaling.md.",
+      text -> named(ExchangePolicy.values(), policy -> policy.code, text));
+
+  static final Key<Long> EXCHANGE_SLICE_MS = new Key<>(
+      PREFIX + "exchange.slice", "duration", "20ms",
+      "a duration of at least 1ms and at most 10s, such as 20ms or 1s",
+      "How long one round of the schedule is preferred while others wait, and how long an executor may be silent before "
+          + "its place is given to another. A number alone is seconds.",
+      text -> millis(text, 1, 10_000));
+
   static final List<Key<?>> ALL = Collections.unmodifiableList(Arrays.<Key<?>>asList(
-      FABRIC, FALLBACK, MEMORY_LIMIT, REQUEST_TIMEOUT_MS, PORT, BIND_ADDRESS,
-      REGIONS, STAGING, VERBS_DEVICE, VERBS_GID_INDEX, VERBS_TRAFFIC_CLASS, VERBS_RETRY_COUNT, VERBS_RNR_RETRY, VERBS_TIMEOUT));
+      FABRIC, FALLBACK, MEMORY_LIMIT, REQUEST_TIMEOUT_MS, PORT, BIND_ADDRESS, REGIONS, STAGING, EXCHANGE,
+      EXCHANGE_SLICE_MS, VERBS_DEVICE, VERBS_GID_INDEX, VERBS_TRAFFIC_CLASS, VERBS_RETRY_COUNT, VERBS_RNR_RETRY,
+      VERBS_TIMEOUT));
 
   private FaroKeys() {}
 
@@ -154,11 +170,11 @@ final class FaroKeys {
     return bytes >= MIN_MEMORY ? bytes : null;
   }
 
-  private static Long timeout(String text) {
+  private static Long millis(String text, long least, long most) {
     // timeStringAs gives a bare number the unit it is asked for; milliseconds must stay possible.
     boolean bare = !text.isEmpty() && Character.isDigit(text.charAt(text.length() - 1));
     long millis = JavaUtils.timeStringAs(bare ? text + "s" : text, TimeUnit.MILLISECONDS);
-    return millis >= 100 && millis <= TimeUnit.HOURS.toMillis(1) ? millis : null;
+    return millis >= least && millis <= most ? millis : null;
   }
 
   private static Integer port(String text) {

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.faro.ExchangePolicy;
 import io.faro.FabricChoice;
 import java.util.Arrays;
 import java.util.Collections;
@@ -34,6 +35,8 @@ class FaroConfTest {
     assertEquals(0, conf.port);
     assertEquals(16, conf.portRetries);
     assertNull(conf.bindAddress);
+    assertEquals(ExchangePolicy.RANDOM, conf.exchange);
+    assertEquals(20, conf.exchangeSliceMillis);
     assertEquals("device=chosen gidIndex=chosen trafficClass=0 timeout=14 retryCount=7 rnrRetry=7",
         conf.verbs.toString());
   }
@@ -62,6 +65,14 @@ class FaroConfTest {
     assertEquals(FabricChoice.VERBS, conf.fabric);
     assertEquals("device=mlx5_0:1 gidIndex=3 trafficClass=104 timeout=16 retryCount=6 rnrRetry=5",
         conf.verbs.toString());
+  }
+
+  @Test
+  void everyKeyOfTheExchangeIsRead() {
+    FaroConf conf = new FaroConf(with("spark.faro.exchange", "rotated", "spark.faro.exchange.slice", "5ms"));
+    assertEquals(ExchangePolicy.ROTATED, conf.exchange);
+    assertEquals(5, conf.exchangeSliceMillis);
+    assertEquals(ExchangePolicy.GROUPED, new FaroConf(with("spark.faro.exchange", "grouped")).exchange);
   }
 
   @Test
@@ -97,6 +108,9 @@ class FaroConfTest {
     "spark.faro.verbs.retryCount | 8                   | 0 to 7",
     "spark.faro.verbs.rnrRetry  | -1                   | 0 to 7",
     "spark.faro.verbs.timeout   | 0                    | 1 to 31",
+    "spark.faro.exchange        | sometimes            | grouped, rotated, random",
+    "spark.faro.exchange.slice  | 0ms                  | at least 1ms",
+    "spark.faro.exchange.slice  | 11s                  | at most 10s",
     "spark.faro.bindAddress     | not_a_host!          | IP address",
     "spark.faro.bindAddress     | ''                   | IP address",
   })

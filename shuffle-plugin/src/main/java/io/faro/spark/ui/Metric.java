@@ -64,6 +64,7 @@ final class Metric {
     fabric("shm", "shared memory of one host");
     fabric("tcp", "TCP");
     requests();
+    exchange();
     memory();
     regions();
     fallBacks();
@@ -86,6 +87,18 @@ final class Metric {
     count("pulls", "requests", "whose bytes were pulled: read from the owner's memory one-sidedly");
     count("pullsStale", "requests", "of these, of which some bytes had been replaced; fetched the other way");
     level("openOutputs", "files", "map outputs that are open to be served");
+  }
+
+  private static void exchange() {
+    level("exchange.members", "endpoints", "that the schedule is made of, this one among them");
+    level("exchange.activePeers", "peers", "with requests of this executor under way now");
+    level("exchange.activePeersHighWater", "peers", "most that this ever were");
+    level("exchange.fanIn", "peers", "that are served now");
+    level("exchange.fanInHighWater", "peers", "most that were ever served at once");
+    level("exchange.pairsInUse", "pairs", "active or served now: queue pairs over RDMA");
+    level("exchange.pairsInUseHighWater", "pairs", "most that were ever in use at once");
+    count("exchange.rounds", "rounds", "of the schedule that were begun");
+    count("exchange.waits", "requests", "that waited for others, see `spark.faro.exchange`");
   }
 
   private static void memory() {

@@ -1,0 +1,258 @@
+//! One endpoint of an all-to-all exchange, for measuring: every process reads its partition from all
+//! others, as often as it is told. `tests/bench/exchange` starts them and adds up what they say.
+//!
+//! `alltoall rank=0 of=4 dir=/tmp/x bind=10.77.0.1 fabric=verbs policy=grouped slice_ms=20 bytes=1048576
+//! maps=4 repeat=3`: `bytes` for each pair, in as many requests as there are `maps`; processes meet
+//! in `dir`. One line of JSON for each time: when it began and ended, in microseconds of the clock that
+//! all share; a last line has the counters.
+
+#![allow(clippy::unwrap_used)] // A measurement that goes wrong ends.
+
+use faro_endpoint::{
+    Completion, Config, Endpoint, ExchangeConfig, ExchangePolicy, FabricChoice, OutputFiles, Wishes,
+};
+use faro_exchange::SplitMix64;
+use faro_wire::{BlockId, OutputId};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the others may take to come.
+const MEETING: Duration = Duration::from_secs(120);
+/// Bytes asked for and not there, as one Spark task has by default.
+const IN_FLIGHT: u64 = 48 << 20;
+
+struct Options(HashMap<String, String>);
+
+impl Options {
+    fn text(&self, name: &str) -> &str {
+        self.0
+            .get(name)
+            .unwrap_or_else(|| panic!("{name}=... is missing"))
+    }
+    fn number(&self, name: &str) -> u64 {
+        let text = self.text(name);
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name}={text} is not a number"))
+    }
+}
+
+/// The byte at `at` of what `owner` has in `map` for `reader`.
+fn byte(owner: u64, map: u64, reader: u64, at: u64) -> u8 {
+    (owner * 31 + map * 17 + reader * 7 + at + at / 251) as u8
+}
+
+/// Writes a map output as Spark would: a partition for each reader.
+fn write_output(dir: &Path, owner: u64, map: u64, readers: u64, bytes: u64) -> OutputFiles {
+    let files = OutputFiles {
+        data: dir.join(format!("{owner}-{map}.data")),
+        index: dir.join(format!("{owner}-{map}.index")),
+    };
+    let of = |reader| (0..bytes).map(move |at| byte(owner, map, reader, at));
+    let data: Vec<u8> = (0..readers).flat_map(of).collect();
+    let index: Vec<u8> = (0..=readers)
+        .flat_map(|n| (n * bytes).to_be_bytes())
+        .collect();
+    std::fs::write(&files.data, data).unwrap();
+    std::fs::write(&files.index, index).unwrap();
+    files
+}
+
+/// Says that this process is there and waits for all others.
+fn meet(dir: &Path, what: &str, rank: u64, of: u64, say: &[u8]) -> Vec<Vec<u8>> {
+    let name = |rank| dir.join(format!("{what}.{rank}"));
+    let unfinished = dir.join(format!("{what}.{rank}.new"));
+    std::fs::write(&unfinished, say).unwrap();
+    std::fs::rename(unfinished, name(rank)).unwrap();
+    let deadline = Instant::now() + MEETING;
+    let wait = |rank| loop {
+        match std::fs::read(name(rank)) {
+            Ok(said) => return said,
+            Err(_) => std::thread::sleep(Duration::from_millis(1)),
+        }
+        assert!(Instant::now() < deadline, "{rank} does not come to {what}");
+    };
+    (0..of).map(wait).collect()
+}
+
+fn micros() -> u128 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.unwrap().as_micros()
+}
+
+/// One request, whose bytes must be those of `byte`.
+struct Wanted {
+    owner: u64,
+    map: u64,
+    got: u64,
+}
+
+fn check(completion: &Completion, wanted: &mut Wanted, reader: u64) {
+    let delivery = match &completion.outcome {
+        Ok(delivery) => delivery,
+        Err(failure) => panic!("owner {}: {failure:?}", wanted.owner),
+    };
+    assert!(delivery.blocks.iter().all(|block| block.status.get() == 0));
+    for piece in &delivery.pieces {
+        let (from, length) = (piece.offset as usize, piece.length as usize);
+        let bytes = &piece.lease.bytes()[from..from + length];
+        // One byte of each packet: the endpoint has checked its sums.
+        for at in (0..length).step_by(1_024) {
+            let right = byte(wanted.owner, wanted.map, reader, wanted.got + at as u64);
+            assert_eq!(
+                bytes[at],
+                right,
+                "owner {} at {}",
+                wanted.owner,
+                wanted.got + at as u64
+            );
+        }
+        wanted.got += length as u64;
+    }
+}
+
+struct Exchange {
+    endpoint: Arc<Endpoint>,
+    rank: u64,
+    /// Handle by rank.
+    peers: Vec<u64>,
+    maps: u64,
+    /// Of one request.
+    bytes: u64,
+}
+
+impl Exchange {
+    /// Reads everything once, in an order of its own.
+    fn run(&self, rng: &mut SplitMix64) {
+        let others = (0..self.peers.len() as u64).filter(|owner| *owner != self.rank);
+        let mut rest: Vec<(u64, u64)> = others
+            .flat_map(|owner| (0..self.maps).map(move |map| (owner, map)))
+            .collect();
+        rng.shuffle(&mut rest);
+        let mut open: HashMap<u64, Wanted> = HashMap::new();
+        let mut batch = Vec::new();
+        while !rest.is_empty() || !open.is_empty() {
+            while (open.len() as u64 + 1) * self.bytes <= IN_FLIGHT.max(self.bytes) {
+                let Some((owner, map)) = rest.pop() else {
+                    break;
+                };
+                let block = BlockId {
+                    map_id: (map as i64 * self.peers.len() as i64 + owner as i64).into(),
+                    shuffle_id: 0.into(),
+                    start_reduce: (self.rank as u32).into(),
+                    end_reduce: (self.rank as u32 + 1).into(),
+                    reserved: 0.into(),
+                };
+                let peer = self.peers[owner as usize];
+                let request = self.endpoint.fetch(peer, &[block], PATIENCE).unwrap();
+                open.insert(request, Wanted { owner, map, got: 0 });
+            }
+            self.endpoint
+                .completions(64, Duration::from_millis(100), &mut batch);
+            for completion in batch.drain(..) {
+                let wanted = open.get_mut(&completion.request).unwrap();
+                check(&completion, wanted, self.rank);
+                if completion.last {
+                    assert_eq!(wanted.got, self.bytes);
+                    open.remove(&completion.request);
+                }
+            }
+        }
+    }
+}
+
+fn main() {
+    let words = std::env::args().skip(1);
+    let pair = |word: String| match word.split_once('=') {
+        Some((name, value)) => (name.to_owned(), value.to_owned()),
+        None => panic!("{word} is not name=value"),
+    };
+    let options = Options(words.map(pair).collect());
+    let (rank, of) = (options.number("rank"), options.number("of"));
+    let dir = PathBuf::from(options.text("dir"));
+    let maps = options.number("maps");
+    let bytes = options.number("bytes") / maps;
+    let files: Vec<OutputFiles> = (0..maps)
+        .map(|map| write_output(&dir, rank, map, of, bytes))
+        .collect();
+    let bind = options.text("bind").parse().unwrap();
+    let endpoint = Endpoint::start(Config {
+        name: format!("rank-{rank}"),
+        fabric: match options.text("fabric") {
+            "tcp" => FabricChoice::Tcp,
+            "shm" => FabricChoice::Shm,
+            "verbs" => FabricChoice::Verbs,
+            other => panic!("fabric={other}; tcp, shm and verbs are possible"),
+        },
+        bind,
+        advertise: bind,
+        port: 0,
+        verbs: Wishes::default(),
+        memory_limit: 128 << 20,
+        request_timeout: PATIENCE,
+        staging: Default::default(),
+        regions: Default::default(),
+        exchange: ExchangeConfig {
+            policy: match options.text("policy") {
+                "grouped" => ExchangePolicy::Grouped,
+                "rotated" => ExchangePolicy::Rotated,
+                "random" => ExchangePolicy::Random,
+                other => panic!("policy={other}; grouped, rotated and random are possible"),
+            },
+            slice: Duration::from_millis(options.number("slice_ms")),
+        },
+    })
+    .unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let resolver = std::thread::spawn({
+        let (endpoint, stop) = (Arc::clone(&endpoint), Arc::clone(&stop));
+        move || {
+            while !stop.load(Ordering::Acquire) {
+                for OutputId { shuffle_id, map_id } in
+                    endpoint.unresolved(64, Duration::from_millis(50))
+                {
+                    let id = OutputId { shuffle_id, map_id };
+                    endpoint.resolve(id, files.get(map_id as usize / of as usize).cloned());
+                }
+            }
+        }
+    });
+    let cards = meet(&dir, "card", rank, of, &endpoint.card());
+    let peers = cards
+        .iter()
+        .map(|card| endpoint.add_peer(card).unwrap())
+        .collect();
+    let exchange = Exchange {
+        endpoint: Arc::clone(&endpoint),
+        rank,
+        peers,
+        maps,
+        bytes,
+    };
+    let mut rng = SplitMix64::stream(options.number("seed"), rank);
+    for turn in 0..options.number("repeat") {
+        meet(&dir, &format!("turn-{turn}"), rank, of, b"");
+        let began = micros();
+        exchange.run(&mut rng);
+        println!(
+            "{{\"turn\":{turn},\"rank\":{rank},\"began_us\":{began},\"ended_us\":{}}}",
+            micros()
+        );
+    }
+    meet(&dir, "end", rank, of, b"");
+    let counters = endpoint.counters().into_iter();
+    let counters: Vec<String> = counters
+        .map(|(name, n)| format!("\"{name}\":{n}"))
+        .collect();
+    println!(
+        "{{\"rank\":{rank},\"counters\":{{{}}}}}",
+        counters.join(",")
+    );
+    meet(&dir, "gone", rank, of, b"");
+    stop.store(true, Ordering::Release);
+    resolver.join().unwrap();
+    endpoint.close();
+}
