@@ -83,10 +83,8 @@ final class Collector {
       apply(report, known, timeMillis);
     }
     if (answer != null) {
-      Waiting before = waiting.put(report.executor, new Waiting(answer, nanos.getAsLong()));
-      if (before != null) {
-        before.answer.run();
-      }
+      // One that asks again has given up its last question.
+      waiting.put(report.executor, new Waiting(answer, nanos.getAsLong()));
     }
   }
 
@@ -148,10 +146,8 @@ final class Collector {
 
   /** Spark has removed an executor. */
   synchronized void removed(String executor) throws Exception {
-    Waiting rest = waiting.remove(executor);
-    if (rest != null) {
-      rest.answer.run();
-    }
+    // Not answered: its connection is gone, and Spark's RPC would say so at level error.
+    waiting.remove(executor);
     Known known = executors.get(executor);
     if (known != null && known.figures != null && !known.figures.removed) {
       totals.removed(known.figures);

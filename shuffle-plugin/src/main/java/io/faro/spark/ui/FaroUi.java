@@ -110,7 +110,6 @@ public final class FaroUi {
     guarded(() -> {
       env.metricsSystem().removeSource(totals);
       env.rpcEnv().stop(desk);
-      collector.ask();
     });
   }
 
