@@ -74,6 +74,9 @@ pub struct Config {
     pub verbs: faro_fabric::verbs::Wishes,
     /// Hard cap of the arena, bytes.
     pub memory_limit: u64,
+    /// How long a slab of the arena goes unused before it is de-registered and its memory given
+    /// back; zero: never.
+    pub idle_release: Duration,
     /// What is brought into frames, and when.
     pub staging: Staging,
     /// How map outputs are made readable for devices.

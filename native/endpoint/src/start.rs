@@ -13,7 +13,7 @@ use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric};
 use faro_fabric::{EndpointId, Fabric, FabricError, FabricKind};
-use faro_pool::{Pool, FRAME_BYTES};
+use faro_pool::{Pool, PoolOptions, FRAME_BYTES};
 use faro_region::{Residency, MAX_SLOTS};
 use faro_wire::{Card, CardAddress};
 use std::io::ErrorKind;
@@ -31,7 +31,10 @@ impl Endpoint {
     /// # Errors
     /// A limit too small for the arena, an address that cannot be bound, threads that cannot start.
     pub fn start(config: Config) -> Result<Arc<Self>, EndpointError> {
-        let pool = Pool::new(config.memory_limit)?;
+        let pool = Pool::with_options(PoolOptions {
+            idle_release: config.idle_release,
+            ..PoolOptions::new(config.memory_limit)
+        })?;
         let id = random_id()?;
         let fabrics = open_fabrics(&config, id, &pool)?;
         let card = Card {

@@ -197,6 +197,16 @@ pub trait Fabric: Send {
     /// with the next `poll`; operations are not accepted any more.
     fn disconnect(&mut self, peer: PeerId, reason: CloseReason);
 
+    /// Has the device know a lease's memory now (*eager*), which the first operation on it would do
+    /// otherwise (*lazy*). Leases of slabs are known already, and so is everything to a fabric that
+    /// has no device.
+    ///
+    /// # Errors
+    /// `Unavailable`: what the device refused, or that there is none at the moment.
+    fn register(&mut self, _lease: &Lease) -> Result<(), FabricError> {
+        Ok(())
+    }
+
     /// Lets `peer` reach the exposed bytes until revoked. The range covers the lease's capacity. An
     /// exposure outlives its connection: it comes back by `revoke` only.
     fn expose(

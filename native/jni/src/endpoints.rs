@@ -95,6 +95,7 @@ pub extern "system" fn Java_io_faro_Native_start<'local>(
                 allowed: "0 (any) to 65535".to_owned(),
             })?,
             memory_limit: memory_limit.max(0) as u64,
+            idle_release: settings.idle_release,
             staging: settings.staging,
             regions: settings.regions,
             request_timeout: args::millis(request_timeout_millis),

@@ -14,10 +14,12 @@
 //! - **Threads**: only Java threads run code of this crate that touches the JVM. Native threads log
 //!   into a bounded queue ([`log_queue`]) that a Java thread empties.
 //! - **Memory** that Java sees is a slab's. A batch keeps the leases of its blocks; a pin keeps a
-//!   slab mapped for as long as Java can reach a buffer over it ([`batches`]).
+//!   slab mapped for as long as Java can reach a buffer over it ([`batches`]). Java may lease memory
+//!   of its own as well ([`buffers`]).
 
 mod args;
 mod batches;
+mod buffers;
 mod collective;
 mod completions;
 mod endpoints;

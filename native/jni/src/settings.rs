@@ -8,6 +8,7 @@ use std::time::Duration;
 /// What may be set.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Settings {
+    pub idle_release: Duration,
     pub staging: Staging,
     pub regions: RegionMode,
     pub exchange: ExchangeConfig,
@@ -23,6 +24,9 @@ impl Settings {
                 .split_once('=')
                 .ok_or_else(|| Failure::Argument(format!("setting '{line}' has no value")))?;
             match name {
+                "memory.idleRelease" => {
+                    settings.idle_release = millis("memory.idleRelease", value)?
+                }
                 "staging" => settings.staging = one_of("staging", value, Staging::ALL)?,
                 "regions" => settings.regions = one_of("regions", value, RegionMode::ALL)?,
                 "exchange" => {
@@ -44,6 +48,17 @@ fn slice(value: &str) -> Outcome<Duration> {
             key: "exchange.slice",
             value: value.to_owned(),
             allowed: "milliseconds, more than 0".to_owned(),
+        })
+}
+
+fn millis(key: &'static str, value: &str) -> Outcome<Duration> {
+    value
+        .parse()
+        .map(Duration::from_millis)
+        .map_err(|_| Failure::Config {
+            key,
+            value: value.to_owned(),
+            allowed: "milliseconds, 0 or more".to_owned(),
         })
 }
 
@@ -72,9 +87,11 @@ mod tests {
         let settings = Settings::parse("").ok().unwrap();
         assert_eq!(settings.staging, Staging::OnDemand);
         assert_eq!(settings.regions, RegionMode::Unpinned);
-        let settings = Settings::parse("staging=onCommit\nregions=odp")
+        assert_eq!(settings.idle_release, Duration::ZERO);
+        let settings = Settings::parse("memory.idleRelease=1500\nstaging=onCommit\nregions=odp")
             .ok()
             .unwrap();
+        assert_eq!(settings.idle_release, Duration::from_millis(1500));
         assert_eq!(settings.staging, Staging::OnCommit);
         assert_eq!(settings.regions, RegionMode::Odp);
         let settings = Settings::parse("exchange=rotated\nexchange.slice=5")
@@ -110,6 +127,10 @@ mod tests {
         assert_eq!(
             refused("exchange.slice=0"),
             "exchange.slice 0 milliseconds, more than 0"
+        );
+        assert_eq!(
+            refused("memory.idleRelease=-1"),
+            "memory.idleRelease -1 milliseconds, 0 or more"
         );
         assert_eq!(refused("colour=red"), "there is no setting 'colour'");
         assert_eq!(refused("staging"), "setting 'staging' has no value");

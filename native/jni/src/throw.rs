@@ -76,6 +76,9 @@ impl Failure {
                     EndpointError::Card(_) => jni_str!("io/faro/EndpointException$BadCard"),
                     EndpointError::Full { .. } => jni_str!("io/faro/EndpointException$Full"),
                     EndpointError::Closed => closed,
+                    EndpointError::Pool(PoolError::Exhausted { .. }) => {
+                        jni_str!("io/faro/EndpointException$Exhausted")
+                    }
                     EndpointError::BadRequest { .. } => {
                         jni_str!("java/lang/IllegalArgumentException")
                     }

@@ -81,16 +81,21 @@ impl Admission {
 
     /// Counts one more frame, or says which bound forbids it.
     pub(crate) fn enter(&self, purpose: Purpose) -> Result<(), Refused> {
+        self.enter_many(purpose, 1)
+    }
+
+    /// Counts so many more frames, all or none.
+    pub(crate) fn enter_many(&self, purpose: Purpose, frames: u32) -> Result<(), Refused> {
         let mut word = self.held.load(Ordering::Relaxed);
         loop {
             let held = Held::of(word);
-            if purpose == Purpose::Read && held.read >= self.read_limit {
+            if purpose == Purpose::Read && frames > self.read_limit.saturating_sub(held.read) {
                 return Err(Refused {
                     held: held.read,
                     limit: self.read_limit,
                 });
             }
-            if held.total() >= self.limit {
+            if frames > self.limit - held.total() {
                 return Err(Refused {
                     held: held.total(),
                     limit: self.limit,
@@ -99,7 +104,7 @@ impl Admission {
             // Acquire pairs with the release in `leave`: the frame that made room is on its list.
             match self.held.compare_exchange_weak(
                 word,
-                word + Self::one(purpose),
+                word + Self::one(purpose) * u64::from(frames),
                 Ordering::Acquire,
                 Ordering::Relaxed,
             ) {
@@ -111,11 +116,17 @@ impl Admission {
 
     /// Uncounts a frame that was listed again (or never found).
     pub(crate) fn leave(&self, purpose: Purpose) {
-        let before = self.held.fetch_sub(Self::one(purpose), Ordering::AcqRel);
+        self.leave_many(purpose, 1);
+    }
+
+    /// Uncounts so many.
+    pub(crate) fn leave_many(&self, purpose: Purpose, frames: u32) {
+        let gone = Self::one(purpose) * u64::from(frames);
+        let before = self.held.fetch_sub(gone, Ordering::AcqRel);
         debug_assert!(
             match purpose {
-                Purpose::Read => Held::of(before).read > 0,
-                Purpose::Serve => Held::of(before).serve > 0,
+                Purpose::Read => Held::of(before).read >= frames,
+                Purpose::Serve => Held::of(before).serve >= frames,
             },
             "a frame left that never entered"
         );
@@ -160,5 +171,18 @@ mod tests {
         );
         admission.leave(Purpose::Serve);
         admission.enter(Purpose::Read).unwrap();
+    }
+
+    #[test]
+    fn many_enter_together_or_not_at_all() {
+        let admission = Admission::new(4, 1);
+        assert_eq!(
+            admission.enter_many(Purpose::Read, 4),
+            Err(Refused { held: 0, limit: 3 })
+        );
+        admission.enter_many(Purpose::Read, 3).unwrap();
+        admission.enter(Purpose::Read).unwrap_err();
+        admission.leave_many(Purpose::Read, 3);
+        assert_eq!(admission.held().total(), 0);
     }
 }

@@ -4,13 +4,16 @@
 //! in a loom model, thousands in a pool. The caller gives the function that maps a slab.
 //!
 //! Order is all that matters here (see `admission`): *count, then take* on the way out, *list,
-//! then uncount, then announce* on the way back.
+//! then uncount, then announce* on the way back. Slabs that nobody uses rest, with all their frames
+//! withdrawn, and are woken before another is mapped (`slabs`, `tenure`).
 
 use crate::admission::{Admission, Held, Refused};
 use crate::frames::{FrameIndex, FreeFrames};
 use crate::gate::{Gate, Listener};
 use crate::pieces::Shelf;
-use crate::sync::{lock, spin_loop, Mutex};
+use crate::slabs::{Slabs, Source};
+use crate::sync::{lock, spin_loop, AtomicU32, Mutex, Ordering};
+use crate::tenure::Tenure;
 use crate::{PoolError, Purpose, FRAME_BYTES, SIZE_CLASSES};
 use std::time::Instant;
 
@@ -56,8 +59,25 @@ pub struct Arena {
     /// By purpose and class.
     shelves: [[Shelf; SMALL_CLASSES]; 2],
     gate: Gate,
-    /// Slabs mapped so far, ≤ `geometry.slabs`. Held while one is being mapped.
-    mapped: Mutex<u32>,
+    /// Held while a slab is mapped, withdrawn, woken or emptied.
+    slabs: Mutex<Slabs>,
+    /// By slab.
+    tenures: Box<[Tenure]>,
+    /// By slab: the `clock` when a frame of it came back last.
+    last_use: Box<[AtomicU32]>,
+    /// What `last_use` is measured by; its unit is the caller's.
+    clock: AtomicU32,
+}
+
+/// What `empty_one` did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Emptied {
+    /// Gave a slab's pages back; there may be more.
+    One,
+    /// Nothing: devices have all that rest registered.
+    NoneYet,
+    /// Nothing: all that rest are empty.
+    All,
 }
 
 /// Maps the slab of that index.
@@ -75,7 +95,10 @@ impl Arena {
             free: FreeFrames::new(frames),
             shelves: [shelves(), shelves()],
             gate: Gate::new(),
-            mapped: Mutex::new(0),
+            slabs: Mutex::new(Slabs::new(geometry.slabs)),
+            tenures: (0..geometry.slabs).map(|_| Tenure::new()).collect(),
+            last_use: (0..geometry.slabs).map(|_| AtomicU32::new(0)).collect(),
+            clock: AtomicU32::new(0),
         }
     }
 
@@ -154,6 +177,8 @@ impl Arena {
             None => true,
         };
         if whole {
+            // Before it is listed, so that who finds it free knows when it was used.
+            self.stamp(self.slab_of(place.frame));
             self.free.give(place.purpose, place.frame);
             self.admission.leave(place.purpose);
         }
@@ -213,23 +238,144 @@ impl Arena {
         }
     }
 
-    /// A frame of a new slab, whose others are listed; `None` if there is no slab left to map.
+    /// A frame of a slab that was woken or mapped, whose others are listed; `None` if there is none.
     fn grow(&self, purpose: Purpose, map: MapSlab<'_>) -> Result<Option<FrameIndex>, PoolError> {
-        let mut mapped = lock(&self.mapped);
-        // Whoever held the lock may have mapped enough for all who waited for it.
+        let mut slabs = lock(&self.slabs);
+        // Whoever held the lock may have listed enough for all who waited for it.
         if let Some(frame) = self.free.take(purpose) {
             return Ok(Some(frame));
         }
-        let slab = *mapped;
-        if slab == self.geometry.slabs {
-            return Ok(None);
-        }
-        map(slab)?;
-        *mapped += 1;
+        let slab = match slabs.next() {
+            None => return Ok(None),
+            Some(Source::Rest(slab)) => {
+                self.tenures[slab as usize].wake();
+                slab
+            }
+            Some(Source::New(slab)) => {
+                map(slab)?;
+                slab
+            }
+        };
+        slabs.taken();
+        self.stamp(slab);
         let first = slab * self.geometry.frames_per_slab;
         for frame in first + 1..first + self.geometry.frames_per_slab {
             self.free.give_cold(frame);
         }
         Ok(Some(first))
+    }
+
+    fn slab_of(&self, frame: FrameIndex) -> u32 {
+        frame / self.geometry.frames_per_slab
+    }
+
+    /// A hint for `rest`, so no ordering; the load keeps the line shared while the clock stands.
+    fn stamp(&self, slab: u32) {
+        let now = self.clock.load(Ordering::Relaxed);
+        let last = &self.last_use[slab as usize];
+        if last.load(Ordering::Relaxed) != now {
+            last.store(now, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether that slab's pages must stay.
+    pub fn tenure(&self, slab: u32) -> Option<&Tenure> {
+        self.tenures.get(slab as usize)
+    }
+
+    /// Sets the clock.
+    pub fn tick(&self, now: u32) {
+        self.clock.store(now, Ordering::Relaxed);
+    }
+
+    /// Sets the clock and has slabs rest of which no frame is in use or was for `age`, but never
+    /// the last one. How many.
+    pub fn rest(&self, now: u32, age: u32) -> u32 {
+        self.tick(now);
+        let mut slabs = lock(&self.slabs);
+        let old: Vec<bool> = (0..slabs.mapped())
+            .map(|slab| {
+                let last = self.last_use[slab as usize].load(Ordering::Relaxed);
+                !slabs.is_resting(slab) && now.wrapping_sub(last) >= age
+            })
+            .collect();
+        let mut most = slabs.awake().saturating_sub(1);
+        if most == 0 || !old.contains(&true) {
+            return 0;
+        }
+        let mut frames = self
+            .free
+            .withdraw(|frame| old[self.slab_of(frame) as usize]);
+        frames.sort_unstable();
+        let mut rested = 0;
+        // The highest first: leases are packed into the lowest.
+        for of_one in frames
+            .chunk_by(|a, b| self.slab_of(*a) == self.slab_of(*b))
+            .rev()
+        {
+            let slab = self.slab_of(of_one[0]);
+            if of_one.len() == self.geometry.frames_per_slab as usize && most > 0 {
+                self.tenures[slab as usize].rest();
+                slabs.rest(slab);
+                (most, rested) = (most - 1, rested + 1);
+            } else {
+                // Some are in use.
+                of_one.iter().for_each(|frame| self.free.give_cold(*frame));
+            }
+        }
+        rested
+    }
+
+    /// Has `empty` give back the pages of one slab that rests and that no device has registered.
+    pub fn empty_one(&self, empty: &dyn Fn(u32)) -> Emptied {
+        let mut slabs = lock(&self.slabs);
+        match slabs.choose_to_empty(|slab| self.tenures[slab as usize].is_free()) {
+            Some(slab) => {
+                empty(slab);
+                Emptied::One
+            }
+            None if slabs.emptied() < slabs.resting() => Emptied::NoneYet,
+            None => Emptied::All,
+        }
+    }
+
+    /// Slabs that rest.
+    pub fn resting(&self) -> u32 {
+        lock(&self.slabs).resting()
+    }
+
+    /// Counts memory outside the slabs against the cap. It counts in whole slabs, all of it
+    /// together, because what a slab has no room for cannot be leased; and like reading, because
+    /// it must leave the reserve.
+    pub fn wrap(&self, bytes: u64) -> Result<(), Refused> {
+        let mut slabs = lock(&self.slabs);
+        let more = slabs.wrapped_slabs(bytes) - slabs.wrapped_slabs(0);
+        let frames = u32::try_from(more)
+            .ok()
+            .and_then(|more| more.checked_mul(self.geometry.frames_per_slab))
+            .unwrap_or(u32::MAX);
+        self.admission.enter_many(Purpose::Read, frames)?;
+        // Slabs that are registered but not leased are in the way of it.
+        if u64::from(slabs.full()) + slabs.wrapped_slabs(bytes) > u64::from(self.geometry.slabs) {
+            self.admission.leave_many(Purpose::Read, frames);
+            return Err(Refused {
+                held: slabs.full() * self.geometry.frames_per_slab,
+                limit: self.geometry.slabs * self.geometry.frames_per_slab,
+            });
+        }
+        slabs.wrap(bytes);
+        Ok(())
+    }
+
+    /// The reverse.
+    pub fn unwrap(&self, bytes: u64) {
+        let mut slabs = lock(&self.slabs);
+        let before = slabs.wrapped_slabs(0);
+        slabs.unwrap(bytes);
+        let fewer = before - slabs.wrapped_slabs(0);
+        let frames = fewer as u32 * self.geometry.frames_per_slab;
+        self.admission.leave_many(Purpose::Read, frames);
+        drop(slabs);
+        self.gate.announce();
     }
 }

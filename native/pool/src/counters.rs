@@ -9,9 +9,16 @@ use crossbeam_utils::CachePadded;
 pub struct PoolCounters {
     /// The hard cap, bytes.
     pub limit_bytes: u64,
-    /// Bytes of slabs mapped now.
+    /// Bytes of slabs mapped; address space, which is never given back.
     pub mapped_bytes: u64,
-    /// Bytes of frames taken, whole or cut; what it exceeds `leased_bytes` by is fragmentation.
+    /// Of those, bytes of slabs at rest: idle, and not registered or about to be de-registered.
+    pub resting_bytes: u64,
+    /// Slabs on the machine's huge pages.
+    pub huge_slabs: u64,
+    /// Bytes of memory outside the slabs (wrapped, or allocated to be registered lazily).
+    pub wrapped_bytes: u64,
+    /// Bytes of frames taken, whole or cut, and what wrapped memory takes of the cap; what it
+    /// exceeds `leased_bytes` by is fragmentation.
     pub held_bytes: u64,
     /// Bytes leased now (by size class, not by use).
     pub leased_bytes: u64,
@@ -26,9 +33,30 @@ pub struct PoolCounters {
     /// Blocking requests that had to wait.
     pub waits: u64,
     /// Slabs mapped since the start.
-    pub registrations: u64,
+    pub slabs_mapped: u64,
     /// Nanoseconds spent mapping them.
+    pub map_ns: u64,
+    /// Times that an idle slab's pages were given back to the system.
+    pub given_back: u64,
+    /// Registrations with devices since the start: slabs, slabs again after a rest, wrapped memory.
+    pub registrations: u64,
+    /// Nanoseconds spent registering.
     pub registration_ns: u64,
+    /// De-registrations.
+    pub deregistrations: u64,
+    /// Bytes registered with devices now; what two devices have registered counts twice.
+    pub registered_bytes: u64,
+    /// Most bytes ever registered at once.
+    pub registered_high_water_bytes: u64,
+}
+
+impl PoolCounters {
+    /// Bytes taken that nobody can use: the rest of cut frames, and of the last slab's worth of
+    /// wrapped memory.
+    #[must_use]
+    pub fn fragmentation_bytes(&self) -> u64 {
+        self.held_bytes.saturating_sub(self.leased_bytes)
+    }
 }
 
 /// The counters behind the snapshot.
@@ -38,32 +66,51 @@ pub(crate) struct Counters {
     /// Written only when it grows, which is rare in steady state.
     high_water_bytes: CachePadded<AtomicU64>,
     acquisitions: CachePadded<AtomicU64>,
-    reuse_hits: CachePadded<AtomicU64>,
+    /// Leases of memory that was not leased before; the others are reuse hits. Rare in steady
+    /// state, which spares a warm lease a locked instruction.
+    first_uses: AtomicU64,
     exhausted: AtomicU64,
     waits: AtomicU64,
     mapped_bytes: AtomicU64,
+    huge_slabs: AtomicU64,
+    wrapped_bytes: AtomicU64,
+    slabs_mapped: AtomicU64,
+    map_ns: AtomicU64,
+    given_back: AtomicU64,
     registrations: AtomicU64,
     registration_ns: AtomicU64,
+    deregistrations: AtomicU64,
+    registered_bytes: AtomicU64,
+    registered_high_water_bytes: AtomicU64,
 }
 
 fn add(counter: &AtomicU64, value: u64) {
     counter.fetch_add(value, Ordering::Relaxed);
 }
 
+fn subtract(counter: &AtomicU64, value: u64) {
+    counter.fetch_sub(value, Ordering::Relaxed);
+}
+
+/// Adds, and raises the mark if that is more than ever.
+fn add_with_mark(counter: &AtomicU64, mark: &AtomicU64, value: u64) {
+    let now = counter.fetch_add(value, Ordering::Relaxed) + value;
+    if mark.load(Ordering::Relaxed) < now {
+        mark.fetch_max(now, Ordering::Relaxed);
+    }
+}
+
 impl Counters {
     pub(crate) fn leased(&self, bytes: u64, reused: bool) {
-        let now = self.leased_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if self.high_water_bytes.load(Ordering::Relaxed) < now {
-            self.high_water_bytes.fetch_max(now, Ordering::Relaxed);
+        add_with_mark(&self.leased_bytes, &self.high_water_bytes, bytes);
+        if !reused {
+            add(&self.first_uses, 1);
         }
-        add(&self.acquisitions, 1);
-        if reused {
-            add(&self.reuse_hits, 1);
-        }
+        self.acquisitions.fetch_add(1, Ordering::Release);
     }
 
     pub(crate) fn returned(&self, bytes: u64) {
-        self.leased_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        subtract(&self.leased_bytes, bytes);
     }
 
     pub(crate) fn refused(&self) {
@@ -80,28 +127,71 @@ impl Counters {
     }
 
     pub(crate) fn not_mapped(&self, bytes: u64) {
-        self.mapped_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        subtract(&self.mapped_bytes, bytes);
     }
 
-    pub(crate) fn mapped(&self, ns: u64) {
+    /// True: the first on huge pages.
+    pub(crate) fn mapped(&self, ns: u64, huge: bool) -> bool {
+        add(&self.slabs_mapped, 1);
+        add(&self.map_ns, ns);
+        huge && self.huge_slabs.fetch_add(1, Ordering::Relaxed) == 0
+    }
+
+    pub(crate) fn gave_back(&self) {
+        add(&self.given_back, 1);
+    }
+
+    pub(crate) fn wrapped(&self, bytes: u64) {
+        add(&self.wrapped_bytes, bytes);
+        self.leased(bytes, false);
+    }
+
+    pub(crate) fn unwrapped(&self, bytes: u64) {
+        subtract(&self.wrapped_bytes, bytes);
+        self.returned(bytes);
+    }
+
+    pub(crate) fn registered(&self, bytes: u64, ns: u64) {
+        let mark = &self.registered_high_water_bytes;
+        add_with_mark(&self.registered_bytes, mark, bytes);
         add(&self.registrations, 1);
         add(&self.registration_ns, ns);
     }
 
-    pub(crate) fn snapshot(&self, limit_bytes: u64, held_bytes: u64) -> PoolCounters {
+    pub(crate) fn deregistered(&self, bytes: u64) {
+        subtract(&self.registered_bytes, bytes);
+        add(&self.deregistrations, 1);
+    }
+
+    pub(crate) fn snapshot(
+        &self,
+        limit_bytes: u64,
+        held_bytes: u64,
+        resting_bytes: u64,
+    ) -> PoolCounters {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let acquisitions = self.acquisitions.load(Ordering::Acquire);
         PoolCounters {
             limit_bytes,
             mapped_bytes: get(&self.mapped_bytes),
+            resting_bytes,
+            huge_slabs: get(&self.huge_slabs),
+            wrapped_bytes: get(&self.wrapped_bytes),
             held_bytes,
             leased_bytes: get(&self.leased_bytes),
             high_water_bytes: get(&self.high_water_bytes),
-            acquisitions: get(&self.acquisitions),
-            reuse_hits: get(&self.reuse_hits),
+            acquisitions,
+            reuse_hits: acquisitions.saturating_sub(get(&self.first_uses)),
             exhausted: get(&self.exhausted),
             waits: get(&self.waits),
+            slabs_mapped: get(&self.slabs_mapped),
+            map_ns: get(&self.map_ns),
+            given_back: get(&self.given_back),
             registrations: get(&self.registrations),
             registration_ns: get(&self.registration_ns),
+            deregistrations: get(&self.deregistrations),
+            registered_bytes: get(&self.registered_bytes),
+            registered_high_water_bytes: get(&self.registered_high_water_bytes),
         }
     }
 }

@@ -32,7 +32,23 @@ pub enum PoolError {
         held: u64,
         limit: u64,
     },
+    /// Memory to wrap, or to allocate for lazy registration, that is empty or too long for a range
+    /// on the wire.
+    #[error("{got} bytes of memory cannot be registered as one, 1 to {max} can")]
+    BadWrap { got: usize, max: usize },
+    /// Memory to wrap, or to allocate for lazy registration, that would go beyond the cap. `held`
+    /// counts whole frames and slabs.
+    #[error(
+        "{got} more bytes cannot be registered: {held} of {limit} bytes are taken, counted in whole \
+         slabs of {slab}; raise the memory limit or release other memory first"
+    )]
+    NoRoom {
+        got: usize,
+        held: u64,
+        limit: u64,
+        slab: usize,
+    },
     /// The operating system gave no memory.
-    #[error("cannot map a slab of {bytes} bytes: {reason}")]
+    #[error("cannot map {bytes} bytes: {reason}")]
     NoMemory { bytes: usize, reason: String },
 }

@@ -55,6 +55,18 @@ impl Hot {
         self.top = (self.top + HOT_FRAMES - 1) % HOT_FRAMES;
         Some(self.slots[self.top])
     }
+
+    /// Takes out those that are `wanted`; the others stay in their order.
+    fn withdraw(&mut self, wanted: impl Fn(FrameIndex) -> bool, out: &mut Vec<FrameIndex>) {
+        let newest_first: Vec<_> = std::iter::from_fn(|| self.pop()).collect();
+        for frame in newest_first.into_iter().rev() {
+            if wanted(frame) {
+                out.push(frame);
+            } else {
+                self.push(frame);
+            }
+        }
+    }
 }
 
 /// All frames that nobody holds; each exactly once.
@@ -109,6 +121,24 @@ impl FreeFrames {
         }
     }
 
+    /// Takes out all frames that are `wanted` and seen; the others stay listed. Not seen are those
+    /// that move between the lists meanwhile. Whoever looks for a frame at the same time may find
+    /// none although there are some, and must look again afterwards.
+    pub(crate) fn withdraw(&self, wanted: impl Fn(FrameIndex) -> bool) -> Vec<FrameIndex> {
+        let mut out = Vec::new();
+        for hot in &self.hot {
+            lock(hot).withdraw(&wanted, &mut out);
+        }
+        for _ in 0..self.cold.len() {
+            match self.cold.pop() {
+                Some(frame) if wanted(frame) => out.push(frame),
+                Some(frame) => self.give_cold(frame),
+                None => break,
+            }
+        }
+        out
+    }
+
     /// Lists a frame that is in no cache.
     pub(crate) fn give_cold(&self, frame: FrameIndex) {
         if self.cold.push(frame).is_err() {
@@ -151,6 +181,23 @@ mod tests {
         // Nothing of its own and nothing cold: the other purpose's frame, rather than a new slab.
         assert_eq!(free.take(Purpose::Read), Some(0));
         assert_eq!(free.take(Purpose::Read), None);
+    }
+
+    #[test]
+    fn what_is_withdrawn_is_gone_and_the_rest_keeps_its_order() {
+        let free = FreeFrames::new(40);
+        for frame in 0..20 {
+            free.give(Purpose::Read, frame);
+            free.give(Purpose::Serve, 20 + frame);
+        }
+        let even = |frame: FrameIndex| frame % 2 == 0;
+        let mut out = free.withdraw(even);
+        out.sort_unstable();
+        assert_eq!(out, (0..40).filter(|f| even(*f)).collect::<Vec<_>>());
+        assert_eq!(free.take(Purpose::Read), Some(19), "still the hottest");
+        assert_eq!(free.take(Purpose::Read), Some(17));
+        let rest = std::iter::from_fn(|| free.take(Purpose::Read)).count();
+        assert_eq!(rest, 18);
     }
 
     #[test]

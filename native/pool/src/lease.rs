@@ -1,4 +1,4 @@
-//! A lease: exclusive, counted use of bytes in a slab.
+//! A lease: exclusive, counted use of bytes that a device may be given.
 //!
 //! It is a plain value that may go to any thread and returns its bytes when dropped there. It
 //! holds the pool, and so its slab's mapping, alive. `&mut` is the only way to write, so whoever
@@ -7,24 +7,31 @@
 //! contract (`revoke`), not this type's.
 
 use crate::arena::Place;
+use crate::outside::Outside;
 use crate::{Pool, FRAME_BYTES, SLAB_BYTES};
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Exclusive, counted use of bytes in a slab; dropping it returns them.
+/// Whose the bytes are.
+enum Origin {
+    /// A place in a slab, ours alone in the pool's arena until `drop`. The pool keeps the mapping
+    /// and takes the place back.
+    Slab(Arc<Pool>, Place),
+    /// All of that memory.
+    Outside(Arc<Outside>),
+}
+
+/// Exclusive, counted use of bytes in a slab, or of wrapped memory; dropping it returns them.
 pub struct Lease {
-    /// Keeps the mapping; takes the place back.
-    pool: Arc<Pool>,
-    /// Ours alone in `pool`'s arena until `drop`.
-    place: Place,
-    /// First byte: `place` in the slab's mapping.
+    origin: Origin,
+    /// First byte: the place in the slab's mapping, or of the memory.
     start: NonNull<u8>,
 }
 
-// SAFETY: `start` points into memory that the arena gave to this lease alone and that `pool` keeps
-// mapped; it is reached only through `&self` and `&mut self`, like a boxed slice. `Pool` is Send
-// and Sync.
+// SAFETY: `start` points into memory that the arena, or the owner of wrapped memory, gave to this
+// lease alone and that `origin` keeps; it is reached only through `&self` and `&mut self`, like a
+// boxed slice. `Pool` and `Outside` are Send and Sync.
 unsafe impl Send for Lease {}
 // SAFETY: as above; `&Lease` gives only `&[u8]`.
 unsafe impl Sync for Lease {}
@@ -32,23 +39,51 @@ unsafe impl Sync for Lease {}
 impl Lease {
     /// Wraps a place that `pool`'s arena gave out and nobody else holds.
     pub(crate) fn new(pool: Arc<Pool>, place: Place, start: NonNull<u8>) -> Self {
-        Self { pool, place, start }
+        let origin = Origin::Slab(pool, place);
+        Self { origin, start }
+    }
+
+    /// All of that memory, which nobody else uses.
+    pub(crate) fn of_outside(memory: Outside) -> Self {
+        let start = memory.start();
+        let origin = Origin::Outside(Arc::new(memory));
+        Self { origin, start }
     }
 
     /// Usable bytes.
     pub fn capacity(&self) -> usize {
-        self.place.bytes()
+        match &self.origin {
+            Origin::Slab(_, place) => place.bytes(),
+            Origin::Outside(memory) => memory.bytes(),
+        }
     }
 
-    /// Slab index.
+    /// Slab index; for memory outside the slabs a number that no slab has.
     pub fn slab(&self) -> u32 {
-        self.place.frame / (SLAB_BYTES / FRAME_BYTES) as u32
+        match &self.origin {
+            Origin::Slab(_, place) => place.frame / (SLAB_BYTES / FRAME_BYTES) as u32,
+            Origin::Outside(memory) => memory.number(),
+        }
     }
 
     /// Offset in the slab.
     pub fn offset(&self) -> u32 {
-        let frame = self.place.frame % (SLAB_BYTES / FRAME_BYTES) as u32;
-        frame * FRAME_BYTES as u32 + self.place.piece * self.capacity() as u32
+        match &self.origin {
+            Origin::Slab(_, place) => {
+                let frame = place.frame % (SLAB_BYTES / FRAME_BYTES) as u32;
+                frame * FRAME_BYTES as u32 + place.piece * place.bytes() as u32
+            }
+            Origin::Outside(_) => 0,
+        }
+    }
+
+    /// The memory, if it is not in a slab; for fabrics, which register it when they first use it.
+    #[must_use]
+    pub fn outside(&self) -> Option<&Arc<Outside>> {
+        match &self.origin {
+            Origin::Slab(..) => None,
+            Origin::Outside(memory) => Some(memory),
+        }
     }
 
     /// Whether `length` bytes from `offset` lie in the lease; for ranges that a peer names.
@@ -66,10 +101,10 @@ impl Lease {
 
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `start` is valid for `capacity` bytes while `pool` lives, which is at least as
-        // long as `self`; the bytes are initialised (zeroed by the kernel when new). The arena gives
-        // a place to one lease at a time, the seal FUTURE_WRITE keeps peers from writing by map,
-        // and `&self` excludes `bytes_mut`.
+        // SAFETY: `start` is valid for `capacity` bytes while `origin` lives, which is as long as
+        // `self`; the bytes are initialised (zeroed by the kernel when new, or wrapped so). A place
+        // or wrapped memory is of one lease at a time, peers' mappings cannot write (`pages`), and
+        // `&self` excludes `bytes_mut`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.capacity()) }
     }
 
@@ -82,17 +117,23 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.pool.take_back(self.place);
+        if let Origin::Slab(pool, place) = &self.origin {
+            pool.take_back(*place);
+        }
     }
 }
 
 impl fmt::Debug for Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lease")
-            .field("slab", &self.slab())
-            .field("offset", &self.offset())
-            .field("capacity", &self.capacity())
-            .field("purpose", &self.place.purpose)
-            .finish()
+        match &self.origin {
+            Origin::Slab(_, place) => f
+                .debug_struct("Lease")
+                .field("slab", &self.slab())
+                .field("offset", &self.offset())
+                .field("capacity", &self.capacity())
+                .field("purpose", &place.purpose)
+                .finish(),
+            Origin::Outside(memory) => f.debug_tuple("Lease").field(memory).finish(),
+        }
     }
 }

@@ -7,18 +7,31 @@
 //!   Pool ── Arena ── admission   how many frames each purpose holds; the cap and the reserve
 //!    │        ├───── frames      free frames: hot stacks before a bounded queue
 //!    │        ├───── pieces      frames cut in 4, 16 or 64 KiB
+//!    │        ├───── slabs       which are mapped, resting, emptied; outside memory in the cap
+//!    │        ├───── tenure      whether a slab's pages must stay
 //!    │        └───── gate        who was refused and is told when memory returns
-//!    ├── Slab × n                memfd + mapping
+//!    ├── Slab × n ── pages       memfd + mapping
+//!    ├── Outside                 memory outside the slabs: wrapped, or to be registered lazily
 //!    └── counters
 //! ```
 //! The arena knows no memory, only numbers, and is explored by a loom model and an oracle; the pool
 //! adds the slabs. A lease is returned by dropping it, on any thread. Slabs stay mapped until the
-//! pool and its last lease are gone.
+//! pool and its last lease are gone, so that nothing that points into one ever dangles. What an
+//! idle slab gives up (`tend`) is its registration, and then its pages; see `tenure`.
+//!
+//! The pool does not register anything: fabrics do. They learn of new slabs by `slab`, of idle ones
+//! by `rests` and `is_resting`, of memory outside the slabs by the leases of it, and tell the pool
+//! what they registered by [`Pin`] and [`Counted`].
 
 mod counters;
 mod error;
+mod idle;
 mod lease;
+mod outside;
+mod pages;
+mod registration;
 mod slab;
+mod slabs;
 mod sync;
 
 // Public for the model only.
@@ -39,21 +52,30 @@ mod gate;
 #[cfg(loom)]
 pub mod gate;
 mod pieces;
+#[cfg(not(loom))]
+mod tenure;
+#[cfg(loom)]
+pub mod tenure;
 
 pub use counters::PoolCounters;
 pub use error::{PoolError, Purpose};
 pub use lease::Lease;
+pub use outside::{Attachment, CleanUp, Outside, WrapRefused, MAX_OUTSIDE_BYTES};
+pub use registration::{Counted, Pin};
 pub use slab::Slab;
 
 use arena::{Arena, Geometry, Place};
+use idle::Idle;
 use slab::FRAMES_PER_SLAB;
 use std::fmt;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Bytes of one slab.
 pub const SLAB_BYTES: usize = 16 << 20;
-/// Bytes of one frame, the largest lease.
+/// Bytes of one frame, the largest lease of a slab.
 pub const FRAME_BYTES: usize = 256 << 10;
 /// Lease sizes, ascending; the last is a frame.
 pub const SIZE_CLASSES: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, FRAME_BYTES];
@@ -62,6 +84,29 @@ pub const MIN_LIMIT_BYTES: u64 = 2 * SLAB_BYTES as u64;
 /// Largest limit a pool accepts; its lists are sized for the limit when it is made.
 pub const MAX_LIMIT_BYTES: u64 = 1 << 40;
 
+/// What a pool is made with.
+#[derive(Debug, Clone, Copy)]
+pub struct PoolOptions {
+    /// Hard cap, bytes, rounded down to slabs.
+    pub limit_bytes: u64,
+    /// How long a slab goes unused before it is given up; zero: never.
+    pub idle_release: Duration,
+    /// Whether slabs are put on the machine's huge pages when there are enough.
+    pub huge_pages: bool,
+}
+
+impl PoolOptions {
+    /// Nothing is given up; huge pages when there are any.
+    #[must_use]
+    pub fn new(limit_bytes: u64) -> Self {
+        Self {
+            limit_bytes,
+            idle_release: Duration::ZERO,
+            huge_pages: true,
+        }
+    }
+}
+
 /// The pool.
 pub struct Pool {
     /// Which bytes are whose.
@@ -69,6 +114,10 @@ pub struct Pool {
     /// As many places as the limit allows; filled from the front, never emptied.
     slabs: Box<[OnceLock<Arc<Slab>>]>,
     counters: counters::Counters,
+    options: PoolOptions,
+    idle: Idle,
+    /// Next number for memory outside the slabs.
+    next_outside: AtomicU32,
 }
 
 impl Pool {
@@ -77,6 +126,15 @@ impl Pool {
     /// # Errors
     /// `LimitTooSmall`, `LimitTooLarge`.
     pub fn new(limit_bytes: u64) -> Result<Arc<Self>, PoolError> {
+        Self::with_options(PoolOptions::new(limit_bytes))
+    }
+
+    /// A pool like that.
+    ///
+    /// # Errors
+    /// `LimitTooSmall`, `LimitTooLarge`.
+    pub fn with_options(options: PoolOptions) -> Result<Arc<Self>, PoolError> {
+        let limit_bytes = options.limit_bytes;
         if limit_bytes < MIN_LIMIT_BYTES {
             return Err(PoolError::LimitTooSmall {
                 got: limit_bytes,
@@ -101,6 +159,9 @@ impl Pool {
             }),
             slabs: (0..slabs).map(|_| OnceLock::new()).collect(),
             counters: counters::Counters::default(),
+            options,
+            idle: Idle::new(options.idle_release),
+            next_outside: AtomicU32::new(0),
         }))
     }
 
@@ -139,6 +200,45 @@ impl Pool {
         place.map(|place| self.lease(place))
     }
 
+    /// All of the caller's own memory, as a lease that counts against the cap from now on. A fabric
+    /// registers it when it first uses it. When the lease is dropped it is de-registered, and then
+    /// `clean_up` is called, on that thread.
+    ///
+    /// It counts as memory for reading, and all such memory together in whole slabs.
+    ///
+    /// # Errors
+    /// `BadWrap`, `NoRoom`, each with `clean_up`, which is not called.
+    ///
+    /// # Safety
+    /// The `bytes` bytes from `start` are valid for reads and writes, initialised, and used by
+    /// nobody else until `clean_up` is called. Reading or writing them never faults (a mapped file
+    /// that somebody may truncate would).
+    pub unsafe fn wrap(
+        self: &Arc<Self>,
+        start: NonNull<u8>,
+        bytes: usize,
+        clean_up: CleanUp,
+    ) -> Result<Lease, WrapRefused> {
+        Outside::new(self, start, bytes, clean_up).map(Lease::of_outside)
+    }
+
+    /// New, zeroed memory of exactly `bytes` bytes, outside the slabs: registered when the NIC first
+    /// uses it, by itself, and de-registered and freed with its lease. For what is larger than a
+    /// frame, or may never meet a NIC; everything else is cheaper from a slab.
+    ///
+    /// # Errors
+    /// `BadWrap`, `NoRoom`, `NoMemory`.
+    pub fn allocate_lazily(self: &Arc<Self>, bytes: usize) -> Result<Lease, PoolError> {
+        outside::check(bytes)?;
+        let (start, clean_up) = outside::anonymous(bytes)?;
+        // SAFETY: a mapping of our own of that length, zeroed, known to nobody else; `clean_up`
+        // unmaps it.
+        unsafe { self.wrap(start, bytes, clean_up) }.map_err(|refused| {
+            (refused.clean_up)();
+            refused.error
+        })
+    }
+
     /// `listener` is called, on whatever thread returns memory, after a `try_lease` was refused
     /// (once per refusal burst: the flag is re-armed by the next refusal). It must not block or
     /// panic. The memory that returned may be too little for the purpose or size that was refused;
@@ -152,6 +252,19 @@ impl Pool {
         self.slabs.get(index as usize)?.get().cloned()
     }
 
+    /// Keeps a slab's pages where they are, to be taken before it is registered and dropped after it
+    /// is de-registered. `None`: the slab rests (so that nobody has a lease of it).
+    #[must_use]
+    pub fn pin(self: &Arc<Self>, index: u32) -> Option<Pin> {
+        Pin::new(self, index)
+    }
+
+    /// Counts a registration that took that long, until the answer is dropped.
+    #[must_use]
+    pub fn count_registration(self: &Arc<Self>, bytes: usize, took: Duration) -> Counted {
+        Counted::new(self, bytes, took)
+    }
+
     /// Bytes that `purpose` may hold at most; what is larger can never be leased at once.
     #[must_use]
     pub fn share_bytes(&self, purpose: Purpose) -> u64 {
@@ -163,6 +276,7 @@ impl Pool {
         self.counters.snapshot(
             (self.slabs.len() * SLAB_BYTES) as u64,
             u64::from(self.arena.held().total()) * FRAME_BYTES as u64,
+            u64::from(self.arena.resting()) * SLAB_BYTES as u64,
         )
     }
 
@@ -170,11 +284,24 @@ impl Pool {
     fn map_slab(&self, index: u32) -> Result<(), PoolError> {
         self.counters.mapping(SLAB_BYTES as u64);
         let start = Instant::now();
-        let slab = Slab::map(index).inspect_err(|error| {
+        let PoolOptions {
+            huge_pages,
+            idle_release,
+            ..
+        } = self.options;
+        let slab = Slab::map(index, huge_pages, !idle_release.is_zero()).inspect_err(|error| {
             self.counters.not_mapped(SLAB_BYTES as u64);
             log::warn!("{error}");
         })?;
-        self.counters.mapped(start.elapsed().as_nanos() as u64);
+        let took = start.elapsed().as_nanos() as u64;
+        if self.counters.mapped(took, slab.is_huge()) {
+            log::info!("the arena has slabs on huge pages of 2 MiB, while some are free");
+        } else if index == 0 && huge_pages && !slab.is_huge() {
+            log::debug!(
+                "the arena is on ordinary pages: a slab needs 8 free huge pages of 2 MiB; \
+                 `sysctl vm.nr_hugepages=N` sets some aside"
+            );
+        }
         let before = self.slabs[index as usize].set(Arc::new(slab));
         debug_assert!(before.is_ok(), "slab {index} was mapped twice");
         Ok(())
@@ -198,6 +325,35 @@ impl Pool {
     pub(crate) fn take_back(&self, place: Place) {
         self.counters.returned(place.bytes() as u64);
         self.arena.give(place);
+    }
+
+    /// Counts memory outside the slabs against the cap; its number.
+    pub(crate) fn count_outside(&self, bytes: usize) -> Result<u32, PoolError> {
+        outside::check(bytes)?;
+        let mut counted = self.arena.wrap(bytes as u64);
+        if counted.is_err() {
+            // Slabs that nobody uses may be in the way of it; those registered stay in the way.
+            self.rest_idle(Duration::ZERO);
+            if self.empty_rested(u32::MAX) > 0 {
+                counted = self.arena.wrap(bytes as u64);
+            }
+        }
+        counted.map_err(|refused| {
+            self.counters.refused();
+            PoolError::NoRoom {
+                got: bytes,
+                held: u64::from(refused.held) * FRAME_BYTES as u64,
+                limit: u64::from(refused.limit) * FRAME_BYTES as u64,
+                slab: SLAB_BYTES,
+            }
+        })?;
+        self.counters.wrapped(bytes as u64);
+        Ok(self.next_outside.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub(crate) fn uncount_outside(&self, bytes: usize) {
+        self.counters.unwrapped(bytes as u64);
+        self.arena.unwrap(bytes as u64);
     }
 }
 

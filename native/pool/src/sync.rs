@@ -48,6 +48,10 @@ mod primitive {
         pub(crate) fn pop(&self) -> Option<T> {
             super::lock(&self.items).pop_front()
         }
+
+        pub(crate) fn len(&self) -> usize {
+            super::lock(&self.items).len()
+        }
     }
 }
 

@@ -136,7 +136,7 @@ fn readers_leave_the_reserve_to_owners() {
         assert_eq!(counters.mapped_bytes, all);
         assert_eq!(counters.leased_bytes, all);
         assert_eq!(counters.high_water_bytes, all);
-        assert_eq!(counters.registrations, slabs as u64);
+        assert_eq!(counters.slabs_mapped, slabs as u64);
         assert_eq!(counters.exhausted, 2);
         assert_eq!(counters.reuse_hits, 0);
     }
@@ -153,7 +153,7 @@ fn owners_may_take_what_is_free_and_readers_get_it_back() {
     ));
     drop(owners);
     assert_eq!(fill(&pool, Purpose::Read).0.len(), FRAMES_PER_SLAB);
-    assert_eq!(pool.counters().registrations, 2, "no slab was mapped twice");
+    assert_eq!(pool.counters().slabs_mapped, 2, "no slab was mapped twice");
 }
 
 #[test]

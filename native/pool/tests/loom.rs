@@ -251,3 +251,148 @@ fn a_refusal_is_followed_by_a_call() {
         );
     });
 }
+
+/// What a device and a processor see of a slab: pages of a generation.
+struct Memory {
+    /// Grows when the pages are given back.
+    generation: AtomicU32,
+    /// A device has the slab registered.
+    registered: AtomicBool,
+}
+
+impl Memory {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            generation: AtomicU32::new(0),
+            registered: AtomicBool::new(false),
+        })
+    }
+
+    fn give_back(&self) {
+        assert!(
+            !self.registered.load(Ordering::Relaxed),
+            "pages went from under a device"
+        );
+        self.generation.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// An arena of two slabs of one frame; both were used, so that one can rest.
+fn two_slabs() -> Arc<World> {
+    let world = World::new(2, 1);
+    let both = [Purpose::Read, Purpose::Serve].map(|purpose| world.attempt(FRAME, purpose));
+    for place in both {
+        world.give(place.unwrap());
+    }
+    world
+}
+
+/// Leases while idle slabs are withdrawn and emptied: whoever is admitted gets a frame, nobody maps
+/// a slab anew, and no page of a leased frame goes. Fails if `rest` lists no frame of a slab that
+/// is in use again, if `grow` does not wake, or if the pages go without the lock of slabs.
+#[test]
+fn a_slab_rests_or_is_leased() {
+    model(|| {
+        let world = two_slabs();
+        let memory = Memory::new();
+        let idler = {
+            let (world, memory) = (Arc::clone(&world), Arc::clone(&memory));
+            thread::spawn(move || {
+                world.arena.rest(1, 0);
+                world.arena.empty_one(&|_| memory.give_back());
+            })
+        };
+        let first = world.attempt(FRAME, Purpose::Serve).expect("room");
+        let second = world.attempt(FRAME, Purpose::Serve).expect("room for both");
+        let seen = memory.generation.load(Ordering::Relaxed);
+        idler.join().unwrap();
+        assert_eq!(
+            memory.generation.load(Ordering::Relaxed),
+            seen,
+            "pages of a lease went"
+        );
+        assert_eq!(world.maps.load(Ordering::Relaxed), 2);
+        world.give(first);
+        world.give(second);
+        assert_eq!(world.arena.held().total(), 0);
+    });
+}
+
+/// A fabric registers a slab that another thread has rest and emptied. Fails if a resting slab can
+/// be pinned, or if its pages go while it is.
+#[test]
+fn pages_do_not_go_from_under_a_device() {
+    model(|| {
+        let world = two_slabs();
+        let memory = Memory::new();
+        let idler = {
+            let (world, memory) = (Arc::clone(&world), Arc::clone(&memory));
+            thread::spawn(move || {
+                world.arena.rest(1, 0);
+                world.arena.empty_one(&|_| memory.give_back());
+            })
+        };
+        // The higher one is what rests.
+        let tenure = world.arena.tenure(1).expect("a slab");
+        if tenure.pin() {
+            memory.registered.store(true, Ordering::Relaxed);
+            // Whoever has a lease may use the device now; a slab that rests is let go.
+            memory.registered.store(false, Ordering::Relaxed);
+            tenure.unpin();
+        }
+        idler.join().unwrap();
+        world.arena.empty_one(&|_| memory.give_back());
+        assert_eq!(memory.generation.load(Ordering::Relaxed), 1);
+    });
+}
+
+/// A lease of a slab that is resting can always be registered again. Fails if `wake` comes after
+/// the frames are listed.
+#[test]
+fn whoever_has_a_lease_can_pin_its_slab() {
+    model(|| {
+        let world = two_slabs();
+        let idler = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                world.arena.rest(1, 0);
+            })
+        };
+        let places = [(); 2].map(|()| world.attempt(FRAME, Purpose::Serve).expect("room"));
+        for place in &places {
+            let tenure = world.arena.tenure(place.frame).expect("a slab");
+            assert!(tenure.pin(), "slab {} rests under a lease", place.frame);
+            tenure.unpin();
+        }
+        idler.join().unwrap();
+        for place in places {
+            world.give(place);
+        }
+    });
+}
+
+/// Memory outside the slabs and leases compete for the last slab. Fails if it is counted after it
+/// is looked whether there is room.
+#[test]
+fn outside_memory_and_leases_share_the_cap() {
+    const SLAB: u64 = faro_pool::SLAB_BYTES as u64;
+    model(|| {
+        let world = World::new(2, 1);
+        let other = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                let wrapped = world.arena.wrap(SLAB).is_ok();
+                if wrapped {
+                    world.arena.unwrap(SLAB);
+                }
+            })
+        };
+        let first = world.attempt(FRAME, Purpose::Serve);
+        let second = world.attempt(FRAME, Purpose::Serve);
+        other.join().unwrap();
+        for place in [first, second].into_iter().flatten() {
+            world.give(place);
+        }
+        assert_eq!(world.arena.held().total(), 0);
+    });
+}

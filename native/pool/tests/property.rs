@@ -1,8 +1,11 @@
 //! Random histories of leases and returns against an oracle that is a list of byte ranges.
 
-use faro_pool::{Lease, Pool, PoolError, Purpose, FRAME_BYTES, SIZE_CLASSES, SLAB_BYTES};
+use faro_pool::{
+    Lease, Pool, PoolError, PoolOptions, Purpose, FRAME_BYTES, SIZE_CLASSES, SLAB_BYTES,
+};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 const SLABS: usize = 3;
 const FRAMES: usize = SLABS * SLAB_BYTES / FRAME_BYTES;
@@ -17,6 +20,8 @@ enum Step {
     Return(Vec<prop::sample::Index>),
     /// Returns everything of one purpose.
     ReturnAll(Purpose),
+    /// Has idle slabs rest, and gives back the pages of so many.
+    Rest(u32),
 }
 
 fn purpose() -> impl Strategy<Value = Purpose> {
@@ -34,6 +39,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (bytes, purpose(), 1_usize..60).prop_map(|(b, p, n)| Step::Lease(b, p, n)),
         4 => prop::collection::vec(any::<prop::sample::Index>(), 1..60).prop_map(Step::Return),
         1 => purpose().prop_map(Step::ReturnAll),
+        2 => (0_u32..3).prop_map(Step::Rest),
     ]
 }
 
@@ -51,7 +57,9 @@ fn range(lease: &Lease) -> (u64, u64) {
 }
 
 impl Oracle {
-    fn add(&mut self, purpose: Purpose, lease: Lease) {
+    fn add(&mut self, purpose: Purpose, mut lease: Lease) {
+        let start = range(&lease).0;
+        lease.bytes_mut()[..8].copy_from_slice(&start.to_le_bytes());
         let (start, end) = range(&lease);
         assert!(
             end <= (SLABS * SLAB_BYTES) as u64,
@@ -104,7 +112,13 @@ proptest! {
 
     #[test]
     fn random_histories_agree_with_the_oracle(steps in prop::collection::vec(step(), 1..40)) {
-        let pool = Pool::new((SLABS * SLAB_BYTES) as u64).unwrap();
+        // Idle slabs rest when a step says so, and at no other time.
+        let pool = Pool::with_options(PoolOptions {
+            idle_release: Duration::from_secs(3600),
+            huge_pages: false,
+            ..PoolOptions::new((SLABS * SLAB_BYTES) as u64)
+        })
+        .unwrap();
         let mut oracle = Oracle::default();
         for step in steps {
             match step {
@@ -133,6 +147,10 @@ proptest! {
                         }
                     }
                 }
+                Step::Rest(empty) => {
+                    pool.rest_idle(Duration::ZERO);
+                    pool.empty_rested(empty);
+                }
                 Step::ReturnAll(purpose) => {
                     while let Some(at) = oracle.live.iter().position(|(p, _)| *p == purpose) {
                         oracle.remove(at);
@@ -151,6 +169,11 @@ proptest! {
                 ((read.len() + serve.len()) * FRAME_BYTES) as u64
             );
             prop_assert!(counters.mapped_bytes <= counters.limit_bytes);
+            for (_, lease) in &oracle.live {
+                prop_assert!(!pool.is_resting(lease.slab()), "{lease:?} rests");
+                // Bytes of a lease stay whatever rests; see `add`.
+                prop_assert_eq!(&lease.bytes()[..8], range(lease).0.to_le_bytes());
+            }
             prop_assert!(counters.high_water_bytes <= counters.limit_bytes);
         }
         oracle.live.clear();

@@ -24,6 +24,7 @@ pub fn config(name: &str, fabric: FabricChoice) -> Config {
         port: 0,
         verbs: faro_fabric::verbs::Wishes::default(),
         memory_limit: MEMORY,
+        idle_release: Duration::ZERO,
         staging: faro_endpoint::Staging::OnDemand,
         regions: faro_endpoint::RegionMode::Unpinned,
         request_timeout: PATIENCE,

@@ -12,7 +12,7 @@
 //!   looks the key up in the owner's directory, copies, looks again: no step of the owner
 //! ```
 //! Idea: nobody can write into another process. Memory of ours is mapped by peers read-only (the
-//! pool seals its slabs, `F_SEAL_FUTURE_WRITE`), and a write is carried out by the target's own
+//! pool gives descriptors that can only read, or seals its slabs: see its `pages`), and a write is carried out by the target's own
 //! progress thread after it has checked the key. So revoking is immediate, and a writer that
 //! dies half-way leaves nothing half-written. One copy, no payload through the kernel.
 //!

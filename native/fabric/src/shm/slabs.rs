@@ -36,14 +36,26 @@ impl Mapping {
         if !seals.contains(SealFlags::SHRINK) {
             return wrong("slab's seals", u64::from(seals.bits()));
         }
-        let length = fstat(file).map_or(0, |stat| stat.st_size as u64);
-        if length < bytes {
-            return wrong("slab file's length", length);
+        let Ok(stat) = fstat(file) else {
+            return wrong("slab that has no state, length", bytes);
+        };
+        if (stat.st_size as u64) < bytes {
+            return wrong("slab file's length", stat.st_size as u64);
         }
-        // Reading a hole of such a file raises SIGBUS when no huge page is left.
+        // Reading a hole of a file of huge pages raises SIGBUS when none is left. So all of them
+        // must be there, and no hole must be possible any more, which is what sealing it against
+        // writes does as well.
         let kind = fstatfs(file).map_or(HUGETLBFS_MAGIC, |stat| stat.f_type as u64);
         if kind == HUGETLBFS_MAGIC {
-            return wrong("slab's file system", kind);
+            if !seals.intersects(SealFlags::WRITE | SealFlags::FUTURE_WRITE) {
+                return wrong("seals of a slab of huge pages", u64::from(seals.bits()));
+            }
+            if (stat.st_blocks as u64 * 512) < stat.st_size as u64 {
+                return wrong("blocks of a slab of huge pages", stat.st_blocks as u64);
+            }
+            if bytes % stat.st_blksize as u64 != 0 {
+                return wrong("length of a slab of huge pages", bytes);
+            }
         }
         // SAFETY: a null hint without MAP_FIXED lets the kernel choose free address space, so no
         // memory of ours changes; `bytes` is nonzero and within the file.
@@ -113,7 +125,9 @@ impl Drop for Mapping {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::fs::{fcntl_add_seals, ftruncate, memfd_create, MemfdFlags};
+    use rustix::fs::{
+        fallocate, fcntl_add_seals, ftruncate, memfd_create, FallocateFlags, MemfdFlags,
+    };
 
     fn memfd(bytes: u64, seals: SealFlags) -> OwnedFd {
         let file = memfd_create("test", MemfdFlags::ALLOW_SEALING | MemfdFlags::CLOEXEC).unwrap();
@@ -143,6 +157,34 @@ mod tests {
         assert_eq!(refused(&file, 4096), "slab's seals");
         let (socket, _) = std::os::unix::net::UnixStream::pair().unwrap();
         assert_eq!(refused(&socket.into(), 4096), "slab's seals");
+    }
+
+    /// Where the machine has huge pages; says so where not.
+    #[test]
+    fn huge_pages_are_mapped_if_no_hole_is_possible() {
+        const BYTES: u64 = 2 << 20;
+        let flags = MemfdFlags::ALLOW_SEALING | MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB;
+        let huge = |seals| {
+            let file = memfd_create("test", flags | MemfdFlags::CLOEXEC).ok()?;
+            ftruncate(&file, BYTES).ok()?;
+            fallocate(&file, FallocateFlags::empty(), 0, BYTES).ok()?;
+            fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | seals).unwrap();
+            Some(file)
+        };
+        let Some(open) = huge(SealFlags::empty()) else {
+            eprintln!("not tried: no free huge pages of 2 MiB");
+            return;
+        };
+        assert_eq!(refused(&open, BYTES), "seals of a slab of huge pages");
+        let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        fallocate(&open, punch, 0, BYTES).unwrap();
+        fcntl_add_seals(&open, SealFlags::FUTURE_WRITE).unwrap();
+        assert_eq!(refused(&open, BYTES), "blocks of a slab of huge pages");
+        drop(open);
+        let sealed = huge(SealFlags::FUTURE_WRITE).unwrap();
+        assert!(fallocate(&sealed, punch, 0, BYTES).is_err());
+        assert_eq!(refused(&sealed, 4096), "length of a slab of huge pages");
+        assert!(Mapping::new(&sealed, BYTES).is_ok());
     }
 
     #[test]

@@ -30,6 +30,9 @@ macro_rules! hub_fabric {
             fn disconnect(&mut self, peer: $crate::PeerId, reason: $crate::CloseReason) {
                 self.hub.close(peer, reason);
             }
+            fn register(&mut self, lease: &faro_pool::Lease) -> Result<(), $crate::FabricError> {
+                <$carrier as $crate::stream::session::Carrier>::register(&mut self.hub, lease)
+            }
             fn expose(
                 &mut self,
                 peer: $crate::PeerId,

@@ -115,6 +115,10 @@ pub(crate) trait Carrier: Send + Sized {
     fn post_write(&mut self, cx: &mut Context<'_, Self>, write: Write);
     /// Queues a read that was admitted and is listed among the session's.
     fn post_read(&mut self, cx: &mut Context<'_, Self>, sequence: u64, source: RemoteRange);
+    /// See [`crate::Fabric::register`].
+    fn register(_hub: &mut Hub<Self>, _lease: &Lease) -> Result<(), FabricError> {
+        Ok(())
+    }
     /// See [`crate::Fabric::expose`].
     fn expose(
         hub: &mut Hub<Self>,

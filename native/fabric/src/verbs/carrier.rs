@@ -263,9 +263,10 @@ impl Carrier for Verbs {
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let tally = &self.tally;
-        let (registrations, nanoseconds) = self.rig.as_ref().map_or((0, 0), |rig| {
-            (rig.registered, rig.register_time.as_nanos() as u64)
-        });
+        let (registrations, nanoseconds) = self
+            .rig
+            .as_ref()
+            .map_or((0, 0), |rig| rig.registrations.tally());
         vec![
             ("posts", tally.posts),
             ("work_requests", tally.work_requests),
@@ -307,6 +308,19 @@ impl Carrier for Verbs {
         cx.push(Frame::work(Work::Read(sequence, source), Ends::Nothing));
     }
 
+    fn register(hub: &mut Hub<Self>, lease: &Lease) -> Result<(), FabricError> {
+        let rig = hub
+            .carrier
+            .rig()
+            .map_err(|reason| FabricError::Unavailable {
+                fabric: "verbs",
+                reason,
+                absent: false,
+            })?;
+        rig.keys(lease)?;
+        Ok(())
+    }
+
     fn expose(
         hub: &mut Hub<Self>,
         peer: PeerId,
@@ -324,7 +338,7 @@ impl Carrier for Verbs {
                 let Some(rig) = &mut verbs.rig else {
                     return Err(Rejected::NotConnected(exposure, peer));
                 };
-                rig.keys(&verbs.pool, lease)
+                rig.keys(lease)
             }
         };
         let keys = match keys {

@@ -60,7 +60,7 @@ impl Hub<Verbs> {
         self.take_completions();
         self.look_for_device();
         if let Some(rig) = &mut self.carrier.rig {
-            if let Err(error) = rig.register(&self.carrier.pool) {
+            if let Err(error) = rig.registrations.follow() {
                 self.lose_device(&error.to_string());
             }
         }

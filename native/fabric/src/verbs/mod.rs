@@ -35,16 +35,19 @@
 
 mod carrier;
 mod completions;
+mod cost;
 pub(crate) mod device;
 mod frames;
 mod grants;
 mod pair;
 mod protocol;
+mod registrations;
 mod rig;
 mod setup;
 mod transmit;
 
 pub use crate::stream::bounds::Bounds;
+pub use cost::{CostProbe, RegistrationCost};
 pub use device::{VerbsError, Wishes};
 pub use setup::VerbsConfig;
 

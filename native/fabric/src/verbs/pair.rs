@@ -39,7 +39,7 @@ impl Segments {
         let memory = pool
             .try_lease(count as usize * SEGMENT_BYTES, Purpose::Serve)
             .map_err(|error| format!("no memory for a queue pair: {error}"))?;
-        let keys = rig.keys(pool, &memory).map_err(|error| error.to_string())?;
+        let keys = rig.keys(&memory).map_err(|error| error.to_string())?;
         Ok(Self {
             address: keys.address,
             lkey: keys.lkey,

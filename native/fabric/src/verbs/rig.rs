@@ -2,30 +2,21 @@
 //! Can be lost (the device goes away) and opened again.
 
 use super::device::{
-    check_memlock, Channel, CompletionQueue, Depth, Device, QueuePair, Registration, VerbsError,
-    Wishes,
+    check_memlock, Channel, CompletionQueue, Depth, Device, QueuePair, VerbsError, Wishes,
 };
 use super::pair::{READS, RECEIVES, SEND_DEPTH};
+use super::registrations::{Keys, Registrations};
 use crate::stream::hub::CARRIER;
 use faro_pool::{Lease, Pool};
 use mio::unix::SourceFd;
 use mio::Interest;
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Completions that a queue holds, if the device can: those of 42 connections.
 const QUEUE_DEPTH: u32 = 8 << 10;
-
-/// How a lease is called in work requests.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Keys {
-    pub(super) address: u64,
-    pub(super) lkey: u32,
-    pub(super) rkey: u32,
-}
 
 struct Completions {
     queue: Arc<CompletionQueue>,
@@ -33,18 +24,14 @@ struct Completions {
     free: u32,
 }
 
-/// See the module's comment. Fields drop in order: regions and queues before the device.
+/// See the module's comment. Fields drop in order: registrations and queues before the device.
 pub(super) struct Rig {
-    /// By slab; registered once, as soon as the arena has it.
-    regions: HashMap<u32, Registration>,
+    pub(super) registrations: Registrations,
     queues: Vec<Completions>,
     pub(super) channel: Arc<Channel>,
     /// Every queue is armed, and no wake-up of any was taken since.
     armed: bool,
     pub(super) device: Arc<Device>,
-    /// Registrations made, and what they took.
-    pub(super) registered: u64,
-    pub(super) register_time: Duration,
     /// When the device was seen to be there.
     pub(super) looked: Instant,
 }
@@ -54,21 +41,23 @@ impl Rig {
     ///
     /// # Errors
     /// What is missing, and what to do.
-    pub(super) fn open(wishes: &Wishes, near: IpAddr, pool: &Pool) -> Result<Self, VerbsError> {
+    pub(super) fn open(
+        wishes: &Wishes,
+        near: IpAddr,
+        pool: &Arc<Pool>,
+    ) -> Result<Self, VerbsError> {
         let device = Device::open(wishes, near)?;
         check_memlock(pool.counters().limit_bytes)?;
         let mut rig = Self {
-            regions: HashMap::new(),
+            registrations: Registrations::new(&device, pool),
             queues: Vec::new(),
             armed: false,
             channel: Channel::new(&device)?,
             device,
-            registered: 0,
-            register_time: Duration::ZERO,
             looked: Instant::now(),
         };
         // What cannot be registered is better known now than at the first block.
-        rig.register(pool)?;
+        rig.registrations.follow()?;
         rig.add_queue()?;
         Ok(rig)
     }
@@ -91,33 +80,9 @@ impl Rig {
         }
     }
 
-    /// Registers the slabs that are new in the arena, so that operations find them registered.
-    pub(super) fn register(&mut self, pool: &Pool) -> Result<(), VerbsError> {
-        while let Some(slab) = pool.slab(self.regions.len() as u32) {
-            let start = Instant::now();
-            let index = slab.index();
-            let region = self.device.register(slab)?;
-            self.register_time += start.elapsed();
-            self.registered += 1;
-            self.regions.insert(index, region);
-        }
-        Ok(())
-    }
-
     /// How the device calls a lease.
-    pub(super) fn keys(&mut self, pool: &Pool, lease: &Lease) -> Result<Keys, VerbsError> {
-        if !self.regions.contains_key(&lease.slab()) {
-            self.register(pool)?;
-        }
-        let region = self
-            .regions
-            .get(&lease.slab())
-            .ok_or(VerbsError::ForeignMemory { slab: lease.slab() })?;
-        Ok(Keys {
-            address: region.address_of(lease.offset()),
-            lkey: region.lkey(),
-            rkey: region.rkey(),
-        })
+    pub(super) fn keys(&mut self, lease: &Lease) -> Result<Keys, VerbsError> {
+        self.registrations.keys(lease)
     }
 
     fn add_queue(&mut self) -> Result<(), VerbsError> {

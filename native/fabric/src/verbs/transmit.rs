@@ -155,9 +155,7 @@ impl Verbs {
                     rkey: grant.rkey,
                     immediate: Some(immediate.encode()),
                 };
-                let keys = rig
-                    .keys(&self.pool, &write.source)
-                    .map_err(io::Error::other)?;
+                let keys = rig.keys(&write.source).map_err(io::Error::other)?;
                 pair.grants.posted(range.key, write.last);
                 pair.credits -= 1;
                 let posted = Posted::Write {
@@ -183,9 +181,7 @@ impl Verbs {
                     address: remote,
                     rkey: grant.rkey,
                 };
-                let keys = rig
-                    .keys(&self.pool, &read.target)
-                    .map_err(io::Error::other)?;
+                let keys = rig.keys(&read.target).map_err(io::Error::other)?;
                 pair.grants.posted(range.key, false);
                 let posted = Posted::Read {
                     sequence,

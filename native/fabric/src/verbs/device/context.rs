@@ -232,27 +232,47 @@ impl Device {
     /// # Errors
     /// `Register`.
     pub(crate) fn register(self: &Arc<Self>, slab: Arc<Slab>) -> Result<Registration, VerbsError> {
+        // SAFETY: the range is the slab's mapping, which lives as long as the slab, which the
+        // registration holds until it is de-registered.
+        let mut registration = unsafe { self.register_range(slab.base(), slab.bytes()) }?;
+        registration.slab = Some(slab);
+        Ok(registration)
+    }
+
+    /// The same for any memory.
+    ///
+    /// # Errors
+    /// `Register`.
+    ///
+    /// # Safety
+    /// The range is mapped until the registration is dropped, and peers that are given its rkey may
+    /// read and write it.
+    pub(crate) unsafe fn register_range(
+        self: &Arc<Self>,
+        start: NonNull<u8>,
+        bytes: usize,
+    ) -> Result<Registration, VerbsError> {
         let access = ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0
             | ibv_access_flags::IBV_ACCESS_REMOTE_WRITE.0
             | ibv_access_flags::IBV_ACCESS_REMOTE_READ.0;
-        // SAFETY: the range is the slab's mapping, which lives as long as the slab, which the
-        // registration holds until it is de-registered.
+        // SAFETY: the domain is allocated as long as `self`; the range is the caller's duty.
         let region = unsafe {
             (self.symbols.reg_mr)(
                 self.domain.as_ptr(),
-                slab.base().as_ptr().cast(),
-                slab.bytes(),
+                start.as_ptr().cast(),
+                bytes,
                 access as c_int,
             )
         };
         match NonNull::new(region) {
             Some(region) => Ok(Registration {
                 region,
-                slab,
+                start: start.as_ptr() as u64,
+                slab: None,
                 device: Arc::clone(self),
             }),
             None => Err(VerbsError::Register {
-                bytes: slab.bytes(),
+                bytes,
                 source: io::Error::last_os_error(),
             }),
         }
@@ -305,12 +325,14 @@ impl Drop for Device {
     }
 }
 
-/// A slab that the device may reach.
+/// Memory that the device may reach.
 pub(crate) struct Registration {
     /// Registered until drop.
     region: NonNull<ibv_mr>,
-    /// The memory, mapped until after the region's end (fields drop after `drop`).
-    slab: Arc<Slab>,
+    /// Address of the first byte.
+    start: u64,
+    /// The memory, if it is a slab: mapped until after the region's end (fields drop after `drop`).
+    slab: Option<Arc<Slab>>,
     device: Arc<Device>,
 }
 
@@ -328,19 +350,20 @@ impl Registration {
         unsafe { (*self.region.as_ptr()).rkey }
     }
 
-    /// Where the device finds that byte of the slab.
+    /// Where the device finds that byte of the memory.
     pub(crate) fn address_of(&self, offset: u32) -> u64 {
-        self.slab.base().as_ptr() as u64 + u64::from(offset)
+        self.start + u64::from(offset)
     }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        // SAFETY: registered by `register`, de-registered once. Queue pairs that could use it are
-        // the owner's to destroy first; the device refuses keys that are gone in any case.
+        // SAFETY: registered by `register_range`, de-registered once. Queue pairs that could use it
+        // are the owner's to destroy first; the device refuses keys that are gone in any case.
         let code = unsafe { (self.device.symbols.dereg_mr)(self.region.as_ptr()) };
         if code != 0 {
-            log::warn!("ibv_dereg_mr of slab {}: {code}", self.slab.index());
+            let slab = self.slab.as_ref().map(|slab| slab.index());
+            log::warn!("ibv_dereg_mr of {slab:?} at {:#x}: {code}", self.start);
         }
     }
 }

@@ -25,6 +25,7 @@ public final class Endpoint implements AutoCloseable {
   private final long handle;
   private final long requestTimeoutMillis;
   private final Requests requests = new Requests();
+  private final RegisteredBufferPool buffers;
   private final Thread completions;
   private final Thread resolver;
   private final AtomicBoolean closed = new AtomicBoolean();
@@ -32,6 +33,7 @@ public final class Endpoint implements AutoCloseable {
   private Endpoint(long handle, EndpointConfig config, OutputResolver outputResolver) {
     this.handle = handle;
     this.requestTimeoutMillis = config.requestTimeoutMillis;
+    this.buffers = new RegisteredBufferPool(new NativeBuffers(handle));
     this.completions = daemon("faro-completions", new CompletionLoop(handle, requests, new Slabs(handle)));
     this.resolver = daemon("faro-resolver", new ResolverLoop(handle, outputResolver));
   }
@@ -126,6 +128,11 @@ public final class Endpoint implements AutoCloseable {
     }
   }
 
+  /** Buffers of this endpoint's arena; closed with the endpoint. */
+  public RegisteredBufferPool buffers() {
+    return buffers;
+  }
+
   /** Forgets and closes all files of a shuffle that this endpoint serves. */
   public void forgetShuffle(int shuffleId) {
     try {
@@ -170,6 +177,7 @@ public final class Endpoint implements AutoCloseable {
     if (!closed.compareAndSet(false, true)) {
       return;
     }
+    buffers.close();
     try {
       Native.close(handle);
     } catch (FaroException e) {

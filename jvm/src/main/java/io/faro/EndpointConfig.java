@@ -10,6 +10,7 @@ public final class EndpointConfig {
   final String advertisedAddress;
   final int port;
   final long memoryLimitBytes;
+  final long idleReleaseMillis;
   final long requestTimeoutMillis;
   final VerbsOptions verbs;
   final Staging staging;
@@ -24,6 +25,7 @@ public final class EndpointConfig {
     advertisedAddress = from.advertisedAddress == null ? from.bindAddress : from.advertisedAddress;
     port = from.port;
     memoryLimitBytes = from.memoryLimitBytes;
+    idleReleaseMillis = from.idleReleaseMillis;
     requestTimeoutMillis = from.requestTimeoutMillis;
     verbs = from.verbs;
     staging = from.staging;
@@ -34,15 +36,15 @@ public final class EndpointConfig {
 
   /** What has a default in native code, a {@code name=value} for each line. */
   String settings() {
-    return "staging=" + staging.code + "\nregions=" + regions.code + "\nexchange=" + exchange.code
-        + "\nexchange.slice=" + exchangeSliceMillis;
+    return "memory.idleRelease=" + idleReleaseMillis + "\nstaging=" + staging.code + "\nregions=" + regions.code
+        + "\nexchange=" + exchange.code + "\nexchange.slice=" + exchangeSliceMillis;
   }
 
   public static Builder builder() {
     return new Builder();
   }
 
-  /** Every value has a default that suits tests: this host only, any port, 256 MiB, 30 s. */
+  /** Every value has a default that suits tests: this host only, any port, 256 MiB (60 s when idle), 30 s. */
   public static final class Builder {
     private String name = "faro";
     private FabricChoice fabric = FabricChoice.AUTO;
@@ -50,6 +52,7 @@ public final class EndpointConfig {
     private String advertisedAddress;
     private int port;
     private long memoryLimitBytes = 256L << 20;
+    private long idleReleaseMillis = 60_000;
     private long requestTimeoutMillis = 30_000;
     private VerbsOptions verbs = new VerbsOptions();
     private Staging staging = Staging.ON_DEMAND;
@@ -91,6 +94,15 @@ public final class EndpointConfig {
     /** Hard cap of the arena, in bytes. */
     public Builder memoryLimitBytes(long value) {
       memoryLimitBytes = value;
+      return this;
+    }
+
+    /**
+     * How long a slab of the arena (16 MiB) goes unused before it is de-registered and its memory given back to the
+     * system; 0: never. Its address range stays, and it is used again when there is need.
+     */
+    public Builder idleReleaseMillis(long value) {
+      idleReleaseMillis = value;
       return this;
     }
 
@@ -137,6 +149,10 @@ public final class EndpointConfig {
       }
       if (memoryLimitBytes <= 0) {
         throw new BadConfigurationException("memoryLimitBytes", String.valueOf(memoryLimitBytes), "more than 0");
+      }
+      if (idleReleaseMillis < 0) {
+        throw new BadConfigurationException(
+            "idleReleaseMillis", String.valueOf(idleReleaseMillis), "0 (never) or more");
       }
       if (requestTimeoutMillis <= 0) {
         throw new BadConfigurationException(

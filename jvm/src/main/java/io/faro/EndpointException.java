@@ -29,6 +29,15 @@ public class EndpointException extends FaroException {
     }
   }
 
+  /** All of the arena that may be had for this is taken: release something first, or wait longer. */
+  public static final class Exhausted extends EndpointException {
+    private static final long serialVersionUID = 1L;
+
+    public Exhausted(String message) {
+      super(message);
+    }
+  }
+
   /** A peer's card cannot be read: damaged, or written by a version of Faro that this one does not know. */
   public static final class BadCard extends EndpointException {
     private static final long serialVersionUID = 1L;

@@ -6,7 +6,8 @@ import java.nio.ByteBuffer;
  * The JNI boundary, one method for each symbol of native/jni. Package-private: the public API is {@link Endpoint}.
  *
  * <p>Handles are numbers with a generation, not addresses. A stale or invented one is an exception: for an
- * endpoint {@link EndpointException.Closed}, for a batch or pin {@link IllegalStateException}. A call that is under
+ * endpoint {@link EndpointException.Closed}, for a batch, buffer or pin
+ * {@link IllegalStateException}. A call that is under
  * way keeps what it uses alive, so {@link #free} is allowed at any time. Null, heap buffers and counts out of bounds
  * are {@link IllegalArgumentException}; a panic is {@link EndpointException.NativeFault}.
  */
@@ -47,6 +48,15 @@ final class Native {
 
   /** Returns a batch's memory to the arena; exactly once per batch handle. */
   static native void releaseBatch(long batch);
+
+  /**
+   * Leases memory of the arena, waiting up to {@code timeoutMillis} (at most 60 s in one call) for it; its handle.
+   * {@code place} gets slab, offset and capacity. {@link EndpointException.Exhausted}: none came in time.
+   */
+  static native long acquireBuffer(long endpoint, int bytes, long timeoutMillis, int[] place) throws FaroException;
+
+  /** Returns such memory; exactly once per handle. */
+  static native void releaseBuffer(long buffer);
 
   /** Keeps a slab mapped, whatever becomes of its endpoint, until {@link #unpinSlab}. */
   static native long pinSlab(long endpoint, int index) throws FaroException;

@@ -19,6 +19,7 @@ class EndpointConfigTest {
     refused("port", "65536", EndpointConfig.builder().port(65_536));
     refused("port", "-1", EndpointConfig.builder().port(-1));
     refused("memoryLimitBytes", "0", EndpointConfig.builder().memoryLimitBytes(0));
+    refused("idleReleaseMillis", "-1", EndpointConfig.builder().idleReleaseMillis(-1));
     refused("requestTimeoutMillis", "-5", EndpointConfig.builder().requestTimeoutMillis(-5));
   }
 

@@ -19,6 +19,8 @@ final class FaroConf {
   final FabricChoice fabric;
   final boolean never;
   final long memoryLimit;
+  /** 0: never. */
+  final long idleReleaseMillis;
   final long requestTimeoutMillis;
   final int port;
   final int portRetries;
@@ -34,6 +36,7 @@ final class FaroConf {
     fabric = FaroKeys.FABRIC.of(conf);
     never = FaroKeys.FALLBACK.of(conf) == FaroKeys.Fallback.NEVER;
     memoryLimit = FaroKeys.MEMORY_LIMIT.of(conf);
+    idleReleaseMillis = FaroKeys.IDLE_RELEASE_MS.of(conf);
     requestTimeoutMillis = FaroKeys.REQUEST_TIMEOUT_MS.of(conf);
     port = FaroKeys.PORT.of(conf);
     portRetries = Math.max(0, conf.getInt("spark.port.maxRetries", 16));

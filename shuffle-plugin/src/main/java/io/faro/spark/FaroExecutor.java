@@ -87,6 +87,7 @@ final class FaroExecutor {
         .bindAddress(addresses.bind)
         .advertisedAddress(addresses.advertise)
         .memoryLimitBytes(conf.memoryLimit)
+        .idleReleaseMillis(conf.idleReleaseMillis)
         .requestTimeoutMillis(conf.requestTimeoutMillis)
         .verbs(conf.verbs)
         .regions(conf.regions)

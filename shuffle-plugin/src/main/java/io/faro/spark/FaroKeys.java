@@ -48,6 +48,13 @@ final class FaroKeys {
           + "`spark.executor.memoryOverhead` (see Memory). A number alone is bytes.",
       FaroKeys::memory);
 
+  static final Key<Long> IDLE_RELEASE_MS = new Key<>(
+      PREFIX + "memory.idleRelease", "duration", "60s", "0 (never) or a duration of 100ms to 24h, such as 60s or 5min",
+      "How long a 16 MiB slab of that memory goes unused before it is de-registered with the RDMA device and given "
+          + "back to the system; one slab stays. It comes back when there is need. Huge pages are de-registered, but "
+          + "kept. 0 keeps all that was ever needed. A number alone is seconds.",
+      text -> text.equals("0") ? Long.valueOf(0) : millis(text, 100, TimeUnit.HOURS.toMillis(24)));
+
   static final Key<Long> REQUEST_TIMEOUT_MS = new Key<>(
       PREFIX + "request.timeout", "duration", "30s", "a duration of at least 100ms and at most 1h, such as 30s or 2min",
       "How long a request may go without progress before Faro gives it up. It is tried once more on the fabric within "
@@ -133,8 +140,8 @@ final class FaroKeys {
       text -> millis(text, 1, 10_000));
 
   static final List<Key<?>> ALL = Collections.unmodifiableList(Arrays.<Key<?>>asList(
-      FABRIC, FALLBACK, MEMORY_LIMIT, REQUEST_TIMEOUT_MS, PORT, BIND_ADDRESS, REGIONS, STAGING, EXCHANGE,
-      EXCHANGE_SLICE_MS, VERBS_DEVICE, VERBS_GID_INDEX, VERBS_TRAFFIC_CLASS, VERBS_RETRY_COUNT, VERBS_RNR_RETRY,
+      FABRIC, FALLBACK, MEMORY_LIMIT, IDLE_RELEASE_MS, REQUEST_TIMEOUT_MS, PORT, BIND_ADDRESS, REGIONS, STAGING,
+      EXCHANGE, EXCHANGE_SLICE_MS, VERBS_DEVICE, VERBS_GID_INDEX, VERBS_TRAFFIC_CLASS, VERBS_RETRY_COUNT, VERBS_RNR_RETRY,
       VERBS_TIMEOUT));
 
   private FaroKeys() {}

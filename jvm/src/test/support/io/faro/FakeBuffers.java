@@ -1,0 +1,58 @@
+package io.faro;
+
+import java.nio.ByteBuffer;
+import java.util.HashSet;
+import java.util.Set;
+
+/** A source of buffers without native code: so many of 4 KiB, and a record of what is out. */
+final class FakeBuffers implements BufferSource {
+  private final int most;
+  private final Set<Long> out = new HashSet<>();
+  private long next = 1;
+  /** Calls of {@link #acquire} that found nothing. */
+  private int refusals;
+
+  FakeBuffers(int most) {
+    this.most = most;
+  }
+
+  @Override
+  public synchronized Leased acquire(int bytes, long timeoutMillis) throws FaroException {
+    if (out.size() == most) {
+      refusals++;
+      notifyAll();
+      if (timeoutMillis > 0) {
+        try {
+          wait(timeoutMillis);
+        } catch (InterruptedException e) {
+          Thread.currentThread().interrupt();
+        }
+      }
+      if (out.size() == most) {
+        throw new EndpointException.Exhausted("all " + most + " are out");
+      }
+    }
+    long handle = next++;
+    out.add(handle);
+    return new Leased(handle, ByteBuffer.allocateDirect(4096));
+  }
+
+  @Override
+  public synchronized void release(long handle) {
+    if (!out.remove(handle)) {
+      throw new IllegalStateException(handle + " is not out");
+    }
+    notifyAll();
+  }
+
+  synchronized int out() {
+    return out.size();
+  }
+
+  /** Returns when somebody was refused since {@code before} refusals. */
+  synchronized void awaitRefusal(int before) throws InterruptedException {
+    while (refusals <= before) {
+      wait();
+    }
+  }
+}

@@ -1,0 +1,59 @@
+//! What registering memory costs on a device: for benchmarks, and for people who ask.
+
+use super::device::{Device, VerbsError, Wishes};
+use std::net::IpAddr;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// An open device to measure on.
+pub struct CostProbe {
+    device: Arc<Device>,
+}
+
+/// What one registration took.
+#[derive(Debug, Clone, Copy)]
+pub struct RegistrationCost {
+    /// `ibv_reg_mr`.
+    pub register: Duration,
+    /// `ibv_dereg_mr`.
+    pub deregister: Duration,
+}
+
+impl CostProbe {
+    /// Opens the device that a fabric with these wishes would take.
+    ///
+    /// # Errors
+    /// What is missing, and what to do.
+    pub fn open(wishes: &Wishes, near: IpAddr) -> Result<Self, VerbsError> {
+        let device = Device::open(wishes, near)?;
+        Ok(Self { device })
+    }
+
+    /// Which device that is, and why.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        self.device.describe()
+    }
+
+    /// Registers all of `memory` as a fabric would, and de-registers it.
+    ///
+    /// # Errors
+    /// `Register`.
+    pub fn measure(&self, memory: &mut [u8]) -> Result<RegistrationCost, VerbsError> {
+        let start = Instant::now();
+        // SAFETY: the memory is borrowed for longer than the registration lives, and its rkey is
+        // given to nobody.
+        let registration = unsafe {
+            self.device
+                .register_range(NonNull::from(&mut *memory).cast(), memory.len())
+        }?;
+        let register = start.elapsed();
+        let start = Instant::now();
+        drop(registration);
+        Ok(RegistrationCost {
+            register,
+            deregister: start.elapsed(),
+        })
+    }
+}

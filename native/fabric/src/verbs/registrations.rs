@@ -1,0 +1,179 @@
+//! What of the arena the device may reach: the registrations of slabs, and of memory outside them.
+//!
+//! A slab is registered as soon as the arena has it (eager), so that no operation waits for it; one
+//! that went to rest is de-registered, and registered again when a lease of it is next used.
+//! Memory outside the slabs is registered when it is first used (lazy); its registration is left
+//! with the memory itself, so that it goes with it, on whatever thread that is.
+//!
+//! All of it happens on the progress thread, between operations: a lease is kept by what is posted
+//! on it, a slab rests only when it has no lease, so nothing posted is ever under a registration
+//! that goes. See the pool's `tenure` for the other side.
+
+use super::device::{Device, Registration, VerbsError};
+use faro_pool::{Counted, Lease, Outside, Pin, Pool};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+/// How a lease is called in work requests.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Keys {
+    pub(super) address: u64,
+    pub(super) lkey: u32,
+    pub(super) rkey: u32,
+}
+
+/// A slab's registration. Fields drop in order: the pin last.
+struct Registered {
+    registration: Registration,
+    _counted: Counted,
+    _pin: Pin,
+}
+
+/// The registration of memory outside the slabs, which holds it as an attachment.
+struct Attached {
+    keys: Keys,
+    memory: Weak<Outside>,
+}
+
+/// See the module's comment.
+pub(super) struct Registrations {
+    device: Arc<Device>,
+    pool: Arc<Pool>,
+    /// By slab.
+    slabs: HashMap<u32, Registered>,
+    /// Slabs below were registered at least once, if they did not rest by then.
+    seen: u32,
+    /// The pool's `rests` when no registered slab was at rest.
+    rests: u32,
+    /// By the memory's number; entries of memory that is gone are swept with the next one.
+    outside: HashMap<u32, Attached>,
+    /// Under which attachments are kept.
+    instance: u64,
+    /// Registrations made, and what they took.
+    made: u64,
+    time: Duration,
+}
+
+impl Registrations {
+    pub(super) fn new(device: &Arc<Device>, pool: &Arc<Pool>) -> Self {
+        static INSTANCES: AtomicU64 = AtomicU64::new(0);
+        Self {
+            device: Arc::clone(device),
+            pool: Arc::clone(pool),
+            slabs: HashMap::new(),
+            seen: 0,
+            rests: pool.rests(),
+            outside: HashMap::new(),
+            instance: INSTANCES.fetch_add(1, Ordering::Relaxed),
+            made: 0,
+            time: Duration::ZERO,
+        }
+    }
+
+    /// Follows the arena: registers slabs that are new, de-registers at most one that rests, so
+    /// that no turn is long.
+    pub(super) fn follow(&mut self) -> Result<(), VerbsError> {
+        while self.pool.slab(self.seen).is_some() {
+            self.register_slab(self.seen)?;
+            self.seen += 1;
+        }
+        let rests = self.pool.rests();
+        if rests != self.rests {
+            let resting = |index: &&u32| self.pool.is_resting(**index);
+            match self.slabs.keys().find(resting).copied() {
+                Some(index) => drop(self.slabs.remove(&index)),
+                None => self.rests = rests,
+            }
+        }
+        Ok(())
+    }
+
+    /// How the device calls a lease; registers what is not yet, or not any more.
+    pub(super) fn keys(&mut self, lease: &Lease) -> Result<Keys, VerbsError> {
+        if let Some(memory) = lease.outside() {
+            return self.outside_keys(memory);
+        }
+        let index = lease.slab();
+        self.register_slab(index)?;
+        let region = self
+            .slabs
+            .get(&index)
+            .ok_or(VerbsError::ForeignMemory { slab: index })?;
+        Ok(Keys {
+            address: region.registration.address_of(lease.offset()),
+            lkey: region.registration.lkey(),
+            rkey: region.registration.rkey(),
+        })
+    }
+
+    /// Registrations made, and nanoseconds that they took.
+    pub(super) fn tally(&self) -> (u64, u64) {
+        (self.made, self.time.as_nanos() as u64)
+    }
+
+    /// Registers a slab, unless it is registered, or rests (then nobody has a lease of it), or is
+    /// not there.
+    fn register_slab(&mut self, index: u32) -> Result<(), VerbsError> {
+        if self.slabs.contains_key(&index) {
+            return Ok(());
+        }
+        // Pinned first: its pages must not change between here and the device.
+        let (Some(pin), Some(slab)) = (self.pool.pin(index), self.pool.slab(index)) else {
+            return Ok(());
+        };
+        let bytes = slab.bytes();
+        let start = Instant::now();
+        let registration = self.device.register(slab)?;
+        let registered = Registered {
+            registration,
+            _counted: self.count(bytes, start.elapsed()),
+            _pin: pin,
+        };
+        self.slabs.insert(index, registered);
+        Ok(())
+    }
+
+    fn outside_keys(&mut self, memory: &Arc<Outside>) -> Result<Keys, VerbsError> {
+        if let Some(attached) = self.outside.get(&memory.number()) {
+            return Ok(attached.keys);
+        }
+        self.outside
+            .retain(|_, attached| attached.memory.strong_count() > 0);
+        let start = Instant::now();
+        // SAFETY: the memory is valid until its clean-up, before which it drops its attachments,
+        // and this registration is one.
+        let registration = unsafe { self.device.register_range(memory.start(), memory.bytes()) }?;
+        let keys = Keys {
+            address: memory.start().as_ptr() as u64,
+            lkey: registration.lkey(),
+            rkey: registration.rkey(),
+        };
+        let counted = self.count(memory.bytes(), start.elapsed());
+        memory.attach(self.instance, Box::new((registration, counted)));
+        let attached = Attached {
+            keys,
+            memory: Arc::downgrade(memory),
+        };
+        self.outside.insert(memory.number(), attached);
+        Ok(keys)
+    }
+
+    fn count(&mut self, bytes: usize, took: Duration) -> Counted {
+        self.made += 1;
+        self.time += took;
+        self.pool.count_registration(bytes, took)
+    }
+}
+
+impl Drop for Registrations {
+    /// The device goes: nothing of it stays with memory that lives on.
+    fn drop(&mut self) {
+        for attached in self.outside.values() {
+            if let Some(memory) = attached.memory.upgrade() {
+                drop(memory.detach(self.instance));
+            }
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! What of the arena is registered with a device, and when: idle slabs, lazy and wrapped memory.
+//!
+//! Needs a device, and so is run by `tests/softroce/run`: `... -- --ignored`. One after the other:
+//! they count what the kernel holds.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
+
+use faro_fabric::verbs::{VerbsConfig, VerbsFabric, Wishes};
+use faro_fabric::{Event, Exposure, Fabric, Outcome, PeerId, RemoteRange, Revoked, Write};
+use faro_pool::{Lease, Pool, PoolOptions, Purpose, FRAME_BYTES, SLAB_BYTES};
+use std::net::SocketAddr;
+use std::process::Command;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+const FRAMES_PER_SLAB: usize = SLAB_BYTES / FRAME_BYTES;
+const SLABS: usize = 4;
+/// Only a hang reaches it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+struct Site {
+    fabric: VerbsFabric,
+    pool: Arc<Pool>,
+}
+
+impl Site {
+    fn new(endpoint: u128) -> Self {
+        let pool = Pool::with_options(PoolOptions {
+            // Slabs rest when a test says so.
+            idle_release: Duration::from_secs(3600),
+            huge_pages: false,
+            ..PoolOptions::new((SLABS * SLAB_BYTES) as u64)
+        })
+        .unwrap();
+        let fabric = VerbsFabric::new(VerbsConfig {
+            bind: SocketAddr::from(([127, 0, 0, 1], 0)),
+            advertise: String::new(),
+            endpoint,
+            pool: pool.clone(),
+            wishes: Wishes::default(),
+        })
+        .unwrap();
+        Self { fabric, pool }
+    }
+}
+
+/// Two ends in this process: `writer` writes into what `target` exposed.
+struct Two {
+    writer: Site,
+    target: Site,
+    /// The target, as the writer knows it, and the reverse.
+    peers: [PeerId; 2],
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Two {
+    fn new() -> Self {
+        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut writer, target) = (Site::new(1), Site::new(2));
+        let deadline = Instant::now() + PATIENCE;
+        let location = target.fabric.location();
+        let peer = writer.fabric.connect(&location, 2, deadline).unwrap();
+        let mut two = Self {
+            writer,
+            target,
+            peers: [peer, peer],
+            _alone: alone,
+        };
+        let (mut connected, mut accepted) = (false, None);
+        two.turn_until(|event| {
+            match event {
+                Event::Connected { .. } => connected = true,
+                Event::Accepted { peer, .. } => accepted = Some(*peer),
+                _ => {}
+            }
+            connected && accepted.is_some()
+        });
+        two.peers[1] = accepted.unwrap();
+        two
+    }
+
+    /// Polls both until an event is what is waited for.
+    fn turn_until(&mut self, mut done: impl FnMut(&Event) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        let mut events = Vec::new();
+        loop {
+            self.turn(&mut events);
+            // The last event of a connection, and the first thing to know.
+            for event in &events {
+                if let Event::Closed { reason, .. } = event {
+                    panic!("the connection broke: {reason}");
+                }
+            }
+            for event in events.drain(..) {
+                if done(&event) {
+                    return;
+                }
+            }
+            assert!(Instant::now() < deadline, "nothing happened");
+        }
+    }
+
+    fn turn(&mut self, events: &mut Vec<Event>) {
+        self.writer.fabric.poll(events, Duration::ZERO).unwrap();
+        self.target.fabric.poll(events, Duration::ZERO).unwrap();
+    }
+
+    /// Turns both as often as it takes for one to de-register all that rests.
+    fn let_go(&mut self) {
+        let mut events = Vec::new();
+        for _ in 0..2 * SLABS {
+            self.turn(&mut events);
+        }
+        assert!(events.is_empty());
+    }
+
+    fn expose(&mut self, lease: Lease) -> RemoteRange {
+        let exposure = Exposure::Writable(lease);
+        let peer = self.peers[1];
+        self.target
+            .fabric
+            .expose(peer, exposure)
+            .map_err(drop)
+            .unwrap()
+    }
+
+    fn write(&mut self, source: &Arc<Lease>, to: RemoteRange, last: bool) {
+        let write = Write {
+            token: 7,
+            source: Arc::clone(source),
+            offset: 0,
+            length: source.capacity().min(to.length as usize),
+            target: to,
+            immediate: Some(1),
+            last,
+        };
+        let peer = self.peers[0];
+        self.writer.fabric.write(peer, write).map_err(drop).unwrap();
+        let (mut ended, mut written) = (false, false);
+        self.turn_until(|event| {
+            match event {
+                Event::WriteEnded { outcome, .. } => {
+                    assert_eq!(*outcome, Outcome::Done);
+                    ended = true;
+                }
+                Event::Written { .. } => written = true,
+                _ => {}
+            }
+            ended && written
+        });
+    }
+
+    fn revoke(&mut self, range: RemoteRange) -> Lease {
+        match self.target.fabric.revoke(range.key) {
+            Revoked::Now(Exposure::Writable(lease)) => lease,
+            _ => panic!("not revoked at once, although the last write is there"),
+        }
+    }
+
+    /// Writes `byte` from new memory of each side's into new memory of the other's.
+    fn cycle(&mut self, mut source: Lease, target: Lease, byte: u8) {
+        let length = source.capacity().min(target.capacity());
+        source.bytes_mut().fill(byte);
+        let range = self.expose(target);
+        self.write(&Arc::new(source), range, true);
+        let lease = self.revoke(range);
+        assert!(lease.bytes()[..length].iter().all(|got| *got == byte));
+    }
+}
+
+fn frame(pool: &Arc<Pool>) -> Lease {
+    pool.try_lease(FRAME_BYTES, Purpose::Serve).unwrap()
+}
+
+/// All frames that are left.
+fn fill(pool: &Arc<Pool>) -> Vec<Lease> {
+    std::iter::from_fn(|| pool.try_lease(FRAME_BYTES, Purpose::Serve).ok()).collect()
+}
+
+#[test]
+#[ignore = "needs an RDMA device: tests/softroce/run"]
+fn an_idle_slab_is_deregistered_and_comes_back() {
+    let mut two = Two::new();
+    let pool = two.writer.pool.clone();
+    // All four are mapped, and registered with the next turn.
+    drop(fill(&pool));
+    two.let_go();
+    let all = pool.counters();
+    assert_eq!(all.registered_bytes, (SLABS * SLAB_BYTES) as u64);
+    assert_eq!(all.registrations, SLABS as u64);
+    assert_eq!(all.registered_high_water_bytes, all.limit_bytes);
+
+    let rested = pool.rest_idle(Duration::ZERO);
+    // The connection's own segments lie in the first one.
+    assert_eq!(rested, SLABS as u32 - 1);
+    assert_eq!(pool.empty_rested(u32::MAX), 0, "the device has them still");
+    two.let_go();
+    assert_eq!(pool.empty_rested(u32::MAX), rested);
+    let idle = pool.counters();
+    assert_eq!(idle.registered_bytes, SLAB_BYTES as u64);
+    assert_eq!(idle.deregistrations, u64::from(rested));
+    assert_eq!(idle.given_back, u64::from(rested));
+
+    // Used again: every frame of every slab goes over the device once, with the right bytes.
+    for (at, lease) in fill(&pool).into_iter().enumerate() {
+        let target = frame(&two.target.pool);
+        two.cycle(lease, target, at as u8 | 1);
+    }
+    let again = pool.counters();
+    assert_eq!(again.registered_bytes, (SLABS * SLAB_BYTES) as u64);
+    assert_eq!(again.registrations, all.registrations + u64::from(rested));
+    assert_eq!(again.slabs_mapped, SLABS as u64);
+}
+
+#[test]
+#[ignore = "needs an RDMA device: tests/softroce/run"]
+fn a_slab_that_wakes_before_the_device_let_go_keeps_its_bytes() {
+    let mut two = Two::new();
+    let pool = two.target.pool.clone();
+    drop(fill(&pool));
+    two.let_go();
+    for round in 0..8_u8 {
+        pool.rest_idle(Duration::ZERO);
+        // De-registered one by one with each turn, and woken in the middle of it.
+        let mut events = Vec::new();
+        for _ in 0..round % 4 {
+            two.turn(&mut events);
+        }
+        pool.empty_rested(u32::from(round) % 3);
+        let source = frame(&two.writer.pool);
+        let targets = fill(&pool);
+        let count = targets.len();
+        let mut source = Some(source);
+        for (at, target) in targets.into_iter().enumerate() {
+            if at % FRAMES_PER_SLAB == 0 || at + 1 == count {
+                let from = source.take().unwrap_or_else(|| frame(&two.writer.pool));
+                two.cycle(from, target, round + 1);
+            }
+        }
+    }
+    let counters = pool.counters();
+    assert!(
+        counters.deregistrations > 0 && counters.given_back > 0,
+        "{counters:?}"
+    );
+    assert_eq!(counters.registered_bytes, (SLABS * SLAB_BYTES) as u64);
+}
+
+#[test]
+#[ignore = "needs an RDMA device: tests/softroce/run"]
+fn memory_outside_the_slabs_is_registered_when_first_used_and_goes_with_its_lease() {
+    let mut two = Two::new();
+    let pool = two.writer.pool.clone();
+    let before = pool.counters();
+    let bytes = 3 * FRAME_BYTES + 5;
+    let mut owned = vec![9_u8; bytes].into_boxed_slice();
+    let start = NonNull::new(owned.as_mut_ptr()).unwrap();
+    let gone = Arc::new(AtomicBool::new(false));
+    let told = gone.clone();
+    let clean_up = Box::new(move || {
+        assert!(owned.iter().all(|byte| *byte == 9));
+        told.store(true, Ordering::Relaxed);
+    });
+    // SAFETY: the box is valid, initialised and ours until `clean_up` drops it.
+    let source = Arc::new(unsafe { pool.wrap(start, bytes, clean_up) }.unwrap());
+    two.let_go();
+    assert_eq!(
+        pool.counters().registrations,
+        before.registrations,
+        "lazily"
+    );
+    let target = two.target.pool.allocate_lazily(bytes).unwrap();
+    let range = two.expose(target);
+    for _ in 0..5 {
+        two.write(&source, range, false);
+    }
+    two.write(&source, range, true);
+    let used = pool.counters();
+    assert_eq!(used.registrations, before.registrations + 1, "once");
+    assert_eq!(
+        used.registered_bytes,
+        before.registered_bytes + bytes as u64
+    );
+    assert!(!gone.load(Ordering::Relaxed));
+    // On another thread: wherever a lease is dropped, it is de-registered.
+    std::thread::spawn(move || drop(source)).join().unwrap();
+    assert!(gone.load(Ordering::Relaxed));
+    let after = pool.counters();
+    assert_eq!(after.registered_bytes, before.registered_bytes);
+    assert_eq!(after.deregistrations, before.deregistrations + 1);
+    let target = two.revoke(range);
+    assert!(target.bytes().iter().all(|byte| *byte == 9));
+}
+
+#[test]
+#[ignore = "needs an RDMA device: tests/softroce/run"]
+fn a_fabric_that_goes_leaves_nothing_with_memory_that_stays() {
+    let mut two = Two::new();
+    let pool = two.writer.pool.clone();
+    let source = Arc::new(pool.allocate_lazily(FRAME_BYTES).unwrap());
+    let target = frame(&two.target.pool);
+    let range = two.expose(target);
+    two.write(&source, range, true);
+    assert!(pool.counters().registered_bytes > 0);
+    drop(two);
+    assert_eq!(pool.counters().registered_bytes, 0);
+    assert!(source.bytes().iter().all(|byte| *byte == 0), "still there");
+}
+
+/// What the kernel holds for all processes: `pd 1 cq 2 qp 3 cm_id 0 mr 4 ctx 1 srq 0`.
+fn held() -> String {
+    let output = Command::new("rdma").arg("resource").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+fn mapped_pages() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+#[test]
+#[ignore = "needs an RDMA device: tests/softroce/run"]
+fn ten_thousand_lives_over_a_device_leave_nothing() {
+    let mut two = Two::new();
+    let cycle = |two: &mut Two, at: usize| {
+        let source = two.writer.pool.allocate_lazily(1 + at % 8192).unwrap();
+        let target = match at % 2 {
+            0 => two.target.pool.allocate_lazily(8192).unwrap(),
+            _ => two.target.pool.try_lease(8192, Purpose::Read).unwrap(),
+        };
+        two.cycle(source, target, at as u8 | 1);
+        if at % 1_000 == 0 {
+            for pool in [two.writer.pool.clone(), two.target.pool.clone()] {
+                drop(fill(&pool));
+                two.let_go();
+                pool.rest_idle(Duration::ZERO);
+                two.let_go();
+                pool.empty_rested(u32::MAX);
+            }
+        }
+    };
+    // Twice the rare part, so that everything that is kept is there.
+    cycle(&mut two, 0);
+    cycle(&mut two, 0);
+    let (before, pages) = ((held(), descriptors()), mapped_pages());
+    let registered = two.writer.pool.counters();
+    for at in 1..=10_000 {
+        cycle(&mut two, at);
+    }
+    assert_eq!((held(), descriptors()), before);
+    // What the heap may grow by; far less than a page for each cycle.
+    assert!(
+        mapped_pages() <= pages + 256,
+        "{} from {pages}",
+        mapped_pages()
+    );
+    let after = two.writer.pool.counters();
+    assert_eq!(after.registered_bytes, registered.registered_bytes);
+    assert!(after.registrations >= registered.registrations + 10_000);
+    assert_eq!(after.wrapped_bytes, 0);
+    assert_eq!(after.leased_bytes, registered.leased_bytes);
+}

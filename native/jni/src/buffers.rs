@@ -1,0 +1,83 @@
+//! Registered buffers: leases of the arena that Java asked for.
+
+use crate::registry::Registry;
+use crate::throw::{Failure, Outcome, Typed};
+use crate::{args, endpoints};
+use faro_endpoint::EndpointError;
+use faro_pool::{Lease, PoolError, Purpose};
+use jni::objects::{JClass, JIntArray};
+use jni::sys::{jint, jlong};
+use jni::EnvUnowned;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// What Java is told of a buffer's place: slab, offset, capacity.
+const PLACE_INTS: usize = 3;
+
+/// Acquired and not yet released. A lease does not need its endpoint: it keeps its arena.
+static LEASES: Registry<Lease> = Registry::new();
+
+/// `Native.acquireBuffer`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_Native_acquireBuffer<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    endpoint: jlong,
+    bytes: jint,
+    timeout_millis: jlong,
+    place: JIntArray<'local>,
+) -> jlong {
+    env.with_env(|env| -> Outcome<jlong> {
+        if place.is_null() || place.len(env)? < PLACE_INTS {
+            return Err(Failure::Argument(format!("place has no {PLACE_INTS} ints")));
+        }
+        let held = endpoints::get(endpoint)?;
+        if held.ended.load(Ordering::Acquire) {
+            return Err(EndpointError::Closed.into());
+        }
+        let size = usize::try_from(bytes).unwrap_or(0);
+        let deadline = Instant::now() + args::wait(timeout_millis);
+        let lease = match held
+            .endpoint
+            .pool()
+            .lease_before(size, Purpose::Read, deadline)
+        {
+            // With the number that was asked for, which may be negative.
+            Err(PoolError::BadSize { max, .. }) => {
+                return Err(Failure::Argument(format!(
+                    "a buffer of {bytes} bytes is not possible, 1 to {max} bytes are"
+                )));
+            }
+            result => result.map_err(EndpointError::Pool)?,
+        };
+        // Each is below 2^31: a slab has 2^24 bytes, and there are at most 2^16 slabs.
+        let ints = [
+            lease.slab() as jint,
+            lease.offset() as jint,
+            lease.capacity() as jint,
+        ];
+        place.set_region(env, 0, &ints)?;
+        Ok(LEASES.insert(lease) as jlong)
+    })
+    .resolve::<Typed>()
+}
+
+/// `Native.releaseBuffer`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_Native_releaseBuffer<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    buffer: jlong,
+) {
+    env.with_env(|_| -> Outcome<()> {
+        let handle = buffer as u64;
+        // Goes back after the registry's lock is released.
+        let lease = LEASES.remove(handle).ok_or(Failure::NotHeld {
+            what: "registered buffer",
+            handle,
+        })?;
+        drop(lease);
+        Ok(())
+    })
+    .resolve::<Typed>();
+}

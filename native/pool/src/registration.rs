@@ -1,0 +1,52 @@
+//! What a fabric tells the pool of its registrations; the pool itself knows no device.
+
+use crate::Pool;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A slab's pages stay where they are until this is dropped. A fabric takes it *before* it
+/// registers the slab, and drops it *after* it has de-registered it.
+pub struct Pin {
+    pool: Arc<Pool>,
+    slab: u32,
+}
+
+impl Pin {
+    pub(crate) fn new(pool: &Arc<Pool>, slab: u32) -> Option<Self> {
+        pool.arena.tenure(slab)?.pin().then(|| Self {
+            pool: Arc::clone(pool),
+            slab,
+        })
+    }
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        if let Some(tenure) = self.pool.arena.tenure(self.slab) {
+            tenure.unpin();
+        }
+    }
+}
+
+/// A registration in the counters, until it is dropped.
+pub struct Counted {
+    pool: Arc<Pool>,
+    bytes: u64,
+}
+
+impl Counted {
+    pub(crate) fn new(pool: &Arc<Pool>, bytes: usize, took: Duration) -> Self {
+        let bytes = bytes as u64;
+        pool.counters.registered(bytes, took.as_nanos() as u64);
+        Self {
+            pool: Arc::clone(pool),
+            bytes,
+        }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.pool.counters.deregistered(self.bytes);
+    }
+}

@@ -1,0 +1,175 @@
+//! Idle slabs: when they go to rest, what they give up, and that nobody notices.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
+
+use faro_pool::{Lease, Pin, Pool, PoolOptions, Purpose, FRAME_BYTES, SLAB_BYTES};
+use std::sync::Arc;
+use std::time::Duration;
+
+const FRAMES_PER_SLAB: usize = SLAB_BYTES / FRAME_BYTES;
+const SLABS: usize = 4;
+const NOW: Duration = Duration::ZERO;
+
+fn pool() -> Arc<Pool> {
+    let options = PoolOptions {
+        // As long as no test takes: what rests is what a test has rest.
+        idle_release: Duration::from_secs(3600),
+        huge_pages: false,
+        ..PoolOptions::new((SLABS * SLAB_BYTES) as u64)
+    };
+    Pool::with_options(options).unwrap()
+}
+
+fn frame(pool: &Arc<Pool>) -> Lease {
+    pool.try_lease(FRAME_BYTES, Purpose::Serve).unwrap()
+}
+
+/// A pool with all slabs mapped, written and free again.
+fn used() -> Arc<Pool> {
+    let pool = pool();
+    let mut all: Vec<_> = (0..SLABS * FRAMES_PER_SLAB).map(|_| frame(&pool)).collect();
+    all.iter_mut().for_each(|lease| lease.bytes_mut().fill(7));
+    drop(all);
+    pool
+}
+
+/// Bytes of memory behind the slabs.
+fn resident(pool: &Pool) -> u64 {
+    (0..)
+        .map_while(|index| pool.slab(index))
+        .map(|slab| rustix::fs::fstat(slab.fd()).unwrap().st_blocks as u64 * 512)
+        .sum()
+}
+
+fn pins(pool: &Arc<Pool>) -> Vec<Pin> {
+    (0..SLABS as u32)
+        .map(|index| pool.pin(index).unwrap())
+        .collect()
+}
+
+#[test]
+fn idle_slabs_give_their_pages_back_and_one_stays() {
+    let pool = used();
+    assert_eq!(resident(&pool), (SLABS * SLAB_BYTES) as u64);
+    assert_eq!(pool.rest_idle(NOW), SLABS as u32 - 1);
+    let counters = pool.counters();
+    assert_eq!(counters.resting_bytes, ((SLABS - 1) * SLAB_BYTES) as u64);
+    assert_eq!(counters.given_back, 0);
+    assert_eq!(pool.empty_rested(2), 2);
+    assert_eq!(pool.empty_rested(9), 1, "once each");
+    assert_eq!(resident(&pool), SLAB_BYTES as u64);
+    assert_eq!(pool.counters().given_back, SLABS as u64 - 1);
+    assert!(!pool.is_resting(0), "leases are packed into the lowest");
+    assert_eq!(pool.rest_idle(NOW), 0);
+    // Same numbers, same places: nothing dangles and nothing new is mapped.
+    let all: Vec<_> = (0..SLABS * FRAMES_PER_SLAB).map(|_| frame(&pool)).collect();
+    assert!(pool.try_lease(1, Purpose::Serve).is_err());
+    let counters = pool.counters();
+    assert_eq!(counters.slabs_mapped, SLABS as u64);
+    assert_eq!(counters.resting_bytes, 0);
+    drop(all);
+}
+
+#[test]
+fn new_pages_are_zero_and_count_as_new() {
+    let pool = used();
+    pool.rest_idle(NOW);
+    pool.empty_rested(u32::MAX);
+    let before = pool.counters();
+    let all: Vec<_> = (0..SLABS * FRAMES_PER_SLAB).map(|_| frame(&pool)).collect();
+    for lease in &all {
+        let kept = lease.slab() == 0;
+        let byte = if kept { 7 } else { 0 };
+        assert!(lease.bytes().iter().all(|b| *b == byte), "{lease:?}");
+    }
+    let hits = pool.counters().reuse_hits - before.reuse_hits;
+    assert_eq!(hits, FRAMES_PER_SLAB as u64);
+}
+
+#[test]
+fn a_slab_with_one_piece_in_use_stays() {
+    let pool = used();
+    // One frame is cut, of whatever slab; that one stays, and so does what is in it.
+    let mut piece = pool.try_lease(1, Purpose::Read).unwrap();
+    piece.bytes_mut().fill(9);
+    assert_eq!(pool.rest_idle(NOW), SLABS as u32 - 1);
+    assert!(!pool.is_resting(piece.slab()));
+    pool.empty_rested(u32::MAX);
+    assert!(piece.bytes().iter().all(|byte| *byte == 9));
+    let slab = piece.slab();
+    drop(piece);
+    assert_eq!(pool.rest_idle(NOW), 0, "it is the last one");
+    assert!(!pool.is_resting(slab));
+}
+
+#[test]
+fn what_was_used_lately_stays() {
+    let pool = used();
+    assert_eq!(pool.rest_idle(Duration::from_secs(3600)), 0);
+    pool.tend();
+    assert_eq!(pool.counters().resting_bytes, 0);
+}
+
+#[test]
+fn pages_stay_while_a_device_has_them() {
+    let pool = used();
+    let mut pins = pins(&pool);
+    assert_eq!(pool.rest_idle(NOW), SLABS as u32 - 1);
+    assert_eq!(pool.empty_rested(u32::MAX), 0);
+    assert_eq!(resident(&pool), (SLABS * SLAB_BYTES) as u64);
+    assert!(pool.pin(3).is_none(), "nobody needs it");
+    drop(pins.pop());
+    assert_eq!(pool.empty_rested(u32::MAX), 1);
+    assert_eq!(resident(&pool), ((SLABS - 1) * SLAB_BYTES) as u64);
+    // Woken before the device let go: nothing was lost.
+    let all: Vec<_> = (0..SLABS * FRAMES_PER_SLAB).map(|_| frame(&pool)).collect();
+    let lost = |lease: &&Lease| lease.bytes().iter().any(|byte| *byte != 7);
+    assert_eq!(all.iter().filter(lost).count(), FRAMES_PER_SLAB);
+    assert!(pool.pin(3).is_some());
+}
+
+#[test]
+fn fabrics_hear_of_slabs_that_rest() {
+    let pool = used();
+    let before = pool.rests();
+    pool.rest_idle(Duration::from_secs(3600));
+    assert_eq!(pool.rests(), before);
+    pool.rest_idle(NOW);
+    assert_ne!(pool.rests(), before);
+    assert_eq!(
+        (0..9).filter(|slab| pool.is_resting(*slab)).count(),
+        SLABS - 1
+    );
+}
+
+#[test]
+fn tending_does_all_of_it_in_time() {
+    let options = PoolOptions {
+        idle_release: Duration::from_millis(20),
+        huge_pages: false,
+        ..PoolOptions::new((SLABS * SLAB_BYTES) as u64)
+    };
+    let pool = Pool::with_options(options).unwrap();
+    drop(
+        (0..SLABS * FRAMES_PER_SLAB)
+            .map(|_| frame(&pool))
+            .collect::<Vec<_>>(),
+    );
+    while pool.counters().given_back < SLABS as u64 - 1 {
+        pool.tend();
+        std::thread::yield_now();
+    }
+    assert_eq!(
+        pool.counters().resting_bytes,
+        ((SLABS - 1) * SLAB_BYTES) as u64
+    );
+}
+
+#[test]
+fn a_pool_that_keeps_everything_seals_its_slabs() {
+    let pool = Pool::new((SLABS * SLAB_BYTES) as u64).unwrap();
+    drop(frame(&pool));
+    pool.tend();
+    let seals = rustix::fs::fcntl_get_seals(pool.slab(0).unwrap().fd()).unwrap();
+    assert!(seals.contains(rustix::fs::SealFlags::FUTURE_WRITE));
+}

@@ -1,0 +1,79 @@
+//! Ten thousand lives of each kind of memory leave nothing: no descriptor, no mapping, no byte of
+//! the cap. One test, so that nothing else of this process comes and goes meanwhile.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
+
+use faro_pool::{Pool, PoolOptions, Purpose, FRAME_BYTES, SLAB_BYTES};
+use std::sync::Arc;
+use std::time::Duration;
+
+const CYCLES: usize = 10_000;
+/// What the heap may grow by; far less than a page for each cycle.
+const HEAP_PAGES: u64 = 256;
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// Mapped pages in all; the number of lines depends on how the kernel joins them.
+fn mapped() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+fn pool() -> Arc<Pool> {
+    let options = PoolOptions {
+        idle_release: Duration::from_secs(3600),
+        // They are never given back.
+        huge_pages: false,
+        ..PoolOptions::new(4 * SLAB_BYTES as u64)
+    };
+    Pool::with_options(options).unwrap()
+}
+
+#[test]
+fn ten_thousand_lives_leave_nothing() {
+    let pool = pool();
+    let cycle = |at: usize| {
+        let mut lease = pool.try_lease(1 + at % FRAME_BYTES, Purpose::Read).unwrap();
+        lease.bytes_mut()[0] = 1;
+        let other = pool.try_lease(FRAME_BYTES, Purpose::Serve).unwrap();
+        let mut outside = pool.allocate_lazily(1 + at * 7 % SLAB_BYTES).unwrap();
+        outside.bytes_mut()[0] = 1;
+        let memory = outside.outside().unwrap();
+        memory.attach(0, Box::new(pool.count_registration(1, Duration::ZERO)));
+        let pin = pool.pin(0).unwrap();
+        drop((lease, other, outside, pin));
+        if at % 16 == 0 {
+            // Both slabs that the cycles need wake again.
+            let all: Vec<_> = (0..SLAB_BYTES / FRAME_BYTES + 1)
+                .map(|_| pool.try_lease(FRAME_BYTES, Purpose::Serve).unwrap())
+                .collect();
+            drop(all);
+            pool.rest_idle(Duration::ZERO);
+            pool.empty_rested(u32::MAX);
+        }
+    };
+    (0..32).for_each(cycle);
+    let (files, pages, before) = (descriptors(), mapped(), pool.counters());
+    (0..CYCLES).for_each(cycle);
+    let after = pool.counters();
+    assert_eq!(descriptors(), files);
+    assert!(mapped() <= pages + HEAP_PAGES, "{} from {pages}", mapped());
+    assert_eq!((after.held_bytes, after.leased_bytes), (0, 0));
+    assert_eq!((after.wrapped_bytes, after.registered_bytes), (0, 0));
+    assert_eq!(after.registrations - before.registrations, CYCLES as u64);
+    assert_eq!(after.deregistrations, after.registrations);
+    assert_eq!(after.slabs_mapped, before.slabs_mapped);
+    assert!(after.given_back >= before.given_back + CYCLES as u64 / 16);
+    drop(pool);
+
+    // Pools themselves, a tenth as often: each maps a slab.
+    let (files, pages) = (descriptors(), mapped());
+    for _ in 0..CYCLES / 10 {
+        let pool = self::pool();
+        drop(pool.try_lease(1, Purpose::Read).unwrap());
+    }
+    assert_eq!(descriptors(), files);
+    assert!(mapped() <= pages + HEAP_PAGES, "{} from {pages}", mapped());
+}
