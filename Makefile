@@ -12,7 +12,7 @@ JAR := dist/faro-spark.jar
 SOURCES := Cargo.toml Cargo.lock pom.xml $(shell find native jvm shuffle-plugin \
 	\( -name target -o -name tests -o -name test \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help setup jar check test demo bench bench-softroce bench-exchange clean
+.PHONY: help setup jar check test demo bench bench-softroce bench-memory bench-exchange clean
 
 help:
 	@echo 'make setup   what the machine needs: as root installs it, otherwise prints the command'
@@ -22,6 +22,7 @@ help:
 	@echo 'make check   formatting, lints, licences of the dependencies'
 	@echo 'make bench   measures against stock Spark and writes docs/benchmarks.md'
 	@echo 'make bench-softroce   RDMA against perftest and UCX, into the same file'
+	@echo 'make bench-memory     what registered memory costs, into the same file'
 	@echo 'make bench-exchange   the policies of the exchange over RDMA, into docs/scaling.md'
 	@echo 'make clean   removes what was built; $${FARO_CACHE:-~/.cache/faro} stays'
 
@@ -48,6 +49,9 @@ bench: jar
 
 bench-softroce: setup
 	@tests/bench/softroce/run
+
+bench-memory: setup
+	@tests/bench/memory/run
 
 bench-exchange: setup
 	@tests/bench/exchange/run

@@ -334,14 +334,15 @@ impl Arena {
                 empty(slab);
                 Emptied::One
             }
-            None if slabs.emptied() < slabs.resting() => Emptied::NoneYet,
+            None if slabs.emptied().count() < slabs.resting() as usize => Emptied::NoneYet,
             None => Emptied::All,
         }
     }
 
-    /// Slabs that rest.
-    pub fn resting(&self) -> u32 {
-        lock(&self.slabs).resting()
+    /// Slabs that rest, and which of them are empty.
+    pub fn resting(&self) -> (u32, Vec<u32>) {
+        let slabs = lock(&self.slabs);
+        (slabs.resting(), slabs.emptied().collect())
     }
 
     /// Counts memory outside the slabs against the cap. It counts in whole slabs, all of it

@@ -9,9 +9,9 @@ use crossbeam_utils::CachePadded;
 pub struct PoolCounters {
     /// The hard cap, bytes.
     pub limit_bytes: u64,
-    /// Bytes of slabs mapped; address space, which is never given back.
+    /// Bytes of slabs that have memory: those mapped, less those whose pages were given back.
     pub mapped_bytes: u64,
-    /// Of those, bytes of slabs at rest: idle, and not registered or about to be de-registered.
+    /// Bytes of slabs at rest: idle, de-registered or about to be, with their pages or without.
     pub resting_bytes: u64,
     /// Slabs on the machine's huge pages.
     pub huge_slabs: u64,
@@ -163,21 +163,14 @@ impl Counters {
         add(&self.deregistrations, 1);
     }
 
-    pub(crate) fn snapshot(
-        &self,
-        limit_bytes: u64,
-        held_bytes: u64,
-        resting_bytes: u64,
-    ) -> PoolCounters {
+    /// Without what only the arena knows; `away`: bytes of slabs whose pages were given back.
+    pub(crate) fn snapshot(&self, away: u64) -> PoolCounters {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let acquisitions = self.acquisitions.load(Ordering::Acquire);
         PoolCounters {
-            limit_bytes,
-            mapped_bytes: get(&self.mapped_bytes),
-            resting_bytes,
+            mapped_bytes: get(&self.mapped_bytes).saturating_sub(away),
             huge_slabs: get(&self.huge_slabs),
             wrapped_bytes: get(&self.wrapped_bytes),
-            held_bytes,
             leased_bytes: get(&self.leased_bytes),
             high_water_bytes: get(&self.high_water_bytes),
             acquisitions,
@@ -192,6 +185,7 @@ impl Counters {
             deregistrations: get(&self.deregistrations),
             registered_bytes: get(&self.registered_bytes),
             registered_high_water_bytes: get(&self.registered_high_water_bytes),
+            ..PoolCounters::default()
         }
     }
 }

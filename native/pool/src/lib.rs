@@ -273,11 +273,19 @@ impl Pool {
 
     /// Counters.
     pub fn counters(&self) -> PoolCounters {
-        self.counters.snapshot(
-            (self.slabs.len() * SLAB_BYTES) as u64,
-            u64::from(self.arena.held().total()) * FRAME_BYTES as u64,
-            u64::from(self.arena.resting()) * SLAB_BYTES as u64,
-        )
+        let (resting, emptied) = self.arena.resting();
+        let gives_back = |index: &&u32| {
+            let slab = self.slabs[**index as usize].get();
+            slab.is_some_and(|slab| slab.gives_back())
+        };
+        let away = emptied.iter().filter(gives_back).count();
+        let slabs = |count: usize| (count * SLAB_BYTES) as u64;
+        PoolCounters {
+            limit_bytes: slabs(self.slabs.len()),
+            held_bytes: u64::from(self.arena.held().total()) * FRAME_BYTES as u64,
+            resting_bytes: slabs(resting as usize),
+            ..self.counters.snapshot(slabs(away))
+        }
     }
 
     /// Called by the arena for each index once, in order, one at a time.

@@ -168,12 +168,17 @@ impl Pages {
         self.to_read.as_ref().unwrap_or(&self.memfd).as_fd()
     }
 
+    /// Whether they are of the kind that can be given back.
+    pub(crate) fn gives_back(&self) -> bool {
+        self.to_read.is_some()
+    }
+
     /// Gives all pages back to the system; address range, mapping and descriptors stay, and read as
     /// zeroes from now on. False: these pages are kept. No device may have them registered: it
     /// would go on with the old pages, and nobody else would see them.
     pub(crate) fn give_back(&self) -> bool {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        self.to_read.is_some()
+        self.gives_back()
             && fallocate(&self.memfd, flags, 0, SLAB_BYTES as u64)
                 .inspect_err(|error| log::debug!("a slab's pages are kept: {error}"))
                 .is_ok()

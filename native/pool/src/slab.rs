@@ -58,6 +58,11 @@ impl Slab {
         given
     }
 
+    /// Whether its pages are of the kind that can be given back.
+    pub(crate) fn gives_back(&self) -> bool {
+        self.pages.gives_back()
+    }
+
     /// Position in the pool, from 0, never reused.
     pub fn index(&self) -> u32 {
         self.index

@@ -59,13 +59,14 @@ impl Slabs {
         self.resting.len() as u32
     }
 
-    pub(crate) fn emptied(&self) -> u32 {
-        self.resting.iter().filter(|one| one.emptied).count() as u32
+    pub(crate) fn emptied(&self) -> impl Iterator<Item = u32> + '_ {
+        let emptied = self.resting.iter().filter(|one| one.emptied);
+        emptied.map(|one| one.slab)
     }
 
     /// Slabs with memory.
     pub(crate) fn full(&self) -> u32 {
-        self.mapped - self.emptied()
+        self.mapped - self.emptied().count() as u32
     }
 
     pub(crate) fn is_resting(&self, slab: u32) -> bool {

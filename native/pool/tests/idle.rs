@@ -58,7 +58,9 @@ fn idle_slabs_give_their_pages_back_and_one_stays() {
     assert_eq!(pool.empty_rested(2), 2);
     assert_eq!(pool.empty_rested(9), 1, "once each");
     assert_eq!(resident(&pool), SLAB_BYTES as u64);
-    assert_eq!(pool.counters().given_back, SLABS as u64 - 1);
+    let counters = pool.counters();
+    assert_eq!(counters.given_back, SLABS as u64 - 1);
+    assert_eq!(counters.mapped_bytes, SLAB_BYTES as u64);
     assert!(!pool.is_resting(0), "leases are packed into the lowest");
     assert_eq!(pool.rest_idle(NOW), 0);
     // Same numbers, same places: nothing dangles and nothing new is mapped.
@@ -67,6 +69,7 @@ fn idle_slabs_give_their_pages_back_and_one_stays() {
     let counters = pool.counters();
     assert_eq!(counters.slabs_mapped, SLABS as u64);
     assert_eq!(counters.resting_bytes, 0);
+    assert_eq!(counters.mapped_bytes, (SLABS * SLAB_BYTES) as u64);
     drop(all);
 }
 

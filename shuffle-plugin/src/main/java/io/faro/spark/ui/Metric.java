@@ -110,15 +110,26 @@ final class Metric {
 
   private static void memory() {
     level("pool.limitBytes", "bytes", "`spark.faro.memory.limit`, the cap");
-    level("pool.mappedBytes", "bytes", "native memory taken now; with RDMA all of it is registered");
-    level("pool.leasedBytes", "bytes", "of it, in use now");
+    level("pool.mappedBytes", "bytes", "native memory taken now");
+    level("pool.restingBytes", "bytes", "of slabs that were idle for `spark.faro.memory.idleRelease`");
+    level("pool.hugeSlabs", "slabs", "(16 MiB) on the machine's huge pages");
+    level("pool.wrappedBytes", "bytes", "of memory outside the slabs that counts against the cap");
+    level("pool.heldBytes", "bytes", "taken out of the slabs, in whole frames (256 KiB)");
+    level("pool.fragmentationBytes", "bytes", "of these that nobody can use: the rest of frames that are cut");
+    level("pool.leasedBytes", "bytes", "in use now");
     level("pool.highWaterBytes", "bytes", "most that was ever in use at once");
     count("pool.acquisitions", "leases", "given");
     count("pool.reuseHits", "leases", "given from memory that had been leased before");
     count("pool.exhausted", "requests", "for memory that found none left");
     count("pool.waits", "requests", "for memory that had to wait");
-    count("pool.registrations", "slabs", "taken, and registered where there is RDMA");
-    count("pool.registrationNanos", "nanoseconds", "spent on that");
+    count("pool.slabsMapped", "slabs", "taken from the system for the first time");
+    count("pool.mapNanos", "nanoseconds", "spent on that");
+    count("pool.givenBack", "slabs", "that were idle, given back to the system");
+    count("pool.registrations", "registrations", "with the RDMA device");
+    count("pool.registrationNanos", "nanoseconds", "spent on them");
+    count("pool.deregistrations", "registrations", "with the RDMA device ended");
+    level("pool.registeredBytes", "bytes", "registered with the RDMA device now");
+    level("pool.registeredHighWaterBytes", "bytes", "most that was ever registered at once");
   }
 
   private static void regions() {

@@ -1,0 +1,11 @@
+"""The parts of `make bench-memory`, in the order in which they are measured and written.
+
+A part is a module with NAME, TITLE, ABOUT, `measure(root, target, options) -> cells` and
+`section(cells) -> text`. A new one is a file here and a place in the list.
+"""
+from parts import idle, lease, registration, transfer
+from parts.guest import Skipped
+
+PARTS = [lease, registration, transfer, idle]
+
+__all__ = ["PARTS", "Skipped"]

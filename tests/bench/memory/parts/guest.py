@@ -1,0 +1,61 @@
+"""Building the programs that measure, and running them, in a guest or here."""
+import json
+import re
+import subprocess
+
+SKIPPED = 77
+
+
+class Skipped(Exception):
+    """Why a part cannot be measured here."""
+
+
+def example(root, package, name):
+    """The path of an example of a crate, built."""
+    command = ["cargo", "build", "--locked", "--release", "-p", package, "--example", name,
+               "--message-format=json-render-diagnostics"]
+    done = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"cargo could not build the example {name} of {package}")
+    for line in done.stdout.splitlines():
+        message = json.loads(line)
+        if message.get("executable") and message["target"]["name"] == name:
+            return message["executable"]
+    raise RuntimeError(f"cargo built no example {name}")
+
+
+def here(command):
+    """The figures that a program prints."""
+    done = subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{command[0]} ended with {done.returncode}")
+    return figures(done.stdout)
+
+
+def on_device(root, command, memory="4G", timeout=900):
+    """The same where there is an RDMA device."""
+    run = [root / "tests" / "softroce" / "run", "--hosts", "1", "--memory", memory, "--timeout",
+           timeout, "--", *command]
+    done = subprocess.run([str(part) for part in run], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode == SKIPPED:
+        reasons = re.findall(r"^softroce: skipped: (.*)$", done.stderr + done.stdout, re.M)
+        raise Skipped(reasons[-1] if reasons else "no guest with an RDMA device")
+    if done.returncode:
+        raise RuntimeError(f"the guest ended with {done.returncode}: {done.stderr[-2000:]}")
+    return figures(done.stdout)
+
+
+def figures(text):
+    cells = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    if not cells:
+        raise RuntimeError("no figures came")
+    return cells
+
+
+def size(count):
+    for unit, name in ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB")):
+        if count >= unit:
+            return f"{count // unit} {name}"
+    return f"{count} B"

@@ -1,0 +1,29 @@
+"""What registering costs by itself."""
+from measure import spread
+from parts import guest
+from report.figures import number, table, with_spread
+
+NAME = "registration"
+TITLE = "Registering memory"
+ABOUT = (
+    "`ibv_reg_mr` and `ibv_dereg_mr` of ordinary memory that was written before, on the RDMA "
+    "device of the SoftRoCE guest (`tests/softroce/run`): software, in a user-mode kernel. The "
+    "shape, a fixed part and a part for each page, is that of any device; the figures say nothing "
+    "about a NIC. One round registers each size once, in turn. Median of the rounds, with least "
+    "and most.")
+MORE_ROUNDS = 4
+
+
+def measure(root, _target, options):
+    program = guest.example(root, "faro-fabric", "memory")
+    return guest.on_device(root, [program, "registration", options.rounds * MORE_ROUNDS])
+
+
+def section(cells):
+    rows = []
+    for size in sorted({cell["bytes"] for cell in cells}):
+        these = [cell for cell in cells if cell["bytes"] == size]
+        register, away = spread.of(these, "register_us"), spread.of(these, "deregister_us")
+        rows.append([guest.size(size), with_spread(register), with_spread(away),
+                     number((register[0] + away[0]) / (size / (1 << 20)))])
+    return table(["bytes", "register, µs", "de-register, µs", "both, µs for 1 MB"], rows)
