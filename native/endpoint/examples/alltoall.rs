@@ -192,6 +192,7 @@ fn main() {
         port: 0,
         verbs: Wishes::default(),
         memory_limit: 128 << 20,
+        idle_release: Duration::ZERO,
         request_timeout: PATIENCE,
         staging: Default::default(),
         regions: Default::default(),
