@@ -163,6 +163,11 @@ public final class Endpoint implements AutoCloseable {
     return counters;
   }
 
+  /** What native code knows this endpoint by, for Faro's other packages; checked wherever it is used. */
+  public long nativeHandle() {
+    return handle;
+  }
+
   /** Fetches under way. */
   int fetchesUnderWay() {
     return requests.size();

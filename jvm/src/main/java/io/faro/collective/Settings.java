@@ -1,0 +1,65 @@
+package io.faro.collective;
+
+import java.util.Objects;
+
+/**
+ * How a team works. Mode, group and seed must be the same at all members. Immutable: each method gives a changed copy.
+ */
+public final class Settings {
+  final Mode mode;
+  /** 0: the square root of the number of members, at least 2. */
+  final int group;
+  final long seed;
+  final NanPolicy nanPolicy;
+  final long timeoutMillis;
+
+  /** The exact mean by a grid, NaN fails, 60 s for a round. */
+  public Settings() {
+    this(Mode.GRID, 0, 0, NanPolicy.FAIL, 60_000);
+  }
+
+  private Settings(Mode mode, int group, long seed, NanPolicy nanPolicy, long timeoutMillis) {
+    this.mode = mode;
+    this.group = group;
+    this.seed = seed;
+    this.nanPolicy = nanPolicy;
+    this.timeoutMillis = timeoutMillis;
+  }
+
+  public Settings mode(Mode value) {
+    return new Settings(Objects.requireNonNull(value, "mode"), group, seed, nanPolicy, timeoutMillis);
+  }
+
+  /**
+   * Members of a group, for {@link Mode#DSSYNC}: 2 to the number of members. Where it does not divide them, groups are
+   * larger by a few, never smaller. 0: about the square root of the number of members.
+   */
+  public Settings group(int value) {
+    if (value < 0 || value == 1) {
+      throw new IllegalArgumentException("group is " + value + ", allowed: 2 and more, or 0 to have it chosen");
+    }
+    return new Settings(mode, value, seed, nanPolicy, timeoutMillis);
+  }
+
+  /** Of the shuffled groups of {@link Mode#DSSYNC}. */
+  public Settings seed(long value) {
+    return new Settings(mode, group, value, nanPolicy, timeoutMillis);
+  }
+
+  public Settings nanPolicy(NanPolicy value) {
+    return new Settings(mode, group, seed, Objects.requireNonNull(value, "nanPolicy"), timeoutMillis);
+  }
+
+  /** Milliseconds that one round may take, waiting for the slowest member included; more than 0. */
+  public Settings timeoutMillis(long value) {
+    if (value <= 0) {
+      throw new IllegalArgumentException("timeoutMillis is " + value + ", allowed: more than 0");
+    }
+    return new Settings(mode, group, seed, nanPolicy, value);
+  }
+
+  int groupOf(int members) {
+    int chosen = group == 0 ? (int) Math.sqrt(members) : group;
+    return Math.max(2, chosen);
+  }
+}
