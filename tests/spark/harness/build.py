@@ -10,17 +10,20 @@ ROOT = Path(__file__).resolve().parents[3]
 COMPILE_AGAINST = "3.5.9"
 
 
-def java_jar(name, sources):
-    """A jar of these sources under target/tests-spark; built again when one of them is newer."""
+def java_jar(name, sources, class_path=()):
+    """A jar of these sources under target/tests-spark; built again when one of them, or a jar that
+    they are compiled against besides Spark's, is newer."""
     jar = ROOT / "target" / "tests-spark" / f"{name}.jar"
-    if jar.exists() and all(s.stat().st_mtime < jar.stat().st_mtime for s in sources):
+    inputs = [*sources, *class_path]
+    if jar.exists() and all(i.stat().st_mtime < jar.stat().st_mtime for i in inputs):
         return jar
     classes = jar.parent / f"{name}-classes"
     shutil.rmtree(classes, ignore_errors=True)
     classes.mkdir(parents=True)
     home = spark_home.ensure(spark_home.versions_named([COMPILE_AGAINST])[0])
-    spark_home.run(["javac", "--release", "8", "-nowarn", "-Xlint:-options",
-                    "-cp", f"{home}/jars/*", "-d", classes, *sources])
+    class_path = ":".join([f"{home}/jars/*", *map(str, class_path)])
+    spark_home.run(["javac", "--release", "8", "-nowarn", "-Xlint:-options", "-cp", class_path,
+                    "-d", classes, *sources])
     part = jar.with_suffix(".part")
     spark_home.run(["jar", "cf", part, "-C", classes, "."])
     part.rename(jar)

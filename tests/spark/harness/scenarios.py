@@ -126,6 +126,9 @@ SCENARIOS = [
               "spark.network.crypto.enabled": "true"},
              faro=DECLINED, fallback="auto",
              declined_because="spark.network.crypto.enabled|spark.authenticate"),
+    # Barrier stages whose tasks all-reduce: one fails, one executor is killed, two do not agree.
+    Scenario("barrier", ["allReduce", "allReduceTaskFails", "allReduceKilled",
+                         "allReduceMismatch"], faro=ANY, faro_only=True),
     Scenario("fabric-tcp", FEW, {"spark.faro.fabric": "tcp"}, faro_only=True),
     # Four executors, so that there is a schedule: below, everybody has everybody.
     Scenario("exchange-grouped", FEW + ["megabyteBlocks"],

@@ -36,6 +36,7 @@ final class FaroExecutor {
   private final SparkConf sparkConf;
   private final FaroConf conf;
   private final SparkEnv env;
+  private final Endpoint endpoint;
   private final FaroTransport transport;
   private final MapOutputs outputs;
   private final EndpointCards cards;
@@ -49,14 +50,15 @@ final class FaroExecutor {
   private FaroBlockStoreClient client;
   private boolean stopped;
 
-  private FaroExecutor(Logger log, SparkConf sparkConf, FaroConf conf, SparkEnv env, FaroTransport transport,
+  private FaroExecutor(Logger log, SparkConf sparkConf, FaroConf conf, SparkEnv env, Endpoint endpoint,
       MapOutputs outputs) {
     this.log = log;
     this.outputs = outputs;
     this.sparkConf = sparkConf;
     this.conf = conf;
     this.env = env;
-    this.transport = transport;
+    this.endpoint = endpoint;
+    this.transport = new EndpointTransport(endpoint);
     this.cards = new EndpointCards(env);
     this.source = new FaroSource(this::counters);
     this.summary = new Summary(this::counters, log::info);
@@ -68,13 +70,13 @@ final class FaroExecutor {
     SparkEnv env = SparkEnv.get();
     Faro.ensureAvailability();
     MapOutputs outputs = new MapOutputs(resolver);
-    FaroTransport transport = new EndpointTransport(openEndpoint(log, conf, env, outputs));
+    Endpoint endpoint = openEndpoint(log, conf, env, outputs);
     try {
-      FaroExecutor executor = new FaroExecutor(log, sparkConf, conf, env, transport, outputs);
+      FaroExecutor executor = new FaroExecutor(log, sparkConf, conf, env, endpoint, outputs);
       executor.announce();
       return executor;
     } catch (Throwable e) {
-      transport.close();
+      endpoint.close();
       throw e;
     }
   }
@@ -171,6 +173,10 @@ final class FaroExecutor {
     if (files != null) {
       transport.committed(shuffleId, mapId, files);
     }
+  }
+
+  Endpoint endpoint() {
+    return endpoint;
   }
 
   void forgetShuffle(int shuffleId) {

@@ -1,5 +1,6 @@
 package io.faro.spark;
 
+import io.faro.Endpoint;
 import io.faro.spark.ui.FaroUi;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -172,6 +173,20 @@ public final class FaroShuffleManager extends SortShuffleManager {
     } catch (TimeoutException e) {
       return unlessNever("Faro has not started within " + faroConf.requestTimeoutMillis + " ms", e);
     }
+  }
+
+  /** This executor's endpoint, for what is no shuffle and so has no other way. */
+  Endpoint endpoint() {
+    if (!mayRun) {
+      List<String> reasons = StandAside.reasons(sparkConf);
+      throw new IllegalStateException("Faro runs no endpoint here: "
+          + (reasons.isEmpty() ? "this is the driver, or local mode" : "it cannot meet " + String.join(", ", reasons)));
+    }
+    FaroExecutor open = awaitOpen();
+    if (open == null) {
+      throw new IllegalStateException("Faro runs no endpoint here: it could not start, see this executor's log");
+    }
+    return open.endpoint();
   }
 
   private synchronized void install(FaroExecutor open) {

@@ -1,0 +1,205 @@
+package io.faro.spark.collective;
+
+import io.faro.FaroException;
+import io.faro.collective.GroupedAllReduce;
+import java.io.EOFException;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.ClosedChannelException;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.SecureRandom;
+import org.apache.spark.TaskContext;
+import org.apache.spark.util.TaskCompletionListener;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * One task's rounds for its Python worker: a port on the loopback interface, one connection that has the token, gone
+ * with the task. Costs two more copies through the kernel than a round in the JVM.
+ *
+ * <pre>
+ *   worker   32 bytes of token
+ *   service  u32 rank, u32 ranks
+ *   worker   u8 operation (1 sum, 2 mean), u8 element (1 float, 2 double), u16 0, u32 count, values
+ *   service  u32 0, values   or   u32 length, text of the error
+ * </pre>
+ *
+ * Little-endian, the values as well.
+ */
+final class PythonService implements Runnable {
+  private static final Logger LOG = LoggerFactory.getLogger(PythonService.class);
+
+  private static final int TOKEN_BYTES = 32;
+  private static final int HEAD_BYTES = 8;
+  /** Bytes of one array: a buffer's most, less the head. */
+  private static final long MAX_BYTES = Integer.MAX_VALUE - 64;
+
+  private final GroupedAllReduce team;
+  private final ServerSocketChannel server;
+  private final byte[] token;
+  /** Of the values of the round, and kept for the next one. */
+  private ByteBuffer values = ByteBuffer.allocateDirect(0);
+
+  private PythonService(GroupedAllReduce team, ServerSocketChannel server, byte[] token) {
+    this.team = team;
+    this.server = server;
+    this.token = token;
+  }
+
+  static PythonService start(GroupedAllReduce team, TaskContext context) throws IOException {
+    byte[] random = new byte[TOKEN_BYTES / 2];
+    new SecureRandom().nextBytes(random);
+    StringBuilder hex = new StringBuilder();
+    for (byte one : random) {
+      hex.append(String.format("%02x", one));
+    }
+    ServerSocketChannel server = ServerSocketChannel.open();
+    server.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 1);
+    PythonService service = new PythonService(team, server, hex.toString().getBytes(StandardCharsets.US_ASCII));
+    context.addTaskCompletionListener(new Closing(server));
+    Thread thread = new Thread(service, "faro-python-" + context.partitionId());
+    thread.setDaemon(true);
+    thread.start();
+    return service;
+  }
+
+  int port() throws IOException {
+    return ((InetSocketAddress) server.getLocalAddress()).getPort();
+  }
+
+  String token() {
+    return new String(token, StandardCharsets.US_ASCII);
+  }
+
+  @Override
+  public void run() {
+    try {
+      while (true) {
+        // Whoever lacks the token is sent away, and the worker may still come.
+        try (SocketChannel worker = server.accept()) {
+          if (MessageDigest.isEqual(token, bytes(worker, TOKEN_BYTES))) {
+            serve(worker);
+            return;
+          }
+        } catch (EOFException e) {
+          LOG.debug("A connection ended before it said its token", e);
+        }
+      }
+    } catch (ClosedChannelException e) {
+      LOG.trace("The task is over", e);
+    } catch (IOException e) {
+      LOG.warn("The Python worker of rank {} is gone: {}", team.rank(), e.toString());
+    } finally {
+      // A worker that is gone takes no further part.
+      team.close();
+    }
+  }
+
+  private static byte[] bytes(SocketChannel from, int count) throws IOException {
+    ByteBuffer into = ByteBuffer.allocate(count);
+    fill(from, into);
+    return into.array();
+  }
+
+  private static void fill(SocketChannel from, ByteBuffer into) throws IOException {
+    while (into.hasRemaining()) {
+      if (from.read(into) < 0) {
+        throw new EOFException("the connection ended with " + into.remaining() + " bytes missing");
+      }
+    }
+    into.flip();
+  }
+
+  private static void drain(SocketChannel to, ByteBuffer from) throws IOException {
+    while (from.hasRemaining()) {
+      to.write(from);
+    }
+  }
+
+  private static ByteBuffer little(int bytes) {
+    return ByteBuffer.allocate(bytes).order(ByteOrder.LITTLE_ENDIAN);
+  }
+
+  private void serve(SocketChannel worker) throws IOException {
+    ByteBuffer hello = little(HEAD_BYTES).putInt(team.rank()).putInt(team.ranks());
+    hello.flip();
+    drain(worker, hello);
+    ByteBuffer head = little(HEAD_BYTES);
+    while (true) {
+      head.clear();
+      if (worker.read(head) < 0) {
+        return;
+      }
+      fill(worker, head);
+      int operation = head.get();
+      int size = head.get() == 2 ? Double.BYTES : Float.BYTES;
+      head.getShort();
+      long length = (head.getInt() & 0xffffffffL) * size;
+      if (length > MAX_BYTES) {
+        throw new IOException("an array of " + length + " bytes, at most " + MAX_BYTES + " are possible");
+      }
+      if (values.capacity() < length) {
+        values = ByteBuffer.allocateDirect((int) length);
+      }
+      values.clear().limit((int) length);
+      fill(worker, values);
+      answer(worker, reduce(operation, size));
+    }
+  }
+
+  /** Null, or why not. */
+  private String reduce(int operation, int size) {
+    ByteBuffer round = values.duplicate().order(ByteOrder.nativeOrder());
+    try {
+      if (operation != 1 && operation != 2) {
+        return "operation " + operation + ", allowed: 1 (sum), 2 (mean)";
+      }
+      if (size == Double.BYTES && operation == 2) {
+        team.mean(round.asDoubleBuffer());
+      } else if (size == Double.BYTES) {
+        team.sum(round.asDoubleBuffer());
+      } else if (operation == 2) {
+        team.mean(round.asFloatBuffer());
+      } else {
+        team.sum(round.asFloatBuffer());
+      }
+      return null;
+    } catch (FaroException | RuntimeException e) {
+      return e.getMessage() == null ? e.toString() : e.getMessage();
+    }
+  }
+
+  private void answer(SocketChannel worker, String problem) throws IOException {
+    byte[] text = problem == null ? new byte[0] : problem.getBytes(StandardCharsets.UTF_8);
+    ByteBuffer head = little(Integer.BYTES + text.length).putInt(text.length).put(text);
+    head.flip();
+    drain(worker, head);
+    if (problem == null) {
+      drain(worker, values);
+    }
+  }
+
+  /** Ends the service with its task. */
+  private static final class Closing implements TaskCompletionListener {
+    private final ServerSocketChannel server;
+
+    Closing(ServerSocketChannel server) {
+      this.server = server;
+    }
+
+    @Override
+    public void onTaskCompletion(TaskContext context) {
+      try {
+        server.close();
+      } catch (IOException e) {
+        LOG.debug("Closing a port", e);
+      }
+    }
+  }
+}

@@ -1,0 +1,2 @@
+/** Collectives for Spark's barrier stages. */
+package io.faro.spark.collective;
