@@ -84,6 +84,9 @@ final class Metric {
     count("busyRefusals", "requests", "of peers refused, because too many were waiting");
     count("blocksRefused", "blocks", "that peers asked for and that are not here");
     count("lateMessages", "messages", "for requests that had ended; dropped");
+    count("collectiveRounds", "rounds", "of collectives that ended well, one for each member here");
+    count("collectiveRoundsFailed", "rounds", "of collectives that did not");
+    count("collectiveBytes", "bytes", "of arrays sent to other members");
     count("pullsOffered", "requests", "of peers answered by telling where the bytes lie in memory");
     count("pulls", "requests", "whose bytes were pulled: read from the owner's memory one-sidedly");
     count("pullsStale", "requests", "of these, of which some bytes had been replaced; fetched the other way");
