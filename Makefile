@@ -12,13 +12,14 @@ JAR := dist/faro-spark.jar
 SOURCES := Cargo.toml Cargo.lock pom.xml $(shell find native jvm shuffle-plugin \
 	\( -name target -o -name tests -o -name test \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help setup jar check test demo bench bench-softroce bench-memory bench-exchange clean
+.PHONY: help setup jar check test test-cluster demo bench bench-softroce bench-memory bench-exchange clean
 
 help:
 	@echo 'make setup   what the machine needs: as root installs it, otherwise prints the command'
 	@echo 'make jar     $(JAR), the one jar that Spark needs'
 	@echo 'make demo    stock Spark and Faro side by side on TPC-DS-derived queries (5 minutes)'
 	@echo 'make test    every test: native, RDMA in a guest, Java, Spark end to end (40 minutes)'
+	@echo 'make test-cluster   the compose cluster of docker/, on TCP and in a guest with RDMA (as root)'
 	@echo 'make check   formatting, lints, licences of the dependencies'
 	@echo 'make bench   measures against stock Spark and writes docs/benchmarks.md'
 	@echo 'make bench-softroce   RDMA against perftest and UCX, into the same file'
@@ -40,6 +41,9 @@ check: setup
 
 test: jar
 	@tests/run
+
+test-cluster: jar
+	@tests/cluster/run
 
 demo: jar
 	@tests/demo/run
