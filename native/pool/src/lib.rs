@@ -27,6 +27,7 @@ mod counters;
 mod error;
 mod idle;
 mod lease;
+mod mapped;
 mod outside;
 mod pages;
 mod registration;
@@ -60,7 +61,7 @@ pub mod tenure;
 pub use counters::PoolCounters;
 pub use error::{PoolError, Purpose};
 pub use lease::Lease;
-pub use outside::{Attachment, CleanUp, Outside, WrapRefused, MAX_OUTSIDE_BYTES};
+pub use outside::{Access, Attachment, CleanUp, Outside, WrapRefused, MAX_OUTSIDE_BYTES};
 pub use registration::{Counted, Pin};
 pub use slab::Slab;
 
@@ -356,7 +357,11 @@ impl Pool {
             }
         })?;
         self.counters.wrapped(bytes as u64);
-        Ok(self.next_outside.fetch_add(1, Ordering::Relaxed))
+        Ok(self.next_outside())
+    }
+
+    pub(crate) fn next_outside(&self) -> u32 {
+        self.next_outside.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(crate) fn uncount_outside(&self, bytes: usize) {

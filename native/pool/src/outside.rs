@@ -45,6 +45,17 @@ pub const MAX_OUTSIDE_BYTES: usize = u32::MAX as usize;
 /// Numbers of memory outside the slabs start here; slabs have those below.
 const FIRST_NUMBER: u32 = 1 << 31;
 
+/// What a device may do with memory outside the slabs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Everything.
+    ReadWrite,
+    /// Read.
+    Read,
+    /// Read, and bring in by itself what is not there (on-demand paging), if it can.
+    ReadOnDemand,
+}
+
 /// See the module's comment.
 pub struct Outside {
     /// Never given twice; no slab's.
@@ -52,6 +63,9 @@ pub struct Outside {
     /// First byte; valid for `bytes` until `clean_up` is called.
     start: NonNull<u8>,
     bytes: usize,
+    access: Access,
+    /// Counts against the pool's limit.
+    counted: bool,
     /// By fabric instance, at most one each.
     attachments: Mutex<Vec<(u64, Attachment)>>,
     /// There until drop.
@@ -78,12 +92,40 @@ impl Outside {
                 number: FIRST_NUMBER | number,
                 start,
                 bytes,
+                access: Access::ReadWrite,
+                counted: true,
                 attachments: Mutex::new(Vec::new()),
                 clean_up: Some(clean_up),
                 pool: Arc::clone(pool),
             }),
             Err(error) => Err(WrapRefused { error, clean_up }),
         }
+    }
+
+    /// Memory beyond the pool's limit.
+    pub(crate) fn uncounted(
+        pool: &Arc<Pool>,
+        start: NonNull<u8>,
+        bytes: usize,
+        access: Access,
+        clean_up: CleanUp,
+    ) -> Self {
+        Self {
+            number: FIRST_NUMBER | pool.next_outside(),
+            start,
+            bytes,
+            access,
+            counted: false,
+            attachments: Mutex::new(Vec::new()),
+            clean_up: Some(clean_up),
+            pool: Arc::clone(pool),
+        }
+    }
+
+    /// What a device may do with it.
+    #[must_use]
+    pub fn access(&self) -> Access {
+        self.access
     }
 
     /// A name that no slab and no other memory of this pool has.
@@ -127,7 +169,9 @@ impl Drop for Outside {
         if let Some(clean_up) = self.clean_up.take() {
             clean_up();
         }
-        self.pool.uncount_outside(self.bytes);
+        if self.counted {
+            self.pool.uncount_outside(self.bytes);
+        }
     }
 }
 

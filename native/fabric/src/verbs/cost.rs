@@ -46,7 +46,7 @@ impl CostProbe {
         // given to nobody.
         let registration = unsafe {
             self.device
-                .register_range(NonNull::from(&mut *memory).cast(), memory.len())
+                .register_range(NonNull::from(&mut *memory).cast(), memory.len(), faro_pool::Access::ReadWrite)
         }?;
         let register = start.elapsed();
         let start = Instant::now();

@@ -144,7 +144,10 @@ impl Registrations {
         let start = Instant::now();
         // SAFETY: the memory is valid until its clean-up, before which it drops its attachments,
         // and this registration is one.
-        let registration = unsafe { self.device.register_range(memory.start(), memory.bytes()) }?;
+        let registration = unsafe {
+            self.device
+                .register_range(memory.start(), memory.bytes(), memory.access())
+        }?;
         let keys = Keys {
             address: memory.start().as_ptr() as u64,
             lkey: registration.lkey(),

@@ -9,7 +9,7 @@ use super::choice::{choose, Choice, PortAddress, Wishes};
 use super::error::VerbsError;
 use super::library::{library, text, Symbols};
 use super::survey::{device_file, has_gid, survey};
-use faro_pool::Slab;
+use faro_pool::{Access, Slab};
 use ibverbs_sys::{
     ibv_access_flags, ibv_async_event, ibv_context, ibv_device_attr, ibv_mr, ibv_pd, ibv_port_attr,
     ibv_port_state, IBV_EVENT_COMM_EST, IBV_EVENT_CQ_ERR, IBV_EVENT_DEVICE_FATAL,
@@ -234,7 +234,8 @@ impl Device {
     pub(crate) fn register(self: &Arc<Self>, slab: Arc<Slab>) -> Result<Registration, VerbsError> {
         // SAFETY: the range is the slab's mapping, which lives as long as the slab, which the
         // registration holds until it is de-registered.
-        let mut registration = unsafe { self.register_range(slab.base(), slab.bytes()) }?;
+        let mut registration =
+            unsafe { self.register_range(slab.base(), slab.bytes(), Access::ReadWrite) }?;
         registration.slab = Some(slab);
         Ok(registration)
     }
@@ -251,10 +252,17 @@ impl Device {
         self: &Arc<Self>,
         start: NonNull<u8>,
         bytes: usize,
+        access: Access,
     ) -> Result<Registration, VerbsError> {
-        let access = ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0
-            | ibv_access_flags::IBV_ACCESS_REMOTE_WRITE.0
-            | ibv_access_flags::IBV_ACCESS_REMOTE_READ.0;
+        let read = ibv_access_flags::IBV_ACCESS_REMOTE_READ.0;
+        let access = match access {
+            Access::ReadWrite => {
+                let write = ibv_access_flags::IBV_ACCESS_REMOTE_WRITE.0;
+                ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0 | write | read
+            }
+            Access::Read => read,
+            Access::ReadOnDemand => ibv_access_flags::IBV_ACCESS_ON_DEMAND.0 | read,
+        };
         // SAFETY: the domain is allocated as long as `self`; the range is the caller's duty.
         let region = unsafe {
             (self.symbols.reg_mr)(
