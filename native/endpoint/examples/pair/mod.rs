@@ -1,0 +1,194 @@
+//! Two endpoints of one process, with map outputs in a directory; for the examples that measure.
+#![allow(dead_code)] // Each example uses its own part.
+
+use faro_endpoint::{Config, Endpoint, FabricChoice, OutputFiles, RegionMode, Staging};
+use faro_wire::{BlockId, OutputId};
+use std::error::Error;
+use std::fs::File;
+use std::io::Write as _;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub type Attempt<T> = Result<T, Box<dyn Error>>;
+
+pub const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A map output of equal blocks.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    pub blocks: u32,
+    pub block_bytes: usize,
+}
+
+/// How the two are started.
+#[derive(Debug, Clone, Copy)]
+pub struct Setup {
+    pub fabric: FabricChoice,
+    /// Of the owner.
+    pub staging: Staging,
+    /// Of the owner's arena.
+    pub memory_limit: u64,
+}
+
+pub fn fabric_named(name: &str) -> Attempt<FabricChoice> {
+    match name {
+        "shm" => Ok(FabricChoice::Shm),
+        "tcp" => Ok(FabricChoice::Tcp),
+        "verbs" => Ok(FabricChoice::Verbs),
+        other => Err(format!("fabric '{other}', allowed: shm, tcp, verbs").into()),
+    }
+}
+
+fn config(name: &str, setup: Setup, memory_limit: u64, staging: Staging) -> Config {
+    Config {
+        name: name.to_owned(),
+        fabric: setup.fabric,
+        bind: LOCALHOST,
+        advertise: LOCALHOST,
+        port: 0,
+        verbs: faro_endpoint::Wishes::default(),
+        memory_limit,
+        staging,
+        regions: RegionMode::Unpinned,
+        request_timeout: PATIENCE,
+    }
+}
+
+/// An owner of map outputs 0, 1, ... of shuffle 0, and a reader.
+pub struct Pair {
+    pub owner: Arc<Endpoint>,
+    pub reader: Arc<Endpoint>,
+    peer: u64,
+    pub files: Vec<OutputFiles>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Pair {
+    pub fn new(setup: Setup, files: Vec<OutputFiles>) -> Attempt<Self> {
+        let owner = Endpoint::start(config("owner", setup, setup.memory_limit, setup.staging))?;
+        let reader = Endpoint::start(config("reader", setup, 512 << 20, Staging::OnDemand))?;
+        let peer = reader.add_peer(&owner.card())?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let answers = (Arc::clone(&owner), Arc::clone(&stop), files.clone());
+        std::thread::spawn(move || {
+            let (owner, stop, files) = answers;
+            while !stop.load(Ordering::Acquire) {
+                for id in owner.unresolved(8, Duration::from_millis(50)) {
+                    owner.resolve(id, files.get(id.map_id as usize).cloned());
+                }
+            }
+        });
+        Ok(Self {
+            owner,
+            reader,
+            peer,
+            files,
+            stop,
+        })
+    }
+
+    /// Asks for one block of each of these (map, block).
+    pub fn request(&self, blocks: &[(usize, u32)]) -> Attempt<u64> {
+        let ids: Vec<BlockId> = blocks
+            .iter()
+            .map(|(map, block)| BlockId {
+                map_id: (*map as i64).into(),
+                shuffle_id: 0.into(),
+                start_reduce: (*block).into(),
+                end_reduce: (block + 1).into(),
+                reserved: 0.into(),
+            })
+            .collect();
+        Ok(self.reader.fetch(self.peer, &ids, PATIENCE)?)
+    }
+
+    /// Waits until `requests` have ended.
+    pub fn settle(&self, mut requests: usize) -> Attempt<()> {
+        let mut completions = Vec::with_capacity(64);
+        while requests > 0 {
+            self.reader.completions(64, PATIENCE, &mut completions);
+            for completion in completions.drain(..) {
+                completion.outcome.map_err(|failure| failure.detail)?;
+                requests -= usize::from(completion.last);
+            }
+        }
+        Ok(())
+    }
+
+    /// How long one block takes.
+    pub fn fetch(&self, map: usize, block: u32) -> Attempt<Duration> {
+        let start = Instant::now();
+        self.request(&[(map, block)])?;
+        self.settle(1)?;
+        Ok(start.elapsed())
+    }
+
+    /// A counter of the owner.
+    pub fn count(&self, name: &str) -> u64 {
+        let counters = self.owner.counters();
+        let found = counters.iter().find(|(n, _)| n == name);
+        found.map_or(0, |(_, value)| *value)
+    }
+
+    /// Forgets what is resident of the shuffle, and opens that map output again.
+    pub fn reopen(&self, map: usize) {
+        self.owner.forget_shuffle(0);
+        self.owner.resolve(id(map), Some(self.files[map].clone()));
+    }
+
+    /// Has everything staged, and waits for it.
+    pub fn stage(&self, chunks: usize) -> Attempt<()> {
+        for (map, files) in self.files.iter().enumerate() {
+            self.owner.committed(id(map), files);
+        }
+        let deadline = Instant::now() + PATIENCE;
+        while (self.count("region.residentChunks") as usize) < chunks {
+            if Instant::now() > deadline {
+                return Err("the map outputs were not staged".into());
+            }
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        self.owner.close();
+        self.reader.close();
+    }
+}
+
+fn id(map: usize) -> OutputId {
+    OutputId {
+        shuffle_id: 0,
+        map_id: map as i64,
+    }
+}
+
+/// Writes map output `map`, down to the medium: only clean pages leave the page cache on demand.
+pub fn write(directory: &Path, map: usize, shape: Shape) -> Attempt<OutputFiles> {
+    std::fs::create_dir_all(directory)?;
+    let files = OutputFiles {
+        data: directory.join(format!("{map}.data")),
+        index: directory.join(format!("{map}.index")),
+    };
+    let index: Vec<u8> = (0..=u64::from(shape.blocks))
+        .flat_map(|block| (block * shape.block_bytes as u64).to_be_bytes())
+        .collect();
+    std::fs::write(&files.index, index)?;
+    let mut data = File::create(&files.data)?;
+    let block: Vec<u8> = (0..shape.block_bytes)
+        .map(|i| (i / 7 + i * i / 311 + map) as u8)
+        .collect();
+    for _ in 0..shape.blocks {
+        data.write_all(&block)?;
+    }
+    data.sync_all()?;
+    Ok(files)
+}
