@@ -144,6 +144,10 @@ impl Endpoint {
     pub fn forget_shuffle(&self, shuffle: u32) {
         self.catalog.forget(shuffle);
         self.memory.residency.forget(shuffle);
+        if self.memory.regions != RegionMode::Unpinned {
+            // A mapping lives as long as a peer was shown it.
+            self.memory.recall();
+        }
     }
 
     /// A seat in a team that is to be: tell the others its invitation, then join.

@@ -3,6 +3,7 @@
 //! Resident chunks are worth keeping only while nobody needs their frames: whoever is refused by the
 //! arena takes a few back from the residency and asks again.
 
+use crate::config::RegionMode;
 use faro_pool::{Lease, Pool, PoolError, Purpose};
 use faro_region::Residency;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,15 +17,22 @@ const GIVE_BACK: usize = 8;
 pub(crate) struct Memory {
     pub(crate) pool: Arc<Pool>,
     pub(crate) residency: Arc<Residency>,
+    /// How map outputs are made readable for devices.
+    pub(crate) regions: RegionMode,
     /// Refusals when the residency had nothing left to give but what peers may be reading.
     shortages: AtomicU64,
 }
 
 impl Memory {
-    pub(crate) fn new(pool: Arc<Pool>, residency: Arc<Residency>) -> Arc<Self> {
+    pub(crate) fn new(
+        pool: Arc<Pool>,
+        residency: Arc<Residency>,
+        regions: RegionMode,
+    ) -> Arc<Self> {
         Arc::new(Self {
             pool,
             residency,
+            regions,
             shortages: AtomicU64::new(0),
         })
     }
@@ -39,11 +47,16 @@ impl Memory {
                 self.pool.try_lease(bytes, purpose)
             }
             Err(error @ PoolError::Exhausted { .. }) => {
-                self.shortages.fetch_add(1, Ordering::Relaxed);
+                self.recall();
                 Err(error)
             }
             result => result,
         }
+    }
+
+    /// What was shown to peers is to be taken back.
+    pub(crate) fn recall(&self) {
+        self.shortages.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Grows when somebody was refused, so that frames which peers may read are to be taken back.

@@ -49,5 +49,5 @@ pub use version::{is_stable, Version, VERSION_BYTES};
 
 /// Bytes of a chunk: what one slot holds, from a multiple of it in the region.
 pub const CHUNK_BYTES: u64 = faro_pool::FRAME_BYTES as u64;
-/// Most slots: their versions fill one frame.
-pub const MAX_SLOTS: usize = faro_pool::FRAME_BYTES / VERSION_BYTES;
+/// Most slots: their versions, and one more that never changes, fill one frame.
+pub const MAX_SLOTS: usize = faro_pool::FRAME_BYTES / VERSION_BYTES - 1;

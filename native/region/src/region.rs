@@ -72,6 +72,11 @@ impl Region {
         self.nowait.load(Ordering::Relaxed)
     }
 
+    /// The file, to be mapped.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
     /// Fills the front of `buffer` from `offset` with what is in the page cache, without sleeping;
     /// returns how much that was. Less than `buffer.len()`: the rest has to come from the medium
     /// (or the file ended, which `read` will tell).

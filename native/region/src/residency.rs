@@ -19,6 +19,9 @@ use faro_pool::{Lease, Pool, Purpose, FRAME_BYTES};
 use std::io;
 use std::sync::{Arc, OnceLock};
 
+/// The version of what never changes.
+const UNCHANGING: Version = 2;
+
 /// Whether a read may wait for a medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sleep {
@@ -76,7 +79,7 @@ struct State {
 pub struct Residency {
     pool: Arc<Pool>,
     state: Mutex<State>,
-    /// One word for each slot, from the first byte; taken with the first frame. Changed under
+    /// One word for each slot and that of `unchanging`, from the first byte; taken with the first frame. Changed under
     /// `state` only.
     versions: OnceLock<Arc<Lease>>,
     slots: usize,
@@ -112,6 +115,13 @@ impl Residency {
     /// `8 * i`.
     pub fn versions(&self) -> Option<&Arc<Lease>> {
         self.versions.get()
+    }
+
+    /// Slot and version of memory that is not this crate's and whose bytes never change, so that a
+    /// peer can follow one protocol for both. `None`: the arena has no memory for versions.
+    pub fn unchanging(&self) -> Option<(usize, Version)> {
+        let _state = lock(&self.state);
+        self.has_versions().then_some((self.slots, UNCHANGING))
     }
 
     /// The chunk, if it is in a frame, held until the pin is dropped.
@@ -357,7 +367,7 @@ impl Residency {
     /// Takes the memory of the versions, if it is not taken yet. Under `state`.
     fn has_versions(&self) -> bool {
         if self.versions.get().is_none() {
-            let bytes = self.slots * VERSION_BYTES;
+            let bytes = (self.slots + 1) * VERSION_BYTES;
             let Ok(mut lease) = self.pool.try_lease(bytes, Purpose::Serve) else {
                 return false;
             };
@@ -365,6 +375,8 @@ impl Residency {
             for word in lease.bytes_mut()[..bytes].chunks_exact_mut(VERSION_BYTES) {
                 word.copy_from_slice(&1u64.to_le_bytes());
             }
+            let last = self.slots * VERSION_BYTES..bytes;
+            lease.bytes_mut()[last].copy_from_slice(&UNCHANGING.to_le_bytes());
             return self.versions.set(Arc::new(lease)).is_ok();
         }
         true
@@ -381,7 +393,7 @@ impl Residency {
     fn word(&self, slot: Slot) -> Option<&AtomicU64> {
         debug_assert!(slot < self.slots);
         let start = self.versions.get()?.start().as_ptr().cast::<u64>();
-        // SAFETY: `versions` holds `slots` words and `slot` is one of them; a lease is aligned to 4
+        // SAFETY: `versions` holds more than `slots` words and `slot` is one of them; a lease is aligned to 4
         // KiB, so each word is to 8; the lease lives as long as `self`. Once it is in `versions` the
         // words are only ever accessed as atomics in this process (nobody calls `bytes` of this
         // lease), and by devices and read-only mappings of peers outside of it.

@@ -7,6 +7,9 @@
 //! (Spark's `IndexShuffleBlockResolver`.) Nothing is believed: every offset is checked when it is
 //! used.
 
+use super::mapped;
+use crate::config::RegionMode;
+use faro_pool::{Lease, Pool};
 use faro_region::{Region, RegionError, RegionId, Residency, Sleep};
 use faro_wire::{BlockStatus, OutputId};
 use std::fs::File;
@@ -14,7 +17,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Index files up to this size are kept in memory; larger ones are read at the two offsets needed.
 const MAX_LOADED_INDEX_BYTES: u64 = 1 << 20;
@@ -41,6 +44,8 @@ pub(crate) struct Output {
     /// At least 1.
     partitions: u64,
     offsets: Offsets,
+    /// `data`, mapped for the device, once it was wanted; `None`: it cannot be.
+    mapped: OnceLock<Option<Arc<Lease>>>,
     /// Logical time of the last use, for eviction.
     pub(crate) used: AtomicU64,
 }
@@ -97,6 +102,7 @@ impl Output {
             data,
             partitions: bytes / 8 - 1,
             offsets,
+            mapped: OnceLock::new(),
             used: AtomicU64::new(0),
         })
     }
@@ -138,6 +144,18 @@ impl Output {
     /// The bytes of the partitions; `None` when they are all empty.
     pub(crate) fn region(&self) -> Option<&Region> {
         self.data.as_ref()
+    }
+
+    /// The bytes of the partitions where the device can read them, in modes that have that.
+    pub(crate) fn mapped(&self, pool: &Arc<Pool>, mode: RegionMode) -> Option<&Arc<Lease>> {
+        let region = self.data.as_ref()?;
+        let mapped = || {
+            mapped::map(pool, region, mode).unwrap_or_else(|error| {
+                log::warn!("a map output cannot be mapped and goes through the arena: {error}");
+                None
+            })
+        };
+        self.mapped.get_or_init(mapped).as_ref()
     }
 
     /// Fills `buffer` from `offset`, and says how much of it (all, if it may sleep).

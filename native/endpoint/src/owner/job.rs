@@ -156,7 +156,7 @@ impl Job {
     pub(crate) fn turn(&mut self, memory: &Memory, sleep: Sleep) -> Turn {
         self.lay_out();
         if let Some(layout) = self.layout.take_if(|_| !self.push_only) {
-            match locate(&memory.residency, &self.outputs, &self.runs, self.remaining) {
+            match locate(memory, &self.outputs, &self.runs, self.remaining, sleep) {
                 Some(places) => return Turn::Located { layout, places },
                 None => self.push_instead(layout),
             }

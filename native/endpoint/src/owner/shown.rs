@@ -6,7 +6,7 @@
 
 use super::locate::Place;
 use crate::config::limits::MAX_SHOWN;
-use faro_fabric::{Exposure, Fabric, PeerId, RemoteRange};
+use faro_fabric::{Exposure, Fabric, FabricKind, PeerId, RemoteRange};
 use faro_pool::Lease;
 use faro_wire::message::{Credit, Extent, Located};
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 #[derive(Default)]
 struct ToPeer {
     versions: Option<RemoteRange>,
-    /// By slot.
+    /// By the address of the frame (or mapping), which is kept as long as it is shown.
     frames: HashMap<usize, RemoteRange>,
 }
 
@@ -42,18 +42,22 @@ impl Shown {
         };
         let mut extents = Vec::with_capacity(places.len());
         for place in places {
-            let range = match to.frames.get(&place.slot) {
+            if place.verbs_only && fabric.kind() != FabricKind::Verbs {
+                return None;
+            }
+            let name = place.frame.start().as_ptr() as usize;
+            let range = match to.frames.get(&name) {
                 Some(range) => *range,
                 None if to.frames.len() >= MAX_SHOWN => return None,
                 None => {
                     let range = expose(fabric, peer, &place.frame)?;
-                    to.frames.insert(place.slot, range);
+                    to.frames.insert(name, range);
                     range
                 }
             };
             extents.push(Extent {
                 key: range.key.into(),
-                offset: (range.offset + u64::from(place.offset)).into(),
+                offset: (range.offset + place.offset).into(),
                 length: place.length.into(),
                 slot: (place.slot as u32).into(),
                 version: place.version.into(),

@@ -1,0 +1,33 @@
+//! Map outputs that are registered with the device as a whole: modes `pinned` and `odp`.
+//!
+//! These modes are what Faro is compared with: SparkRDMA mapped and registered every map output. The
+//! mapping is read by the device alone. This process never touches it, because a file that is cut
+//! under a mapping ends a process by SIGBUS; checksums are computed of bytes read with `pread`. A device
+//! that reads pages which are gone fails the queue pair (`odp`) or reads what was there (`pinned`),
+//! and either is noticed.
+
+use crate::config::RegionMode;
+use faro_pool::{Access, Lease, Pool, PoolError};
+use faro_region::Region;
+use std::sync::Arc;
+
+/// Maps a region for the device. It is registered when it is first shown to a peer, beyond the arena's
+/// limit.
+///
+/// # Errors
+/// `NoMemory`; `BadWrap` for a file that no range on the wire can name.
+pub(super) fn map(
+    pool: &Arc<Pool>,
+    region: &Region,
+    mode: RegionMode,
+) -> Result<Option<Arc<Lease>>, PoolError> {
+    let access = match mode {
+        RegionMode::Unpinned => return Ok(None),
+        RegionMode::Odp => Access::ReadOnDemand,
+        RegionMode::Pinned => Access::Read,
+    };
+    // SAFETY: nobody calls `bytes` of this lease: it only becomes an exposure of the verbs fabric,
+    // which hands its address to the device.
+    unsafe { pool.map_file(region.file(), region.bytes(), access) }
+        .map(|lease| Some(Arc::new(lease)))
+}
