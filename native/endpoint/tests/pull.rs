@@ -6,7 +6,7 @@
 mod scripted;
 mod support;
 
-use faro_endpoint::{Config, Endpoint, FabricChoice, OutputFiles, Staging};
+use faro_endpoint::{Config, Endpoint, FabricChoice, OutputFiles, RegionMode, Staging};
 use faro_fabric::Exposure;
 use faro_fabric::Fabric as _;
 use faro_pool::Purpose;
@@ -45,6 +45,7 @@ over_every_fabric!(
     what_is_overwritten_meanwhile_is_never_believed,
     a_forgotten_shuffle_is_not_believed,
     frames_that_were_shown_come_back_when_the_arena_is_short,
+    a_map_output_that_is_registered_as_a_whole,
 );
 
 fn on_commit(fabric: FabricChoice) -> Config {
@@ -227,6 +228,41 @@ fn frames_that_were_shown_come_back_when_the_arena_is_short(fabric: FabricChoice
         fetch(&reader, peer, &[block(0, 1, 0, 1)]).bytes(),
         [pattern(1, bytes)]
     );
+}
+
+/// Over RDMA it is read where it lies; otherwise it is pushed as ever.
+fn a_map_output_that_is_registered_as_a_whole(fabric: FabricChoice) {
+    for regions in [RegionMode::Pinned, RegionMode::Odp] {
+        let owner = Owner::start(Config {
+            regions,
+            ..config("owner", fabric)
+        });
+        let reader = Endpoint::start(config("reader", fabric)).unwrap();
+        let peer = owner.peer_of(&reader);
+        let parts = [pattern(1, 700_000), pattern(2, 3_000_000), pattern(3, 100)];
+        let files = owner.put(0, 1, &parts);
+        let all = [block(0, 1, 0, 1), block(0, 1, 1, 2), block(0, 1, 2, 3)];
+        assert_eq!(fetch(&reader, peer, &all).bytes(), parts, "{regions:?}");
+        // Beyond the arena's slabs.
+        let registered = || {
+            let of_slabs = counter(&owner.endpoint, "pool.mappedBytes");
+            counter(&owner.endpoint, "pool.registeredBytes") > of_slabs
+        };
+        let pulled = counter(&reader, "pulls") == 1;
+        assert_eq!(pulled, registered(), "{regions:?}");
+        match regions {
+            RegionMode::Odp => assert!(!pulled || fabric == FabricChoice::Verbs),
+            // Every device can; not every one has on-demand paging.
+            _ => assert_eq!(pulled, fabric == FabricChoice::Verbs),
+        }
+        // Cut under its mapping: an error of the request or old bytes, and no end of the process.
+        let file = std::fs::File::options().write(true).open(&files.data);
+        file.unwrap().set_len(1_000_000).unwrap();
+        let cut = fetch(&reader, peer, &[block(0, 1, 1, 2)]);
+        assert!(cut.failure.is_some(), "{regions:?}");
+        owner.endpoint.forget_shuffle(0);
+        until("the mapping goes", || !registered());
+    }
 }
 
 /// What a scripted owner says of one frame.

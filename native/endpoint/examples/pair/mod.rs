@@ -52,9 +52,11 @@ fn config(name: &str, setup: Setup, memory_limit: u64, staging: Staging) -> Conf
         port: 0,
         verbs: faro_endpoint::Wishes::default(),
         memory_limit,
+        idle_release: Duration::ZERO,
         staging,
         regions: RegionMode::Unpinned,
         request_timeout: PATIENCE,
+        exchange: faro_endpoint::ExchangeConfig::default(),
     }
 }
 

@@ -24,6 +24,8 @@ struct ToPeer {
 #[derive(Default)]
 pub(super) struct Shown {
     peers: HashMap<PeerId, ToPeer>,
+    /// That the device does not register what it is asked to.
+    warned: bool,
 }
 
 impl Shown {
@@ -50,6 +52,12 @@ impl Shown {
                 Some(range) => *range,
                 None if to.frames.len() >= MAX_SHOWN => return None,
                 None => {
+                    if let Some(error) = fabric.register(&place.frame).err() {
+                        if !std::mem::replace(&mut self.warned, true) {
+                            log::warn!("map outputs go through the arena, as if unpinned: {error}");
+                        }
+                        return None;
+                    }
                     let range = expose(fabric, peer, &place.frame)?;
                     to.frames.insert(name, range);
                     range

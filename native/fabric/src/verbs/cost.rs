@@ -45,8 +45,11 @@ impl CostProbe {
         // SAFETY: the memory is borrowed for longer than the registration lives, and its rkey is
         // given to nobody.
         let registration = unsafe {
-            self.device
-                .register_range(NonNull::from(&mut *memory).cast(), memory.len(), faro_pool::Access::ReadWrite)
+            self.device.register_range(
+                NonNull::from(&mut *memory).cast(),
+                memory.len(),
+                faro_pool::Access::ReadWrite,
+            )
         }?;
         let register = start.elapsed();
         let start = Instant::now();
