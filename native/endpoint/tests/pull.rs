@@ -135,7 +135,7 @@ fn what_is_overwritten_meanwhile_is_never_believed(fabric: FabricChoice) {
         );
         commit(&owner, map, &files);
     }
-    for round in 0..6u64 {
+    for round in 0..3u64 {
         // Slivers of everything, often enough to be staged in the place of what is there.
         let mut requests = Vec::new();
         for map in 0..10 {

@@ -30,7 +30,7 @@ class Scenario:
     with_service: bool = False
     faro_only: bool = False
     smoke: bool = False
-    newest: bool = False  # slow, and the same code in all versions: where the depth is full only
+    newest: bool = False  # the same code in all versions: where the depth is full only
     must_count: str = ""  # a counter that must not be zero; crcErrors must be, unless it is this
     executors: int = 2
     bad_values: list = field(default_factory=list)
@@ -57,6 +57,8 @@ BAD_VALUES = [
     ("spark.faro.port", "70000", "65535"),
     ("spark.faro.port", "http", "65535"),
     ("spark.faro.bindAddress", "no/host", "IP address"),
+    ("spark.faro.regions", "mapped", "pinned"),
+    ("spark.faro.staging", "always", "onCommit"),
     ("spark.faro.exchange", "alphabetical", "rotated"),
     ("spark.faro.exchange.slice", "1h", "at most 10s"),
 ]
@@ -73,15 +75,15 @@ SCENARIOS = [
              {"spark.shuffle.compress": "false", "spark.shuffle.spill.compress": "false"}),
     Scenario("kryo-zstd", RDD + ["someTinyBlocks", "sqlJoin", "aqeSkewed"],
              {"spark.serializer": "org.apache.spark.serializer.KryoSerializer",
-              "spark.io.compression.codec": "zstd"}),
+              "spark.io.compression.codec": "zstd"}, newest=True),
     Scenario("io-encryption", FEW + ["megabyteBlocks", "aqeCoalesced"],
              {"spark.io.encryption.enabled": "true"}),
     Scenario("checksum-crc32", FEW, {"spark.shuffle.checksum.enabled": "true",
                                      "spark.shuffle.checksum.algorithm": "CRC32",
-                                     "spark.shuffle.push.enabled": "false"}),
+                                     "spark.shuffle.push.enabled": "false"}, newest=True),
     Scenario("small-limits", FEW + ["megabyteBlocks"],
              {"spark.reducer.maxSizeInFlight": "1m", "spark.reducer.maxReqsInFlight": "3",
-              "spark.reducer.maxBlocksInFlightPerAddress": "7"}),
+              "spark.reducer.maxBlocksInFlightPerAddress": "7"}, newest=True),
     Scenario("to-disk", ["groupByKey", "megabyteBlocks", "sqlJoin"],
              {"spark.network.maxRemoteBlockSizeFetchToMem": "100k"},
              faro=ANY, fallback="auto"),
@@ -125,7 +127,7 @@ SCENARIOS = [
              {"spark.authenticate": "true", "spark.authenticate.secret": "not-a-secret",
               "spark.network.crypto.enabled": "true"},
              faro=DECLINED, fallback="auto",
-             declined_because="spark.network.crypto.enabled|spark.authenticate"),
+             declined_because="spark.network.crypto.enabled|spark.authenticate", newest=True),
     # Barrier stages whose tasks all-reduce: one fails, one executor is killed, two do not agree.
     Scenario("barrier", ["allReduce", "allReduceTaskFails", "allReduceKilled",
                          "allReduceMismatch"], faro=ANY, faro_only=True),
@@ -134,7 +136,7 @@ SCENARIOS = [
     Scenario("exchange-grouped", FEW + ["megabyteBlocks"],
              {"spark.faro.exchange": "grouped", "spark.faro.exchange.slice": "5ms"},
              faro_only=True, newest=True, executors=4, must_count="exchange.rounds"),
-    Scenario("fabric-shm", FEW, {"spark.faro.fabric": "shm"}, faro_only=True),
+    Scenario("fabric-shm", FEW, {"spark.faro.fabric": "shm"}, faro_only=True, newest=True),
     Scenario("never-and-declined", ["badConfig"],
              {"spark.authenticate": "true", "spark.authenticate.secret": "not-a-secret"},
              faro=ANY, fallback="auto", faro_only=True,
