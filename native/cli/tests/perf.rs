@@ -93,6 +93,24 @@ fn a_table_has_a_line_for_each_size() {
 }
 
 #[test]
+fn several_clients() {
+    let (mut server, location) = server("tcp");
+    let lists = ["--operation", "write,read", "--mode", "bandwidth,latency"];
+    let more = [&lists[..], &["--size", "4096", "--clients", "3", "--json"]].concat();
+    let output = client(&location, "tcp", &more);
+    assert!(output.status.success(), "{output:?}");
+    // With `--once` it ends when all have left.
+    assert!(server.wait().unwrap().success());
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["clients"], 3);
+    for row in result["rows"].as_array().unwrap() {
+        assert!(row["mb_per_second"].as_f64().unwrap() > 0.0, "{row}");
+        // Two rounds of three clients, each with a transfer at least.
+        assert!(row["transfers"].as_u64().unwrap() >= 6, "{row}");
+    }
+}
+
+#[test]
 fn errors_name_values() {
     let says = |location: &str, more: &[&str], what: &str| {
         let output = client(location, "tcp", more);
@@ -102,6 +120,7 @@ fn errors_name_values() {
     };
     says("nowhere", &[], "\"nowhere\" is no IP:PORT");
     says("127.0.0.1:1", &["--size", "65MiB"], "1 to 67108864 bytes");
+    says("127.0.0.1:1", &["--clients", "65"], "1..=64");
     let much = ["--operation", "read", "--memory", "32MiB"];
     says("127.0.0.1:1", &much, "64 reads of 1048576 bytes");
     // Nobody listens on port 1.

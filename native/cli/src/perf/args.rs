@@ -125,6 +125,11 @@ pub struct ClientArgs {
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub depth: u32,
 
+    /// Clients at once, each with a connection and a thread of its own; their rates are added
+    #[arg(long, default_value = "1", value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub clients: u32,
+
     /// Length of a round
     #[arg(long, default_value = "1", value_parser = seconds, value_name = "SECONDS")]
     pub seconds: Duration,
@@ -205,7 +210,7 @@ fn size(text: &str) -> Result<usize, String> {
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let allowed = 0.01..=3600.0;
     match text.parse::<f64>() {
         Ok(number) if allowed.contains(&number) => Ok(Duration::from_secs_f64(number)),

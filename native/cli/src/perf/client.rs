@@ -37,10 +37,13 @@ pub struct Client {
 }
 
 impl Client {
-    pub fn connect(args: &ClientArgs) -> Result<Self, PerfError> {
+    /// Connects as client `number` of this process.
+    pub fn connect(args: &ClientArgs, number: u32) -> Result<Self, PerfError> {
         args.check()?;
         let bind = near(args.fabric.fabric, &args.location)?;
-        let mut site = Site::open(&args.fabric, bind, u128::from(std::process::id()))?;
+        // No two clients of a server are called alike.
+        let endpoint = u128::from(std::process::id()) << 32 | u128::from(number);
+        let mut site = Site::open(&args.fabric, bind, endpoint)?;
         let deadline = Instant::now() + args.timeout;
         let peer = site.fabric.connect(&args.location, SERVER, deadline)?;
         let source = Arc::new(site.lease(FRAME_BYTES)?);

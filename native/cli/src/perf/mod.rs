@@ -6,18 +6,19 @@
 //! longer transfer is several. Counters of both sides say how many work requests, completions,
 //! wake-ups and system calls a transfer took.
 
-mod args;
-mod client;
-mod protocol;
-mod report;
-mod server;
-mod site;
+pub(crate) mod args;
+pub(crate) mod client;
+mod crowd;
+pub(crate) mod protocol;
+pub(crate) mod report;
+pub(crate) mod server;
+pub(crate) mod site;
 
 pub use args::Args;
 
 use crate::CliError;
 use args::{ClientArgs, Side};
-use client::Client;
+use crowd::Crowd;
 use faro_fabric::{CloseReason, FabricError, Outcome};
 use faro_pool::PoolError;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -67,6 +68,10 @@ pub enum PerfError {
     Body { kind: u8, source: serde_json::Error },
     #[error("histogram of latencies: {0}")]
     Histogram(#[from] hdrhistogram::CreationError),
+    #[error("cannot start a thread for a client: {0}")]
+    Thread(io::Error),
+    #[error("client {number} ended without a result")]
+    Gone { number: usize },
 }
 
 pub fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
@@ -86,7 +91,7 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
 
 /// All measurements, round by round, so that a disturbance hits few rounds of each.
 fn measure(args: &ClientArgs) -> Result<Vec<Row>, PerfError> {
-    let mut client = Client::connect(args)?;
+    let crowd = Crowd::connect(args)?;
     let mut rows = Vec::new();
     for &mode in &args.mode {
         for &operation in &args.operation {
@@ -105,9 +110,7 @@ fn measure(args: &ClientArgs) -> Result<Vec<Row>, PerfError> {
     for _ in 0..args.rounds {
         for row in &mut rows {
             bar.set_message(row.title());
-            let mut latencies = report::latencies()?;
-            let mut tick = |time: Duration| bar.inc(time.as_millis() as u64);
-            let round = client.round(row.job, args.seconds, &mut latencies, &mut tick)?;
+            let (round, latencies) = crowd.round(row.job, &bar)?;
             row.add(&round, &latencies);
         }
     }

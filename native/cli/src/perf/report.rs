@@ -127,6 +127,7 @@ pub fn json(out: &mut impl Write, args: &ClientArgs, rows: &[Row]) -> io::Result
     let result = json!({
         "fabric": args.fabric.fabric,
         "location": args.location,
+        "clients": args.clients,
         "depth": args.depth,
         "seconds": args.seconds.as_secs_f64(),
         "rounds": args.rounds,

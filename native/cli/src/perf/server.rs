@@ -25,9 +25,10 @@ struct Client {
     waiting: VecDeque<Message>,
 }
 
-struct Server {
+struct Server<'t> {
     site: Site,
     clients: HashMap<u64, Client>,
+    told: &'t dyn Fn(u64, &CloseReason),
 }
 
 pub fn run(args: &ServerArgs, out: &mut impl std::io::Write) -> Result<(), CliError> {
@@ -35,21 +36,26 @@ pub fn run(args: &ServerArgs, out: &mut impl std::io::Write) -> Result<(), CliEr
     let site = Site::open(&args.fabric, bind, protocol::SERVER)?;
     writeln!(out, "{}", site.fabric.location())?;
     out.flush()?;
+    let left =
+        |client, reason: &CloseReason| eprintln!("faro perf: client {client} left: {reason}");
+    Ok(serve(site, args.once, &left)?)
+}
+
+/// Serves clients; with `once` until the first one, and all that came meanwhile, have left. `told`
+/// is told of each that leaves.
+pub fn serve(site: Site, once: bool, told: &dyn Fn(u64, &CloseReason)) -> Result<(), PerfError> {
     let mut server = Server {
         site,
         clients: HashMap::new(),
+        told,
     };
     let mut events = Vec::new();
     loop {
         let nap = server.site.nap;
-        server
-            .site
-            .fabric
-            .poll(&mut events, nap)
-            .map_err(PerfError::from)?;
+        server.site.fabric.poll(&mut events, nap)?;
         for event in events.drain(..) {
             let left = server.handle(event)?;
-            if left && args.once && server.clients.is_empty() {
+            if left && once && server.clients.is_empty() {
                 return Ok(());
             }
         }
@@ -57,7 +63,7 @@ pub fn run(args: &ServerArgs, out: &mut impl std::io::Write) -> Result<(), CliEr
     }
 }
 
-impl Server {
+impl Server<'_> {
     /// True: a client left.
     fn handle(&mut self, event: Event) -> Result<bool, PerfError> {
         match event {
@@ -72,7 +78,7 @@ impl Server {
             Event::Message { peer, message } => self.take(peer, message)?,
             Event::Written { peer, .. } => self.write_back(peer)?,
             Event::Closed { peer, reason } => {
-                eprintln!("faro perf: client {} left: {reason}", peer.0);
+                (self.told)(peer.0, &reason);
                 if let Some(client) = self.clients.remove(&peer.0) {
                     // What comes back later does so in an event that needs no answer.
                     for key in [client.writable.key, client.readable.key] {
