@@ -9,6 +9,7 @@ use crate::owner::IoPool;
 use crate::progress::{Command, Inbox, Parts, Progress};
 use crate::router::Router;
 use crate::Endpoint;
+use faro_fabric::diagnose::Host;
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric};
@@ -18,6 +19,7 @@ use faro_region::{Residency, MAX_SLOTS};
 use faro_wire::{Card, CardAddress};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 /// Most I/O threads: they wait for disks, not for processors.
@@ -142,7 +144,11 @@ fn open_fabrics(
             Err(error) if config.fabric == FabricChoice::Auto => match &error {
                 FabricError::Unavailable { absent: true, .. } => log::info!("{error}; TCP is used"),
                 // There is a device, and somebody will wonder why it is idle.
-                _ => log::warn!("{error}; TCP is used until then"),
+                _ => {
+                    let error = error.to_string();
+                    let also = host(config).also(&error);
+                    log::warn!("{error}{also}; TCP is used until then, `faro doctor` tells more");
+                }
             },
             Err(error) => return Err(fault("verbs", &error)),
         }
@@ -164,6 +170,16 @@ fn open_fabrics(
         .map(|fabric| crate::faults::wrap(fabric, pool))
         .collect();
     Ok(fabrics)
+}
+
+/// This host as the checks of `faro doctor` look at it.
+fn host(config: &Config) -> Host<'_> {
+    Host {
+        root: Path::new("/"),
+        wishes: &config.verbs,
+        near: config.advertise,
+        memory_limit: config.memory_limit,
+    }
 }
 
 /// TCP has the port that was asked for, so that pairing takes the next that is free.

@@ -10,6 +10,7 @@
 //! fabric. Contracts are checked by one suite, `conformance`, that every fabric passes.
 
 pub mod conformance;
+pub mod diagnose;
 mod error;
 pub mod shm;
 mod stream;

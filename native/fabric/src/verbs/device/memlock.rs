@@ -1,25 +1,54 @@
 //! Whether the arena may be locked in memory, asked before the device refuses.
 
 use super::error::VerbsError;
+use std::path::Path;
 
 /// Bit of `CAP_IPC_LOCK` in a capability mask (linux/capability.h): no limit applies.
 const CAP_IPC_LOCK: u32 = 14;
 
+/// What this process may lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Locked {
+    /// Bytes; `None`: all.
+    pub(crate) limit: Option<u64>,
+    /// The limit does not hold.
+    pub(crate) privileged: bool,
+}
+
+impl Locked {
+    /// # Errors
+    /// `Memlock` if less than `needed` bytes may be locked.
+    pub(crate) fn judge(self, needed: u64) -> Result<(), VerbsError> {
+        match self.limit {
+            Some(limit) if limit < needed && !self.privileged => {
+                Err(VerbsError::Memlock { limit, needed })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What the process may lock whose `/proc/self` is below `root`.
+pub(crate) fn locked(root: &Path) -> Locked {
+    let of = |name| std::fs::read_to_string(root.join("proc/self").join(name)).unwrap_or_default();
+    Locked {
+        limit: limit(&of("limits")),
+        privileged: may_lock(&of("status")) && counts_outside(&of("uid_map")),
+    }
+}
+
 /// # Errors
 /// `Memlock` if less than `needed` bytes may be locked.
 pub(crate) fn check_memlock(needed: u64) -> Result<(), VerbsError> {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock).current;
-    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
-    let privileged =
-        may_lock(&read("/proc/self/status")) && counts_outside(&read("/proc/self/uid_map"));
-    judge(limit, privileged, needed)
+    locked(Path::new("/")).judge(needed)
 }
 
-fn judge(limit: Option<u64>, privileged: bool, needed: u64) -> Result<(), VerbsError> {
-    match limit {
-        Some(limit) if limit < needed && !privileged => Err(VerbsError::Memlock { limit, needed }),
-        _ => Ok(()),
-    }
+/// The soft limit in `/proc/self/limits`: `Max locked memory  65536  65536  bytes`.
+fn limit(limits: &str) -> Option<u64> {
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max locked memory"))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 /// Whether `/proc/self/status` shows the capability.
@@ -43,6 +72,7 @@ mod tests {
 
     #[test]
     fn a_small_limit_is_named_with_what_is_needed() {
+        let judge = |limit, privileged, needed| Locked { limit, privileged }.judge(needed);
         assert!(judge(None, false, u64::MAX).is_ok());
         assert!(judge(Some(65_536), true, 1 << 30).is_ok());
         assert!(judge(Some(65_536), false, 65_536).is_ok());
@@ -51,6 +81,17 @@ mod tests {
             text.contains("65536") && text.contains("268435456"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn the_soft_limit_is_read() {
+        let line = "Max locked memory         65536                unlimited            bytes     ";
+        assert_eq!(limit(&format!("Limit  Soft Limit\n{line}\n")), Some(65_536));
+        assert_eq!(
+            limit("Max locked memory  unlimited  unlimited  bytes"),
+            None
+        );
+        assert_eq!(limit(""), None);
     }
 
     #[test]

@@ -17,14 +17,18 @@ mod library;
 mod memlock;
 #[cfg(test)]
 mod on_device;
+mod probe;
 mod queue_pair;
 mod survey;
 #[cfg(test)]
 mod tests;
 
 pub use choice::Wishes;
+pub(crate) use choice::{choose, Choice};
 pub(crate) use completion::{Channel, Completion, CompletionKind, CompletionQueue, Status};
 pub(crate) use context::{AsyncEvent, Device, Registration};
 pub use error::VerbsError;
-pub(crate) use memlock::check_memlock;
+pub(crate) use memlock::{check_memlock, locked};
+pub(crate) use probe::{library_file, try_device, Tried};
 pub(crate) use queue_pair::{Depth, Operation, QueuePair, ReceiveRequest, Remote, WorkRequest};
+pub(crate) use survey::{device_file, survey, Port};

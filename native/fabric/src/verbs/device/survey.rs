@@ -87,7 +87,7 @@ pub(super) fn has_gid(root: &Path, device: &str, number: u8, wanted: &Gid) -> bo
 
 /// What the kernel calls the file by which a device is opened (`uverbs0`), for as long as it can
 /// be. `verbs` is a root such as `/sys/class/infiniband_verbs`.
-pub(super) fn device_file(verbs: &Path, device: &str) -> Option<String> {
+pub(crate) fn device_file(verbs: &Path, device: &str) -> Option<String> {
     let of = |name: &String| read(&verbs.join(name).join("ibdev")).as_deref() == Some(device);
     names(verbs).into_iter().find(of)
 }

@@ -1,0 +1,46 @@
+//! The command that mends what a [`VerbsError`] tells of.
+
+use crate::verbs::VerbsError;
+
+/// Commands are for root on the host, where nothing else is said.
+pub(super) fn mend(error: &VerbsError, interface: &str) -> String {
+    let interface = if interface.is_empty() {
+        "eth0"
+    } else {
+        interface
+    };
+    match error {
+        VerbsError::NoLibrary { .. } => "apt-get install libibverbs1 ibverbs-providers".to_owned(),
+        VerbsError::NoProvider { .. } => "apt-get install ibverbs-providers".to_owned(),
+        VerbsError::NoDevice { .. } => format!(
+            "for a NIC with RDMA: load its driver, such as `modprobe mlx5_ib`; to try it in \
+             software: `modprobe rdma_rxe && rdma link add rxe0 type rxe netdev {interface}`"
+        ),
+        VerbsError::NoSuchDevice { .. } => {
+            "take one of these for spark.faro.verbs.device, or leave it out".to_owned()
+        }
+        VerbsError::NoSuchGid { .. } => {
+            "take one of these for spark.faro.verbs.gidIndex, or leave it out".to_owned()
+        }
+        VerbsError::NoPort { .. } => {
+            format!("ip link set dev {interface} up; ip address add IP/PREFIX dev {interface}")
+        }
+        VerbsError::NoFile { path, .. } => format!(
+            "modprobe ib_uverbs; in a container: docker run --device={path}, in Kubernetes the \
+             device plug-in's resource"
+        ),
+        VerbsError::Permission { path, .. } => format!(
+            "chmod a+rw {path}; for good, a rule in /etc/udev/rules.d: \
+             SUBSYSTEM==\"infiniband_verbs\", MODE=\"0666\""
+        ),
+        VerbsError::Memlock { needed, .. } => format!(
+            "ulimit -l {kib} before the executor starts; systemd: LimitMEMLOCK=infinity; docker: \
+             --ulimit memlock=-1; or spark.faro.memory.limit lower than the limit",
+            kib = needed.div_ceil(1024)
+        ),
+        VerbsError::Register { .. } => {
+            "ulimit -l unlimited; docker: --ulimit memlock=-1".to_owned()
+        }
+        _ => "ibv_devinfo -v; dmesg | tail".to_owned(),
+    }
+}

@@ -1,0 +1,189 @@
+//! Ports, choice, permission, locked memory, library, device.
+
+use super::memory::bytes;
+use super::mend::mend;
+use super::{Finding, Host, Level};
+use crate::verbs::device::{
+    choose, device_file, library_file, locked, survey, try_device, Choice, Port, Tried,
+};
+use crate::verbs::VerbsError;
+use std::fs::File;
+use std::io::ErrorKind;
+
+/// RoCE's largest packet, and what the network needs to carry it with its headers.
+const FULL_MTU: u32 = 4096;
+const FULL_LINK_MTU: u32 = 4200;
+/// GIDs of a port that are shown; some have hundreds.
+const SHOWN: usize = 4;
+
+pub(super) fn seen(host: &Host<'_>) -> Vec<Finding> {
+    let ports = survey(&host.root.join("sys/class/infiniband"));
+    let mut findings: Vec<Finding> = ports.iter().map(port).collect();
+    match choose(&ports, host.wishes, host.near) {
+        Ok(chosen) => {
+            findings.push(choice(&chosen));
+            findings.push(permission(host, &chosen));
+        }
+        Err(error) => findings.push(no_rdma(name(&error), &error, interface(&ports))),
+    }
+    // Without a device nothing is going to be locked.
+    if !ports.is_empty() {
+        findings.push(memlock(host));
+    }
+    findings
+}
+
+pub(super) fn tried(host: &Host<'_>) -> Vec<Finding> {
+    let ports = survey(&host.root.join("sys/class/infiniband"));
+    let file = match library_file() {
+        Ok(file) => file,
+        Err(error) if ports.is_empty() => {
+            // Nobody misses it here.
+            return vec![Finding::good("library", error.to_string())];
+        }
+        Err(error) => return vec![no_rdma("library", &error, "")],
+    };
+    let mut findings = vec![Finding::good("library", file)];
+    if ports.is_empty() {
+        return findings;
+    }
+    match try_device(host.wishes, host.near) {
+        Ok(tried) => {
+            findings.push(mtu(&tried, &tried.interface));
+            findings.push(on_demand(&tried));
+        }
+        Err(error) => findings.push(no_rdma("opening", &error, interface(&ports))),
+    }
+    findings
+}
+
+/// The network interface that a mending command is about: the one behind the first port.
+fn interface(ports: &[Port]) -> &str {
+    let gids = ports.iter().flat_map(|port| &port.gids);
+    gids.map(|gid| gid.interface.as_str())
+        .find(|name| !name.is_empty())
+        .unwrap_or_default()
+}
+
+fn name(error: &VerbsError) -> &'static str {
+    match error {
+        VerbsError::NoDevice { .. } | VerbsError::NoSuchDevice { .. } => "device",
+        _ => "choice",
+    }
+}
+
+fn no_rdma(check: &'static str, error: &VerbsError, interface: &str) -> Finding {
+    let mend = mend(error, interface);
+    Finding::bad(check, Level::NoRdma, error.to_string(), mend)
+}
+
+fn port(port: &Port) -> Finding {
+    let kind = match (port.iwarp, port.ethernet) {
+        (true, _) => "iWARP",
+        (_, true) => "Ethernet",
+        (_, false) => "InfiniBand",
+    };
+    let mut gids: Vec<String> = port
+        .gids
+        .iter()
+        .take(SHOWN)
+        .map(|gid| {
+            format!(
+                "{} {} ({} {})",
+                gid.index,
+                gid.ip(),
+                gid.kind,
+                gid.interface
+            )
+        })
+        .collect();
+    if port.gids.len() > SHOWN {
+        gids.push(format!("{} more", port.gids.len() - SHOWN));
+    }
+    let gids = if gids.is_empty() {
+        "none".to_owned()
+    } else {
+        gids.join(", ")
+    };
+    let says = format!("{} is {}, {kind}; GIDs: {gids}", port.name(), port.state);
+    Finding::good("device", says)
+}
+
+fn choice(chosen: &Choice) -> Finding {
+    let Choice {
+        device,
+        port,
+        gid,
+        why,
+        ..
+    } = chosen;
+    let says = format!(
+        "{device}:{port}, GID {} {}, because {why}",
+        gid.index,
+        gid.ip()
+    );
+    Finding::good("choice", says)
+}
+
+fn permission(host: &Host<'_>, chosen: &Choice) -> Finding {
+    let verbs = host.root.join("sys/class/infiniband_verbs");
+    let device = chosen.device.clone();
+    let file = device_file(&verbs, &device).unwrap_or_else(|| "uverbs*".to_owned());
+    let path = host.root.join("dev/infiniband").join(file);
+    let opened = File::options().read(true).write(true).open(&path);
+    let shown = path.display().to_string();
+    let path = shown.clone();
+    let interface = &chosen.gid.interface;
+    match opened.map_err(|error| error.kind()) {
+        Err(ErrorKind::NotFound) => no_rdma(
+            "permission",
+            &VerbsError::NoFile { device, path },
+            interface,
+        ),
+        Err(ErrorKind::PermissionDenied) => no_rdma(
+            "permission",
+            &VerbsError::Permission { device, path },
+            interface,
+        ),
+        // Other reasons are those of the driver, which `tried` asks.
+        _ => Finding::good("permission", format!("{shown} can be read and written")),
+    }
+}
+
+fn memlock(host: &Host<'_>) -> Finding {
+    let needed = host.memory_limit;
+    let locked = locked(host.root);
+    if let Err(error) = locked.judge(needed) {
+        return no_rdma("memlock", &error, "");
+    }
+    let may = match locked.limit {
+        Some(limit) if !locked.privileged => bytes(limit),
+        Some(_) => "any amount (CAP_IPC_LOCK)".to_owned(),
+        None => "any amount".to_owned(),
+    };
+    let says = format!(
+        "{may} may be locked, the arena takes {} at most",
+        bytes(needed)
+    );
+    Finding::good("memlock", says)
+}
+
+fn mtu(tried: &Tried, interface: &str) -> Finding {
+    let says = format!("{} bytes in a packet, of {FULL_MTU}", tried.mtu);
+    if tried.mtu >= FULL_MTU || interface.is_empty() {
+        return Finding::good("MTU", says);
+    }
+    let mend = format!(
+        "ip link set dev {interface} mtu {FULL_LINK_MTU}, on every host and switch of the way"
+    );
+    Finding::bad("MTU", Level::Note, says, mend)
+}
+
+fn on_demand(tried: &Tried) -> Finding {
+    let says = match tried.on_demand {
+        true => "the device pages on demand (ODP)",
+        // No loss: `odp` is one of three modes, and not the default.
+        false => "the device does not page on demand (ODP); Faro's default mode needs none",
+    };
+    Finding::good("ODP", says.to_owned())
+}

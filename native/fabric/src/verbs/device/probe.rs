@@ -1,0 +1,77 @@
+//! What a diagnosis asks of the library and the device: it tries them.
+
+use super::choice::Wishes;
+use super::context::Device;
+use super::error::VerbsError;
+use super::library::library;
+use ibverbs_sys::ibv_access_flags;
+use std::ffi::c_int;
+use std::net::IpAddr;
+use std::path::Path;
+
+/// Bytes that are registered for a try: a page of every architecture.
+const TRY: usize = 64 << 10;
+
+/// What an open device told.
+pub(crate) struct Tried {
+    /// Bytes of payload in a packet.
+    pub(crate) mtu: u32,
+    /// Whether memory can be registered without being pinned.
+    pub(crate) on_demand: bool,
+    /// The network interface behind it, if there is one.
+    pub(crate) interface: String,
+}
+
+/// Opens the device that [`Device::open`] chooses, and registers memory.
+///
+/// # Errors
+/// What is missing, and what to do.
+pub(crate) fn try_device(wishes: &Wishes, near: IpAddr) -> Result<Tried, VerbsError> {
+    let device = Device::open(wishes, near)?;
+    let pinned = ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0;
+    registers(&device, pinned)?;
+    let on_demand = pinned | ibv_access_flags::IBV_ACCESS_ON_DEMAND.0;
+    Ok(Tried {
+        mtu: 128 << device.address().mtu.min(5),
+        on_demand: registers(&device, on_demand).is_ok(),
+        interface: device.choice.gid.interface.clone(),
+    })
+}
+
+fn registers(device: &Device, access: u32) -> Result<(), VerbsError> {
+    let mut memory = vec![0u8; TRY];
+    // SAFETY: `memory` is that long and outlives the region, which is released below; no queue
+    // pair exists that could reach it.
+    let region = unsafe {
+        (device.symbols.reg_mr)(
+            device.domain.as_ptr(),
+            memory.as_mut_ptr().cast(),
+            TRY,
+            access as c_int,
+        )
+    };
+    if region.is_null() {
+        return Err(VerbsError::Register {
+            bytes: TRY,
+            source: std::io::Error::last_os_error(),
+        });
+    }
+    // SAFETY: registered above, de-registered once.
+    VerbsError::check("ibv_dereg_mr", unsafe { (device.symbols.dereg_mr)(region) })
+}
+
+/// The file that libibverbs was loaded from; its name ends in the version.
+///
+/// # Errors
+/// `NoLibrary`.
+pub(crate) fn library_file() -> Result<String, VerbsError> {
+    library()?;
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let mut files = maps
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(5));
+    let file = files.find(|file| file.contains("/libibverbs.so"));
+    let file = Path::new(file.unwrap_or("libibverbs.so.1"));
+    // What is mapped has its symbolic links resolved: libibverbs.so.1.14.44.0.
+    Ok(file.display().to_string())
+}
