@@ -1,9 +1,10 @@
 //! `faro`, the command line: one module per subcommand.
 //!
-//! A subcommand is a module with `Args` (clap) and `run(&Args, &mut impl Write) -> Result<(), CliError>`;
-//! `main` only picks one and turns an error into one line and exit code 1. What a command prints on
-//! standard output is its result; progress goes to standard error, and only to a terminal.
+//! A subcommand is a module with `Args` (clap) and `run(&Args, &mut impl Write)`; `main` only picks one
+//! and turns an error into one line and an exit code. What a command prints on standard output is
+//! its result; progress goes to standard error, and only to a terminal.
 
+pub mod doctor;
 pub mod perf;
 pub mod sim;
 
@@ -23,6 +24,8 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Look whether Faro works on this host, over RDMA or not, and what mends the rest
+    Doctor(Box<doctor::Args>),
     /// Measure a fabric between two processes: bandwidth and latency
     Perf(Box<perf::Args>),
     /// Simulate a shuffle on many endpoints: grouped against rotated, random and sequential fetch
@@ -39,9 +42,14 @@ pub enum CliError {
     Output(#[from] std::io::Error),
 }
 
-pub fn run(cli: &Cli, out: &mut impl Write) -> Result<(), CliError> {
+/// Runs the command; the process's exit code.
+///
+/// # Errors
+/// What kept it from its result.
+pub fn run(cli: &Cli, out: &mut impl Write) -> Result<u8, CliError> {
     match &cli.command {
-        Command::Perf(args) => perf::run(args, out),
-        Command::Sim(args) => sim::run(args, out),
+        Command::Doctor(args) => doctor::run(args, out),
+        Command::Perf(args) => perf::run(args, out).map(|()| 0),
+        Command::Sim(args) => sim::run(args, out).map(|()| 0),
     }
 }

@@ -1,20 +1,37 @@
 use clap::Parser;
+use faro_cli::{Cli, CliError, Command};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+/// Wrong usage (EX_USAGE of sysexits.h). Not clap's 2, which is a verdict of the doctor.
+const USAGE: u8 = 64;
+/// The doctor failed itself (EX_SOFTWARE), so that there is no verdict.
+const NO_VERDICT: u8 = 70;
+
 fn main() -> ExitCode {
-    let cli = faro_cli::Cli::parse();
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    let result = faro_cli::run(&cli, &mut out).and_then(|()| Ok(out.flush()?));
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        // A reader that has seen enough, such as `head`, is no failure.
-        Err(faro_cli::CliError::Output(e)) if e.kind() == io::ErrorKind::BrokenPipe => {
-            ExitCode::SUCCESS
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(asked) => {
+            // Where there is nobody to tell, the code still tells.
+            let _ = asked.print();
+            return ExitCode::from(if asked.use_stderr() { USAGE } else { 0 });
         }
+    };
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let result = faro_cli::run(&cli, &mut out).and_then(|code| {
+        out.flush()?;
+        Ok(code)
+    });
+    match result {
+        Ok(code) => ExitCode::from(code),
+        // A reader that has seen enough, such as `head`, is no failure.
+        Err(CliError::Output(e)) if e.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("faro: {e}");
-            ExitCode::FAILURE
+            match cli.command {
+                Command::Doctor(_) => ExitCode::from(NO_VERDICT),
+                Command::Perf(_) | Command::Sim(_) => ExitCode::FAILURE,
+            }
         }
     }
 }

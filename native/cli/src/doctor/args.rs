@@ -1,0 +1,174 @@
+//! Options of `faro doctor`.
+
+use crate::perf::args::FabricName;
+use clap::ValueEnum;
+use serde::Serialize;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Less than this is no arena; as `spark.faro.memory.limit`.
+const LEAST_LIMIT: u64 = 32 << 20;
+
+/// `spark.faro.fabric`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Choice {
+    /// RDMA where it works, else TCP
+    Auto,
+    /// RDMA only: without it, nothing works
+    Verbs,
+    /// TCP only: RDMA is not missed
+    Tcp,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = "\
+Exit codes:
+  0   all well
+  1   works, but slower than it could: no RDMA, blocks travel over TCP
+  2   cannot work with these settings
+  64  wrong usage
+  70  the doctor itself failed
+
+On two hosts:
+  host-a$ faro doctor --serve
+  host-b$ faro doctor --peer host-a:7600")]
+pub struct Args {
+    /// spark.faro.fabric that the executors have
+    #[arg(long, default_value = "auto", value_name = "FABRIC")]
+    pub fabric: Choice,
+
+    /// spark.faro.memory.limit that the executors have
+    #[arg(long, default_value = "256m", value_parser = limit, value_name = "SIZE")]
+    pub memory_limit: u64,
+
+    /// spark.faro.verbs.device that the executors have [default: the one with our address]
+    #[arg(long, value_name = "NAME")]
+    pub device: Option<String>,
+
+    /// spark.faro.verbs.gidIndex that the executors have [default: RoCE v2 with our address]
+    #[arg(long, value_name = "N")]
+    pub gid_index: Option<u32>,
+
+    /// Address of the executors of this host [default: as Spark finds it]
+    #[arg(long, value_name = "IP")]
+    pub address: Option<IpAddr>,
+
+    /// Exchange blocks with another host: HOST:PORT of its `faro doctor --serve`, or tcp=HOST:PORT
+    /// or verbs=HOST:PORT of a `faro perf server`
+    #[arg(long, value_parser = peer, value_name = "PEER")]
+    pub peer: Vec<Peer>,
+
+    /// Be the other side of --peer until interrupted: TCP on PORT, RDMA on the next
+    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "7600",
+          value_parser = clap::value_parser!(u16).range(1..=65_534), conflicts_with = "peer")]
+    pub serve: Option<u16>,
+
+    /// Longest wait for an exchange
+    #[arg(long, default_value = "5", value_parser = crate::perf::args::seconds,
+          value_name = "SECONDS")]
+    pub timeout: Duration,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// Read /proc, /sys and /dev below this directory, and try nothing
+    #[arg(long, hide = true, default_value = "/", value_name = "DIR")]
+    pub root: PathBuf,
+}
+
+/// The other side of an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Peer {
+    /// A doctor that serves: TCP there, RDMA on the next port.
+    Doctor(SocketAddr),
+    /// A server of one fabric.
+    Server(FabricName, SocketAddr),
+}
+
+impl Peer {
+    /// What to exchange with it, and where.
+    pub fn targets(&self) -> Vec<(FabricName, SocketAddr)> {
+        match *self {
+            Self::Doctor(tcp) => {
+                let verbs = SocketAddr::new(tcp.ip(), pairing_port(tcp.port()));
+                vec![(FabricName::Tcp, tcp), (FabricName::Verbs, verbs)]
+            }
+            Self::Server(fabric, location) => vec![(fabric, location)],
+        }
+    }
+}
+
+/// Where a serving doctor pairs for RDMA.
+pub fn pairing_port(port: u16) -> u16 {
+    port.saturating_add(1)
+}
+
+/// A size as Spark writes it: `256m`, `1g`; a number alone is bytes.
+fn limit(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text} is no size of at least 32m, such as 256m or 1g");
+    let lower = text.trim().to_ascii_lowercase();
+    let digits = lower.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let shift = match &lower[digits.len()..] {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        "t" | "tb" | "tib" => 40,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    let bytes = number.checked_mul(1 << shift).ok_or_else(wrong)?;
+    if bytes < LEAST_LIMIT {
+        return Err(wrong());
+    }
+    Ok(bytes)
+}
+
+fn peer(text: &str) -> Result<Peer, String> {
+    let (fabric, place) = match text.split_once('=') {
+        Some(("tcp", place)) => (Some(FabricName::Tcp), place),
+        Some(("verbs", place)) => (Some(FabricName::Verbs), place),
+        Some((other, _)) => return Err(format!("{other} is no fabric between hosts: tcp, verbs")),
+        None => (None, text),
+    };
+    let found = place.to_socket_addrs().map_err(|error| {
+        format!("{place} is no HOST:PORT that can be found, such as 10.0.0.1:7600: {error}")
+    })?;
+    let found: Vec<SocketAddr> = found.collect();
+    // Names often stand for both; the fabrics' own cards have IPv4 first.
+    let address = found.iter().find(|a| a.is_ipv4()).or(found.first());
+    let address = *address.ok_or_else(|| format!("{place} stands for no address"))?;
+    Ok(match fabric {
+        Some(fabric) => Peer::Server(fabric, address),
+        None => Peer::Doctor(address),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_those_of_spark() {
+        assert_eq!(limit("256m"), Ok(256 << 20));
+        assert_eq!(limit("1G"), Ok(1 << 30));
+        assert_eq!(limit("33554432"), Ok(32 << 20));
+        for wrong in ["31m", "m", "", "256x", "-1", "99999999999t"] {
+            assert!(limit(wrong).is_err_and(|e| e.contains("256m")), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_doctor_serves_two_fabrics() {
+        let tcp: SocketAddr = "10.0.0.1:7600".parse().unwrap();
+        let verbs: SocketAddr = "10.0.0.1:7601".parse().unwrap();
+        let both = [(FabricName::Tcp, tcp), (FabricName::Verbs, verbs)];
+        assert_eq!(peer("10.0.0.1:7600").unwrap().targets(), both);
+        assert_eq!(peer("verbs=10.0.0.1:7601").unwrap().targets(), both[1..]);
+        assert!(peer("shm=h:1").is_err_and(|e| e.contains("tcp, verbs")));
+        assert!(peer("10.0.0.1").is_err_and(|e| e.contains("HOST:PORT")));
+    }
+}

@@ -1,0 +1,100 @@
+//! What the findings come to.
+
+use super::args::Choice;
+use faro_fabric::diagnose::{Finding, Level};
+
+/// The first line of the screen, and the exit code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// All that was asked for works.
+    Well { how: String },
+    /// Without RDMA.
+    Slower { why: String },
+    /// Executors with these settings fail, or cannot reach each other.
+    Broken { why: String },
+}
+
+impl Verdict {
+    pub(super) fn of(findings: &[Finding], fabric: Choice) -> Self {
+        let worst = |level| {
+            let found = findings.iter().find(|finding| finding.level == level);
+            found.map(|finding| finding.says.clone())
+        };
+        if let Some(why) = worst(Level::Broken) {
+            return Self::Broken { why };
+        }
+        match (worst(Level::NoRdma), fabric) {
+            (Some(why), Choice::Verbs) => Self::Broken { why },
+            (Some(why), _) => Self::Slower { why },
+            (None, Choice::Tcp) => Self::Well {
+                how: "TCP, as asked for".to_owned(),
+            },
+            (None, _) => {
+                let chosen = findings.iter().find(|finding| finding.check == "choice");
+                let says = chosen.map_or("", |finding| finding.says.as_str());
+                Self::Well {
+                    how: format!("RDMA on {says}"),
+                }
+            }
+        }
+    }
+
+    /// See `--help`.
+    #[must_use]
+    pub fn code(&self) -> u8 {
+        match self {
+            Self::Well { .. } => 0,
+            Self::Slower { .. } => 1,
+            Self::Broken { .. } => 2,
+        }
+    }
+
+    /// In a word, for scripts.
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Self::Well { .. } => "well",
+            Self::Slower { .. } => "slower",
+            Self::Broken { .. } => "broken",
+        }
+    }
+
+    pub(super) fn line(&self) -> String {
+        match self {
+            Self::Well { how } => format!("ALL WELL: {how}"),
+            Self::Slower { why } => format!("WORKS, BUT SLOWER: TCP and not RDMA, because {why}"),
+            Self::Broken { why } => format!("CANNOT WORK: {why}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(level: Level, says: &str) -> Finding {
+        Finding {
+            check: "choice",
+            level,
+            says: says.to_owned(),
+            mend: None,
+        }
+    }
+
+    #[test]
+    fn the_worst_finding_and_the_fabric_decide() {
+        let good = finding(Level::Good, "rxe0:1");
+        let note = finding(Level::Note, "small");
+        let slow = finding(Level::NoRdma, "no device");
+        let bad = finding(Level::Broken, "no memory");
+        let code = |findings: &[&Finding], fabric| {
+            let findings: Vec<Finding> = findings.iter().map(|&f| f.clone()).collect();
+            Verdict::of(&findings, fabric).code()
+        };
+        assert_eq!(code(&[&good, &note], Choice::Auto), 0);
+        assert_eq!(code(&[&good, &slow], Choice::Auto), 1);
+        assert_eq!(code(&[&good, &slow], Choice::Verbs), 2);
+        assert_eq!(code(&[&slow, &bad], Choice::Auto), 2);
+        let verdict = Verdict::of(&[slow, bad], Choice::Auto);
+        assert_eq!(verdict.line(), "CANNOT WORK: no memory");
+    }
+}
