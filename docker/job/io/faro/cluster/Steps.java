@@ -113,10 +113,11 @@ final class Steps implements Serializable {
         for (int part = 0; part < partitions; part++) {
             numbers.add(part);
         }
-        int step = partitions;
-        int end = rows;
-        return spark.parallelize(numbers, partitions).flatMap(part ->
-            IntStream.iterate(part, i -> i + step).limit((end - part + step - 1) / step).iterator());
+        long all = rows;
+        int parts = partitions;
+        // Ranges, so that every group has rows of many maps.
+        return spark.parallelize(numbers, partitions).flatMap(part -> IntStream
+            .range((int) (all * part / parts), (int) (all * (part + 1) / parts)).iterator());
     }
 
     /** SplitMix64's last step: one to one, and what looks random does not compress. */
