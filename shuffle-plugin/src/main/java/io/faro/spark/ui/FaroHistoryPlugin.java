@@ -37,7 +37,7 @@ public final class FaroHistoryPlugin implements AppHistoryServerPlugin {
     try {
       Board board = new Board(ui.store().store());
       if (!board.isEmpty()) {
-        FaroTab.attach(ui, board);
+        FaroTab.attach(ui, board, false);
       }
     } catch (Exception | LinkageError e) {
       LOG.info("Faro: no tab for {}: {}", ui.appId(), e.toString());

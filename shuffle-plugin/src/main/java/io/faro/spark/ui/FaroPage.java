@@ -20,11 +20,13 @@ import scala.xml.Unparsed;
 final class FaroPage extends WebUIPage {
   private final SparkUITab tab;
   private final Board board;
+  private final boolean live;
 
-  FaroPage(SparkUITab tab, Board board) {
+  FaroPage(SparkUITab tab, Board board, boolean live) {
     super("");
     this.tab = tab;
     this.board = board;
+    this.live = live;
   }
 
   @Override
@@ -39,7 +41,8 @@ final class FaroPage extends WebUIPage {
 
   private Seq<Node> page(Object request) {
     try {
-      return frame(request, new Unparsed(PageHtml.of(board.executors(), board.shuffles(), System.currentTimeMillis())));
+      long now = live ? System.currentTimeMillis() : PageHtml.PAST;
+      return frame(request, new Unparsed(PageHtml.of(board.executors(), board.shuffles(), now)));
     } catch (InvocationTargetException e) {
       throw new IllegalStateException("the Faro page cannot be shown: " + e.getCause(), e.getCause());
     } catch (Exception e) {

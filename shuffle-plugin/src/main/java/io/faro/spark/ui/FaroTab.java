@@ -5,12 +5,13 @@ import org.apache.spark.ui.SparkUITab;
 
 /** The tab "Faro", with its one page. */
 final class FaroTab extends SparkUITab {
-  private FaroTab(SparkUI ui, Board board) {
+  private FaroTab(SparkUI ui, Board board, boolean live) {
     super(ui, "faro");
-    attachPage(new FaroPage(this, board));
+    attachPage(new FaroPage(this, board, live));
   }
 
-  static void attach(SparkUI ui, Board board) {
-    ui.attachTab(new FaroTab(ui, board));
+  /** {@code live}: the application runs in this process. */
+  static void attach(SparkUI ui, Board board, boolean live) {
+    ui.attachTab(new FaroTab(ui, board, live));
   }
 }

@@ -85,7 +85,7 @@ public final class FaroUi {
   private void attach() {
     Option<SparkUI> ui = context.ui();
     if (!ui.isEmpty()) {
-      FaroTab.attach(ui.get(), board);
+      FaroTab.attach(ui.get(), board, true);
     }
   }
 

@@ -1,6 +1,8 @@
 package io.faro.spark.ui;
 
 import io.faro.spark.Reason;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -17,6 +19,8 @@ final class PageHtml {
   private static final String TABLE =
       "<table class=\"table table-bordered table-sm table-striped table-head-clickable sortable\">";
   private static final int MOST_PEERS = 20;
+  /** In place of the time: the application is over, and ages say nothing. */
+  static final long PAST = -1;
 
   private final List<ExecutorFigures> executors;
   private final List<ShuffleFigures> shuffles;
@@ -149,11 +153,17 @@ final class PageHtml {
         column.write(html, executor.counters);
       }
       html.textCell(reasons(executor.counters));
-      long age = Math.max(0, nowMillis - executor.time) / 1_000;
-      html.cell(age, executor.removed ? "ended" : age < 3_600 ? age + " s ago" : age / 3_600 + " h ago");
-      html.raw("</tr>");
+      html.cell(executor.time, when(executor.time)).raw("</tr>");
     }
     html.raw("</tbody></table>");
+  }
+
+  private String when(long time) {
+    if (nowMillis == PAST) {
+      return Instant.ofEpochMilli(time).truncatedTo(ChronoUnit.SECONDS).toString();
+    }
+    long age = Math.max(0, nowMillis - time) / 1_000;
+    return age < 3_600 ? age + " s ago" : age / 3_600 + " h ago";
   }
 
   private static String reasons(Map<String, Long> counters) {

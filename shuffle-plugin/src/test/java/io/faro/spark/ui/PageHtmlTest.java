@@ -88,6 +88,14 @@ class PageHtmlTest {
   }
 
   @Test
+  void aLivePageHasAgesAndAPastOneTimes() {
+    List<ExecutorFigures> one = Collections.singletonList(Figures.executor("1", "requests", 1));
+    one.get(0).time = 4_000;
+    assertTrue(PageHtml.of(one, Collections.emptyList(), 10_000).contains(">6 s ago<"));
+    assertTrue(PageHtml.of(one, Collections.emptyList(), PageHtml.PAST).contains(">1970-01-01T00:00:04Z<"));
+  }
+
+  @Test
   void aPlotHasABoundAndSaysWhatItLeavesOut() throws Exception {
     List<ExecutorFigures> many = new ArrayList<>();
     for (int i = 0; i < Bars.MOST_ROWS + 5; i++) {
