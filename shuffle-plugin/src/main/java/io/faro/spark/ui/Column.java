@@ -22,6 +22,7 @@ enum Column {
   RETRIES("Retries", "retries", false),
   CRC("CRC errors", "crcErrors", false),
   MEMORY("Memory taken", "pool.mappedBytes", true),
+  REGISTERED("Registered memory", "pool.registeredBytes", true),
   HIGH_WATER("Most ever in use", "pool.highWaterBytes", true),
   CAP("Cap", "pool.limitBytes", true);
 

@@ -65,7 +65,6 @@ final class Metric {
     fabric("tcp", "TCP");
     requests();
     exchange();
-    collectives();
     memory();
     regions();
     fallBacks();
@@ -91,12 +90,6 @@ final class Metric {
     count("pulls", "requests", "whose bytes were pulled: read from the owner's memory one-sidedly");
     count("pullsStale", "requests", "of these, of which some bytes had been replaced; fetched the other way");
     level("openOutputs", "files", "map outputs that are open to be served");
-  }
-
-  private static void collectives() {
-    count("collectiveRounds", "rounds", "of all-reduces that ended well");
-    count("collectiveRoundsFailed", "rounds", "that did not");
-    count("collectiveBytes", "bytes", "sent to other members in them");
   }
 
   private static void exchange() {
