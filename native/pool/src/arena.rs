@@ -12,9 +12,10 @@ use crate::frames::{FrameIndex, FreeFrames};
 use crate::gate::{Gate, Listener};
 use crate::pieces::Shelf;
 use crate::slabs::{Slabs, Source};
-use crate::sync::{lock, spin_loop, AtomicU32, Mutex, Ordering};
+use crate::sync::{lock, spin_loop, AtomicU32, AtomicU64, Mutex, Ordering};
 use crate::tenure::Tenure;
 use crate::{PoolError, Purpose, FRAME_BYTES, SIZE_CLASSES};
+use crossbeam_utils::CachePadded;
 use std::time::Instant;
 
 /// Classes below a frame.
@@ -67,6 +68,11 @@ pub struct Arena {
     last_use: Box<[AtomicU32]>,
     /// What `last_use` is measured by; its unit is the caller's.
     clock: AtomicU32,
+    /// Bytes of frames held that are not leased: free pieces of cut frames, and what rounding adds
+    /// to memory outside the slabs. So a lease of a whole frame has nothing to count.
+    spare: CachePadded<AtomicU64>,
+    /// Leases of slabs' first frames: those that `free` never had.
+    firsts: AtomicU64,
 }
 
 /// What `empty_one` did.
@@ -99,7 +105,31 @@ impl Arena {
             tenures: (0..geometry.slabs).map(|_| Tenure::new()).collect(),
             last_use: (0..geometry.slabs).map(|_| AtomicU32::new(0)).collect(),
             clock: AtomicU32::new(0),
+            spare: CachePadded::new(AtomicU64::new(0)),
+            firsts: AtomicU64::new(0),
         }
+    }
+
+    /// Bytes leased, of slabs and outside of them. While others lease and return it may be off by
+    /// what they are at.
+    pub fn leased_bytes(&self) -> u64 {
+        let held = i64::from(self.held().total()) * FRAME_BYTES as i64;
+        // Counted a moment before or after its frame, a piece must not make more of it than is held.
+        (held - self.spare.load(Ordering::Relaxed) as i64).clamp(0, held) as u64
+    }
+
+    /// Leases of slabs given since the start.
+    pub fn acquisitions(&self) -> u64 {
+        let pieces: u64 = self.shelves.iter().flatten().map(Shelf::taken).sum();
+        pieces + self.free.taken() + self.firsts.load(Ordering::Relaxed)
+    }
+
+    /// Of the bytes of held frames, `more` are not leased any more or newly held, and `fewer` leased
+    /// or not held any more.
+    fn spare(&self, more: usize, fewer: usize) {
+        let change = (more as u64).wrapping_sub(fewer as u64);
+        // Modulo 2^64: it can be below zero for a moment.
+        self.spare.fetch_add(change, Ordering::Relaxed);
     }
 
     /// The smallest class that holds `bytes`.
@@ -130,11 +160,14 @@ impl Arena {
         let Some(shelf) = self.shelf(class, purpose) else {
             return Ok(place(self.take_frame(purpose, map)?, 0));
         };
+        let bytes = SIZE_CLASSES[usize::from(class)];
         if let Some((frame, piece)) = shelf.take() {
+            self.spare(0, bytes);
             return Ok(place(frame, piece));
         }
         let frame = self.take_frame(purpose, map)?;
         let piece = shelf.cut(frame);
+        self.spare(FRAME_BYTES, bytes);
         // Others may have been refused because this frame was already counted but not yet cut.
         self.gate.announce();
         Ok(place(frame, piece))
@@ -173,7 +206,12 @@ impl Arena {
     /// Takes back what an attempt gave.
     pub fn give(&self, place: Place) {
         let whole = match self.shelf(place.class, place.purpose) {
-            Some(shelf) => shelf.give(place.frame, place.piece),
+            Some(shelf) => {
+                let whole = shelf.give(place.frame, place.piece);
+                let of_frame = if whole { FRAME_BYTES } else { 0 };
+                self.spare(place.bytes(), of_frame);
+                whole
+            }
             None => true,
         };
         if whole {
@@ -258,6 +296,7 @@ impl Arena {
         };
         slabs.taken();
         self.stamp(slab);
+        self.firsts.fetch_add(1, Ordering::Relaxed);
         let first = slab * self.geometry.frames_per_slab;
         for frame in first + 1..first + self.geometry.frames_per_slab {
             self.free.give_cold(frame);
@@ -365,6 +404,7 @@ impl Arena {
             });
         }
         slabs.wrap(bytes);
+        self.spare(frames as usize * FRAME_BYTES, bytes as usize);
         Ok(())
     }
 
@@ -375,6 +415,7 @@ impl Arena {
         slabs.unwrap(bytes);
         let fewer = before - slabs.wrapped_slabs(0);
         let frames = fewer as u32 * self.geometry.frames_per_slab;
+        self.spare(bytes as usize, frames as usize * FRAME_BYTES);
         self.admission.leave_many(Purpose::Read, frames);
         drop(slabs);
         self.gate.announce();

@@ -62,10 +62,8 @@ impl PoolCounters {
 /// The counters behind the snapshot.
 #[derive(Default)]
 pub(crate) struct Counters {
-    leased_bytes: CachePadded<AtomicU64>,
     /// Written only when it grows, which is rare in steady state.
     high_water_bytes: CachePadded<AtomicU64>,
-    acquisitions: CachePadded<AtomicU64>,
     /// Leases of memory that was not leased before; the others are reuse hits. Rare in steady
     /// state, which spares a warm lease a locked instruction.
     first_uses: AtomicU64,
@@ -74,6 +72,8 @@ pub(crate) struct Counters {
     mapped_bytes: AtomicU64,
     huge_slabs: AtomicU64,
     wrapped_bytes: AtomicU64,
+    /// Leases of memory outside the slabs since the start.
+    wraps: AtomicU64,
     slabs_mapped: AtomicU64,
     map_ns: AtomicU64,
     given_back: AtomicU64,
@@ -92,25 +92,20 @@ fn subtract(counter: &AtomicU64, value: u64) {
     counter.fetch_sub(value, Ordering::Relaxed);
 }
 
-/// Adds, and raises the mark if that is more than ever.
-fn add_with_mark(counter: &AtomicU64, mark: &AtomicU64, value: u64) {
-    let now = counter.fetch_add(value, Ordering::Relaxed) + value;
+/// Raises a mark; the load spares the locked instruction when there is nothing to do.
+fn raise(mark: &AtomicU64, now: u64) {
     if mark.load(Ordering::Relaxed) < now {
         mark.fetch_max(now, Ordering::Relaxed);
     }
 }
 
 impl Counters {
-    pub(crate) fn leased(&self, bytes: u64, reused: bool) {
-        add_with_mark(&self.leased_bytes, &self.high_water_bytes, bytes);
+    /// A lease was given; `now`: bytes leased with it.
+    pub(crate) fn leased(&self, now: u64, reused: bool) {
+        raise(&self.high_water_bytes, now);
         if !reused {
             add(&self.first_uses, 1);
         }
-        self.acquisitions.fetch_add(1, Ordering::Release);
-    }
-
-    pub(crate) fn returned(&self, bytes: u64) {
-        subtract(&self.leased_bytes, bytes);
     }
 
     pub(crate) fn refused(&self) {
@@ -141,19 +136,19 @@ impl Counters {
         add(&self.given_back, 1);
     }
 
-    pub(crate) fn wrapped(&self, bytes: u64) {
+    pub(crate) fn wrapped(&self, bytes: u64, now: u64) {
         add(&self.wrapped_bytes, bytes);
-        self.leased(bytes, false);
+        raise(&self.high_water_bytes, now);
+        add(&self.wraps, 1);
     }
 
     pub(crate) fn unwrapped(&self, bytes: u64) {
         subtract(&self.wrapped_bytes, bytes);
-        self.returned(bytes);
     }
 
     pub(crate) fn registered(&self, bytes: u64, ns: u64) {
-        let mark = &self.registered_high_water_bytes;
-        add_with_mark(&self.registered_bytes, mark, bytes);
+        let now = self.registered_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        raise(&self.registered_high_water_bytes, now);
         add(&self.registrations, 1);
         add(&self.registration_ns, ns);
     }
@@ -163,18 +158,18 @@ impl Counters {
         add(&self.deregistrations, 1);
     }
 
-    /// Without what only the arena knows; `away`: bytes of slabs whose pages were given back.
-    pub(crate) fn snapshot(&self, away: u64) -> PoolCounters {
+    /// With `leases` of slabs, of which the arena knows, and without what else only it knows. `away`:
+    /// bytes of slabs whose pages were given back.
+    pub(crate) fn snapshot(&self, leases: u64, away: u64) -> PoolCounters {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let acquisitions = self.acquisitions.load(Ordering::Acquire);
+        let first_uses = get(&self.first_uses);
         PoolCounters {
             mapped_bytes: get(&self.mapped_bytes).saturating_sub(away),
             huge_slabs: get(&self.huge_slabs),
             wrapped_bytes: get(&self.wrapped_bytes),
-            leased_bytes: get(&self.leased_bytes),
             high_water_bytes: get(&self.high_water_bytes),
-            acquisitions,
-            reuse_hits: acquisitions.saturating_sub(get(&self.first_uses)),
+            acquisitions: leases + get(&self.wraps),
+            reuse_hits: leases.saturating_sub(first_uses),
             exhausted: get(&self.exhausted),
             waits: get(&self.waits),
             slabs_mapped: get(&self.slabs_mapped),

@@ -284,8 +284,11 @@ impl Pool {
         PoolCounters {
             limit_bytes: slabs(self.slabs.len()),
             held_bytes: u64::from(self.arena.held().total()) * FRAME_BYTES as u64,
+            leased_bytes: self.arena.leased_bytes(),
             resting_bytes: slabs(resting as usize),
-            ..self.counters.snapshot(slabs(away))
+            ..self
+                .counters
+                .snapshot(self.arena.acquisitions(), slabs(away))
         }
     }
 
@@ -323,7 +326,7 @@ impl Pool {
         let frame = place.frame as usize % FRAMES_PER_SLAB;
         let in_frame = place.piece as usize * place.bytes();
         let reused = slab.touch(frame, in_frame, place.bytes());
-        self.counters.leased(place.bytes() as u64, reused);
+        self.counters.leased(self.arena.leased_bytes(), reused);
         // SAFETY: the frame is in the slab and the piece in the frame, so the sum is below the
         // slab's SLAB_BYTES, all of which are mapped at `base`.
         let start = unsafe { slab.base().add(frame * FRAME_BYTES + in_frame) };
@@ -332,7 +335,6 @@ impl Pool {
 
     /// Takes back what `lease` gave.
     pub(crate) fn take_back(&self, place: Place) {
-        self.counters.returned(place.bytes() as u64);
         self.arena.give(place);
     }
 
@@ -356,7 +358,8 @@ impl Pool {
                 slab: SLAB_BYTES,
             }
         })?;
-        self.counters.wrapped(bytes as u64);
+        let leased = self.arena.leased_bytes();
+        self.counters.wrapped(bytes as u64, leased);
         Ok(self.next_outside())
     }
 

@@ -25,8 +25,15 @@ type Mask = u64;
 pub(crate) struct Shelf {
     /// Mask of a frame with nothing in use; its set bits are the pieces of this class.
     whole: Mask,
+    cut: Mutex<Cut>,
+}
+
+/// What the lock of a shelf guards.
+struct Cut {
     /// Frames with some pieces free and some in use: no mask here is 0 or `whole`.
-    partial: Mutex<BTreeMap<FrameIndex, Mask>>,
+    partial: BTreeMap<FrameIndex, Mask>,
+    /// Pieces taken of frames that were cut already, since the start.
+    taken: u64,
 }
 
 impl Shelf {
@@ -35,14 +42,24 @@ impl Shelf {
         debug_assert!((2..=64).contains(&pieces));
         Self {
             whole: Mask::MAX >> (64 - pieces),
-            partial: Mutex::new(BTreeMap::new()),
+            cut: Mutex::new(Cut {
+                partial: BTreeMap::new(),
+                taken: 0,
+            }),
         }
+    }
+
+    /// Pieces taken since the start, but for the first of each cut.
+    pub(crate) fn taken(&self) -> u64 {
+        lock(&self.cut).taken
     }
 
     /// A free piece of a frame that is already cut.
     pub(crate) fn take(&self) -> Option<(FrameIndex, u32)> {
-        let mut partial = lock(&self.partial);
-        let mut entry = partial.first_entry()?;
+        let mut cut = lock(&self.cut);
+        let cut = &mut *cut;
+        let mut entry = cut.partial.first_entry()?;
+        cut.taken += 1;
         let frame = *entry.key();
         let mask = entry.get_mut();
         let piece = mask.trailing_zeros();
@@ -55,7 +72,7 @@ impl Shelf {
 
     /// Cuts `frame`, which the caller holds, and takes its first piece.
     pub(crate) fn cut(&self, frame: FrameIndex) -> u32 {
-        let before = lock(&self.partial).insert(frame, self.whole & !1);
+        let before = lock(&self.cut).partial.insert(frame, self.whole & !1);
         debug_assert!(before.is_none(), "frame {frame} was cut twice");
         0
     }
@@ -63,7 +80,7 @@ impl Shelf {
     /// Returns a piece. `true`: it was the last in use, the frame is whole and the caller's.
     #[must_use]
     pub(crate) fn give(&self, frame: FrameIndex, piece: u32) -> bool {
-        let mut partial = lock(&self.partial);
+        let partial = &mut lock(&self.cut).partial;
         let mask = partial.entry(frame).or_insert(0);
         debug_assert!(*mask & (1 << piece) == 0, "{frame}/{piece} returned twice");
         *mask |= 1 << piece;
