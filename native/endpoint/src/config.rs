@@ -28,12 +28,17 @@ pub enum Staging {
     OnDemand,
     /// Also what was just written, while there is room.
     OnCommit,
+    /// Also what a peer waits for whose turn has not come: the exchange makes the future known.
+    Planned,
 }
 
 impl Staging {
     /// By name.
-    pub const ALL: [(&'static str, Self); 2] =
-        [("onDemand", Self::OnDemand), ("onCommit", Self::OnCommit)];
+    pub const ALL: [(&'static str, Self); 3] = [
+        ("onDemand", Self::OnDemand),
+        ("onCommit", Self::OnCommit),
+        ("planned", Self::Planned),
+    ];
 }
 
 /// How map outputs are made readable for devices.
@@ -152,6 +157,8 @@ pub mod limits {
     pub const PULL_BYTES: u64 = 64 << 10;
     /// See `PULL_BYTES`.
     pub const PULL_MEAN_BYTES: u64 = 16 << 10;
+    /// Blocks of a request that waits for its turn that are brought into frames.
+    pub const PREPARED_BLOCKS: usize = 256;
     /// Bytes that a reader pulls at a time; their versions are read with one read.
     pub const PULL_WINDOW_BYTES: u64 = 4 << 20;
     /// Frames that a peer is shown at most.

@@ -58,7 +58,6 @@ pub struct Endpoint {
     counters: Arc<Counters>,
     router: Arc<Router>,
     io: Arc<IoPool>,
-    staging: Staging,
     progress: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -125,7 +124,7 @@ impl Endpoint {
     /// Tells that a map output was written, so that it can be staged if that is wanted. Opens its
     /// files then; its bytes are read by other threads.
     pub fn committed(&self, output: OutputId, files: &OutputFiles) {
-        if self.staging == Staging::OnCommit {
+        if self.memory.staging == Staging::OnCommit {
             self.catalog.answer(output, Some(files));
             if let Some(output) = self.catalog.ready(output) {
                 self.io.stage(output);

@@ -3,7 +3,7 @@
 //! Resident chunks are worth keeping only while nobody needs their frames: whoever is refused by the
 //! arena takes a few back from the residency and asks again.
 
-use crate::config::RegionMode;
+use crate::config::{RegionMode, Staging};
 use faro_pool::{Lease, Pool, PoolError, Purpose};
 use faro_region::Residency;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +19,8 @@ pub(crate) struct Memory {
     pub(crate) residency: Arc<Residency>,
     /// How map outputs are made readable for devices.
     pub(crate) regions: RegionMode,
+    /// What is brought into frames, and when.
+    pub(crate) staging: Staging,
     /// Refusals when the residency had nothing left to give but what peers may be reading.
     shortages: AtomicU64,
 }
@@ -28,11 +30,13 @@ impl Memory {
         pool: Arc<Pool>,
         residency: Arc<Residency>,
         regions: RegionMode,
+        staging: Staging,
     ) -> Arc<Self> {
         Arc::new(Self {
             pool,
             residency,
             regions,
+            staging,
             shortages: AtomicU64::new(0),
         })
     }

@@ -1,6 +1,6 @@
 //! A fabric that fails for good in the middle of a fetch: the request goes on by the next one.
 
-use crate::config::RegionMode;
+use crate::config::{RegionMode, Staging};
 use crate::counters::Counters;
 use crate::exchange::{Exchange, ExchangeConfig};
 use crate::files::Catalog;
@@ -84,7 +84,7 @@ impl Fabric for Doomed {
 fn a_fabric_that_fails_for_good_hands_its_requests_on() {
     let pool = Pool::new(64 << 20).unwrap();
     let residency = Residency::new(Arc::clone(&pool), 4).unwrap();
-    let memory = Memory::new(pool, residency, RegionMode::Unpinned);
+    let memory = Memory::new(pool, residency, RegionMode::Unpinned, Staging::OnDemand);
     let counters = Arc::new(Counters::default());
     let catalog = Arc::new(Catalog::new());
     let (doomed, doomed_commands) = Inbox::new(Arc::new(|| {}));

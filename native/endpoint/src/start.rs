@@ -65,7 +65,7 @@ impl Endpoint {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let io_threads = cores.clamp(2, MAX_IO_THREADS);
         let residency = Residency::new(Arc::clone(&pool), slots(config.memory_limit))?;
-        let memory = Memory::new(Arc::clone(&pool), residency, config.regions);
+        let memory = Memory::new(Arc::clone(&pool), residency, config.regions, config.staging);
         let io = IoPool::start(io_threads, Arc::clone(&memory), Arc::clone(&catalog))
             .map_err(EndpointError::Thread)?;
         let (own_host, patience) = (host_of(&card), config.request_timeout);
@@ -78,7 +78,6 @@ impl Endpoint {
             counters,
             router: Arc::clone(&router),
             io: Arc::new(io),
-            staging: config.staging,
             progress: Mutex::default(),
         });
         for (_, inbox) in router.inboxes() {

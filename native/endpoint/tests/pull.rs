@@ -6,7 +6,10 @@
 mod scripted;
 mod support;
 
-use faro_endpoint::{Config, Endpoint, FabricChoice, OutputFiles, RegionMode, Staging};
+use faro_endpoint::{
+    Config, Endpoint, ExchangeConfig, ExchangePolicy, FabricChoice, OutputFiles, RegionMode,
+    Staging,
+};
 use faro_fabric::Exposure;
 use faro_fabric::Fabric as _;
 use faro_pool::Purpose;
@@ -263,6 +266,46 @@ fn a_map_output_that_is_registered_as_a_whole(fabric: FabricChoice) {
         owner.endpoint.forget_shuffle(0);
         until("the mapping goes", || !registered());
     }
+}
+
+/// More readers than the owner serves at once: what the others wait for is resident when they come.
+#[test]
+fn what_waits_for_its_turn_is_staged() {
+    let exchange = ExchangeConfig {
+        policy: ExchangePolicy::Grouped,
+        ..ExchangeConfig::default()
+    };
+    let owner = Owner::start(Config {
+        staging: Staging::Planned,
+        exchange,
+        ..config("owner", FabricChoice::Tcp)
+    });
+    let parts: Vec<Vec<u8>> = (0..12).map(|seed| pattern(seed, 1_500_000)).collect();
+    let files = owner.put(0, 1, &parts);
+    let id = OutputId {
+        shuffle_id: 0,
+        map_id: 1,
+    };
+    // Known, or what is waited for cannot be.
+    owner.endpoint.resolve(id, Some(files));
+    let readers: Vec<_> = (0..12)
+        .map(|_| Endpoint::start(config("reader", FabricChoice::Tcp)).unwrap())
+        .collect();
+    let requests: Vec<u64> = readers
+        .iter()
+        .zip(0..)
+        .map(|(reader, r)| {
+            let peer = owner.peer_of(reader);
+            let wanted = [block(0, 1, r, r + 1)];
+            reader.fetch(peer, &wanted, support::PATIENCE).unwrap()
+        })
+        .collect();
+    for ((reader, request), part) in readers.iter().zip(requests).zip(parts) {
+        let fetched = collect(reader, &[request]).remove(&request).unwrap();
+        assert_eq!(fetched.bytes(), [part]);
+    }
+    // Chunks that two blocks share, 11 of them, could have been staged for being asked for often.
+    assert!(counter(&owner.endpoint, "region.staged") > 11);
 }
 
 /// What a scripted owner says of one frame.

@@ -114,7 +114,7 @@ mod tests {
         };
         assert_eq!(
             refused("staging=always"),
-            "staging always onDemand, onCommit"
+            "staging always onDemand, onCommit, planned"
         );
         assert_eq!(
             refused("regions=mapped"),

@@ -7,6 +7,7 @@ use crate::memory::Memory;
 use crate::progress::{Command, Inbox};
 use crossbeam_channel::{Receiver, Sender};
 use faro_region::{Residency, Sleep, CHUNK_BYTES};
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -20,8 +21,8 @@ struct Work {
 /// What a thread does next.
 enum Task {
     Turn(Work),
-    /// Bring what there is room for into frames.
-    Stage(Arc<Output>),
+    /// Bring chunks of an output into frames; whether others have to go for them.
+    Stage(Arc<Output>, Range<u64>, bool),
     /// End.
     Stop,
 }
@@ -115,9 +116,25 @@ impl IoPool {
 
     /// Brings an output into frames, as far as there is room without sending others away.
     pub(crate) fn stage(&self, output: Arc<Output>) {
+        if let Some(region) = output.region() {
+            let chunks = 0..region.bytes().div_ceil(CHUNK_BYTES);
+            self.queue_stage(output, chunks, false);
+        }
+    }
+
+    /// Brings what a job will read into frames, as far as its outputs are known. Others have to go for
+    /// it: they were of use, this will be.
+    pub(crate) fn prepare(&self, job: &Job) {
+        for (output, chunks) in job.chunks(|id| self.shared.catalog.ready(id)) {
+            self.queue_stage(output, chunks, true);
+        }
+    }
+
+    fn queue_stage(&self, output: Arc<Output>, chunks: Range<u64>, evict: bool) {
         if self.shared.queue.len() < MAX_SERVING {
             // Full: nobody misses what was not staged.
-            let _ = self.shared.queue.try_send(Task::Stage(output));
+            let task = Task::Stage(output, chunks, evict);
+            let _ = self.shared.queue.try_send(task);
         }
     }
 
@@ -151,8 +168,8 @@ fn run(shared: &Arc<Shared>, queue: &Receiver<Task>) {
     while let Ok(task) = queue.recv() {
         let Work { mut job, home } = match task {
             Task::Turn(work) => work,
-            Task::Stage(output) => {
-                stage(&shared.memory.residency, &output);
+            Task::Stage(output, chunks, evict) => {
+                stage(&shared.memory.residency, &output, chunks, evict);
                 continue;
             }
             Task::Stop => return,
@@ -174,12 +191,12 @@ fn run(shared: &Arc<Shared>, queue: &Receiver<Task>) {
     }
 }
 
-fn stage(residency: &Arc<Residency>, output: &Output) {
+fn stage(residency: &Arc<Residency>, output: &Output, chunks: Range<u64>, evict: bool) {
     let Some(region) = output.region() else {
         return;
     };
-    for chunk in 0..region.bytes().div_ceil(CHUNK_BYTES) {
-        match residency.stage(region, chunk, false) {
+    for chunk in chunks {
+        match residency.stage(region, chunk, evict) {
             Ok(true) => {}
             Ok(false) if residency.pin(region.id(), chunk).is_some() => {}
             Ok(false) => return,

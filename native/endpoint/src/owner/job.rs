@@ -1,14 +1,15 @@
 //! One fetch as its owner works on it.
 
 use super::locate::{locate, Place};
-use crate::config::limits::{MAX_CREDITS_HELD, TURN_CREDITS};
+use crate::config::limits::{MAX_CREDITS_HELD, PREPARED_BLOCKS, TURN_CREDITS};
 use crate::files::{Answer, Output, Run};
 use crate::memory::Memory;
 use faro_pool::{Lease, PoolError, Purpose, FRAME_BYTES};
-use faro_region::Sleep;
+use faro_region::{Sleep, CHUNK_BYTES};
 use faro_wire::message::{BlockEntry, Chunk, Credit, Fetch, Layout};
 use faro_wire::{crc32c, BlockId, BlockStatus, OutputId, WireError};
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// See the module's comment.
@@ -149,6 +150,25 @@ impl Job {
     pub(crate) fn push_instead(&mut self, layout: Vec<u8>) {
         self.push_only = true;
         self.layout = Some(layout);
+    }
+
+    /// The chunks of regions that its first blocks lie in, as far as `find` knows the outputs.
+    pub(crate) fn chunks(
+        &self,
+        find: impl Fn(OutputId) -> Option<Arc<Output>>,
+    ) -> Vec<(Arc<Output>, Range<u64>)> {
+        let located = self
+            .blocks
+            .iter()
+            .take(PREPARED_BLOCKS)
+            .filter_map(|block| {
+                let output = find(block.output())?;
+                let run = output.locate(block.start_reduce.get(), block.end_reduce.get());
+                let run = run.ok().filter(|run| run.length > 0)?;
+                let end = (run.offset + run.length).div_ceil(CHUNK_BYTES);
+                Some((output, run.offset / CHUNK_BYTES..end))
+            });
+        located.collect()
     }
 
     /// One turn: where the bytes lie, if they can be read there, or up to `TURN_CREDITS` filled

@@ -3,6 +3,7 @@
 use super::shown::Shown;
 use super::{IoPool, Job, Turn};
 use crate::config::limits::{MAX_CREDITS_HELD, MAX_SERVING, STAGED_WINDOW};
+use crate::config::Staging;
 use crate::counters::Counters;
 use crate::exchange::Serving;
 use crate::memory::Memory;
@@ -160,6 +161,9 @@ impl Owner {
         self.by_request.insert((peer, request), serial);
         let due = self.serving.submit(endpoint, serial, Instant::now());
         let turn = due.contains(&serial);
+        if !turn && self.memory.staging == Staging::Planned {
+            self.io.prepare(&job);
+        }
         let (job, waits) = if turn {
             (Some(job), None)
         } else {

@@ -119,10 +119,11 @@ final class FaroKeys {
       text -> named(RegionMode.values(), mode -> mode.code, text));
 
   static final Key<Staging> STAGING = new Key<>(
-      PREFIX + "staging", "name", "onDemand", "onDemand, onCommit",
+      PREFIX + "staging", "name", "onDemand", "onDemand, onCommit, planned",
       "Which bytes of map outputs are brought into the arena, where peers read them without this executor's part. "
           + "`onDemand`: what is asked for often. `onCommit`: also what was just written, while there is room in half "
-          + "of the arena.",
+          + "of the arena. `planned`: also what an executor asks for while its turn has not come (see "
+          + "`spark.faro.exchange`).",
       text -> named(Staging.values(), staging -> staging.code, text));
 
   static final Key<ExchangePolicy> EXCHANGE = new Key<>(
