@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 
 /// Frames that one member has out for its partners to write (8 MiB, as for a fetch).
 const WINDOW: usize = 32;
+/// Grants for steps to come that are kept; members that keep to the plan send far fewer.
+const MAX_EARLY: usize = 1 << 16;
 /// How often a waiting caller looks whether it has been told to stop.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long a new team waits for its frame.
@@ -263,7 +265,10 @@ impl Team {
         if round.operation == Operation::Mean {
             run.array.divide(plan.divisor(self.rank).unwrap_or(1))?;
         }
-        self.refuse_not_numbers(&mut run, "ends (infinities of both signs were added) with")
+        self.refuse_not_numbers(
+            &mut run,
+            "ends (infinities of both signs, or another member's policy) with",
+        )
     }
 
     fn plan(&mut self, round: &Round) -> Result<Arc<Plan>, CollectiveError> {
@@ -505,8 +510,10 @@ impl Team {
     ) -> Result<(), CollectiveError> {
         let (round, at) = (grant.head.round.get(), grant.head.step.get() as usize);
         if round > self.rounds || (round == self.rounds && at > run.step) {
-            self.early.push((reply, grant));
-            return Ok(());
+            if self.early.len() < MAX_EARLY {
+                self.early.push((reply, grant));
+                return Ok(());
+            }
         }
         let theirs = Shape::of(&grant.head);
         let rank = grant.head.from_rank.get();
