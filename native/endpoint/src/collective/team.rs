@@ -509,11 +509,10 @@ impl Team {
         grant: Grant,
     ) -> Result<(), CollectiveError> {
         let (round, at) = (grant.head.round.get(), grant.head.step.get() as usize);
-        if round > self.rounds || (round == self.rounds && at > run.step) {
-            if self.early.len() < MAX_EARLY {
-                self.early.push((reply, grant));
-                return Ok(());
-            }
+        let early = round > self.rounds || (round == self.rounds && at > run.step);
+        if early && self.early.len() < MAX_EARLY {
+            self.early.push((reply, grant));
+            return Ok(());
         }
         let theirs = Shape::of(&grant.head);
         let rank = grant.head.from_rank.get();
