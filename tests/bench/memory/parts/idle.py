@@ -9,9 +9,9 @@ ABOUT = (
     "The three steps in which a slab of 16 MiB that was written is given up (docs/memory.md), and "
     "what its coming back costs: the first use is a lease, 256 KB filled and written to a peer "
     "over the verbs fabric of the SoftRoCE guest, with the slab's new pages and its registration "
-    "in it; the next use is the same write again, without the filling. Microseconds, for one slab; the median of "
-    "the rounds with least and most. What is given up is paid for again by the first use: this "
-    "is why a slab has to be idle for a minute.")
+    "in it; the next use is the same write again, without the filling. Microseconds, for one slab; "
+    "the median of the rounds with least and most. What is given up is paid for again by the first "
+    "use: this is why a slab has to be idle for a minute.")
 STEPS = [
     ("rest_us", "all its frames are withdrawn (progress thread)"),
     ("deregister_us", "the device forgets it (progress thread, one slab for each turn)"),

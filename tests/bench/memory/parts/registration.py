@@ -16,14 +16,20 @@ MORE_ROUNDS = 4
 
 def measure(root, _target, options):
     program = guest.example(root, "faro-fabric", "memory")
-    return guest.on_device(root, [program, "registration", options.rounds * MORE_ROUNDS])
+    return guest.on_device(root, [program, "registration", options.rounds * MORE_ROUNDS],
+                           memory="8G")
 
 
 def section(cells):
-    rows = []
+    rows, refused = [], []
     for size in sorted({cell["bytes"] for cell in cells}):
-        these = [cell for cell in cells if cell["bytes"] == size]
+        these = [cell for cell in cells if cell["bytes"] == size and "refused" not in cell]
+        if not these:
+            why = [cell["refused"] for cell in cells if cell["bytes"] == size]
+            refused.append(f"{guest.size(size)} was refused: {why[0]}")
+            continue
         register, away = spread.of(these, "register_us"), spread.of(these, "deregister_us")
         rows.append([guest.size(size), with_spread(register), with_spread(away),
                      number((register[0] + away[0]) / (size / (1 << 20)))])
-    return table(["bytes", "register, µs", "de-register, µs", "both, µs for 1 MB"], rows)
+    text = table(["bytes", "register, µs", "de-register, µs", "both, µs for 1 MB"], rows)
+    return "\n\n".join([text, *refused])
