@@ -33,7 +33,7 @@ setup:
 jar: setup $(JAR)
 
 # The order-only set-up comes first and makes nothing out of date.
-$(JAR): $(SOURCES) tests/setup/build-jar | setup
+$(JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-library | setup
 	@tests/setup/build-jar $@
 
 check: setup
