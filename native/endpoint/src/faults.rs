@@ -11,7 +11,7 @@ use faro_fabric::{
     CloseReason, EndpointId, Event, Exposure, Fabric, FabricError, FabricKind, Message, PeerId,
     Read, Rejected, RemoteRange, Revoked, Waker, Write,
 };
-use faro_pool::{Pool, Purpose};
+use faro_pool::{Lease, Pool, Purpose};
 use faro_wire::kind;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -90,6 +90,9 @@ impl Fabric for FaultyFabric {
     }
     fn disconnect(&mut self, peer: PeerId, reason: CloseReason) {
         self.inner.disconnect(peer, reason);
+    }
+    fn register(&mut self, lease: &Lease) -> Result<(), FabricError> {
+        self.inner.register(lease)
     }
     fn expose(&mut self, peer: PeerId, what: Exposure) -> Result<RemoteRange, Rejected<Exposure>> {
         self.inner.expose(peer, what)
