@@ -2,7 +2,7 @@
 //! others, as often as it is told. `tests/bench/exchange` starts them and adds up what they say.
 //!
 //! `alltoall rank=0 of=4 dir=/tmp/x bind=10.77.0.1 fabric=verbs policy=grouped slice_ms=20 bytes=1048576
-//! maps=4 repeat=3`: `bytes` for each pair, in as many requests as there are `maps`; processes meet
+//! maps=4 repeat=3 seed=1 ack_timeout=14`: `bytes` for each pair, in as many requests as there are `maps`; processes meet
 //! in `dir`. One line of JSON for each time: when it began and ended, in microseconds of the clock that
 //! all share; a last line has the counters.
 
@@ -190,7 +190,10 @@ fn main() {
         bind,
         advertise: bind,
         port: 0,
-        verbs: Wishes::default(),
+        verbs: Wishes {
+            timeout: options.number("ack_timeout") as u8,
+            ..Wishes::default()
+        },
         memory_limit: 128 << 20,
         idle_release: Duration::ZERO,
         request_timeout: PATIENCE,
