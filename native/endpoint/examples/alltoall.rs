@@ -2,9 +2,10 @@
 //! others, as often as it is told. `tests/bench/exchange` starts them and adds up what they say.
 //!
 //! `alltoall rank=0 of=4 dir=/tmp/x bind=10.77.0.1 fabric=verbs policy=grouped slice_ms=20 bytes=1048576
-//! maps=4 repeat=3 seed=1 ack_timeout=14`: `bytes` for each pair, in as many requests as there are `maps`; processes meet
-//! in `dir`. One line of JSON for each time: when it began and ended, in microseconds of the clock that
-//! all share; a last line has the counters.
+//! maps=4 repeat=3 seed=1 ack_timeout=14`: `bytes` for each pair, in as many requests as there are
+//! `maps`; processes meet in `dir`. One line of JSON for each time: when it began and ended, in
+//! microseconds of the clock that all share, and how many requests failed and were asked again; a last
+//! line has the counters.
 
 #![allow(clippy::unwrap_used)] // A measurement that goes wrong ends.
 
@@ -90,10 +91,14 @@ struct Wanted {
     got: u64,
 }
 
-fn check(completion: &Completion, wanted: &mut Wanted, reader: u64) {
+/// False: it failed.
+fn check(completion: &Completion, wanted: &mut Wanted, reader: u64) -> bool {
     let delivery = match &completion.outcome {
         Ok(delivery) => delivery,
-        Err(failure) => panic!("owner {}: {failure:?}", wanted.owner),
+        Err(failure) => {
+            eprintln!("owner {}: {failure:?}", wanted.owner);
+            return false;
+        }
     };
     assert!(delivery.blocks.iter().all(|block| block.status.get() == 0));
     for piece in &delivery.pieces {
@@ -112,6 +117,7 @@ fn check(completion: &Completion, wanted: &mut Wanted, reader: u64) {
         }
         wanted.got += length as u64;
     }
+    true
 }
 
 struct Exchange {
@@ -125,8 +131,9 @@ struct Exchange {
 }
 
 impl Exchange {
-    /// Reads everything once, in an order of its own.
-    fn run(&self, rng: &mut SplitMix64) {
+    /// Reads everything once, in an order of its own; says how many requests failed meanwhile.
+    fn run(&self, rng: &mut SplitMix64) -> u64 {
+        let mut failed = 0;
         let others = (0..self.peers.len() as u64).filter(|owner| *owner != self.rank);
         let mut rest: Vec<(u64, u64)> = others
             .flat_map(|owner| (0..self.maps).map(move |map| (owner, map)))
@@ -154,13 +161,17 @@ impl Exchange {
                 .completions(64, Duration::from_millis(100), &mut batch);
             for completion in batch.drain(..) {
                 let wanted = open.get_mut(&completion.request).unwrap();
-                check(&completion, wanted, self.rank);
-                if completion.last {
+                if !check(&completion, wanted, self.rank) {
+                    failed += 1;
+                    rest.push((wanted.owner, wanted.map));
+                    open.remove(&completion.request);
+                } else if completion.last {
                     assert_eq!(wanted.got, self.bytes);
                     open.remove(&completion.request);
                 }
             }
         }
+        failed
     }
 }
 
@@ -240,10 +251,11 @@ fn main() {
     for turn in 0..options.number("repeat") {
         meet(&dir, &format!("turn-{turn}"), rank, of, b"");
         let began = micros();
-        exchange.run(&mut rng);
+        let failed = exchange.run(&mut rng);
+        let ended = micros();
         println!(
-            "{{\"turn\":{turn},\"rank\":{rank},\"began_us\":{began},\"ended_us\":{}}}",
-            micros()
+            "{{\"turn\":{turn},\"rank\":{rank},\"failed\":{failed},\"began_us\":{began},\
+             \"ended_us\":{ended}}}"
         );
     }
     meet(&dir, "end", rank, of, b"");
