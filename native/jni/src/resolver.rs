@@ -6,11 +6,25 @@ use faro_endpoint::OutputFiles;
 use faro_wire::OutputId;
 use jni::objects::{JClass, JLongArray, JString};
 use jni::sys::{jint, jlong};
-use jni::EnvUnowned;
+use jni::{Env, EnvUnowned};
 use std::sync::atomic::Ordering;
 
 /// Returned when the endpoint is closed.
 const CLOSED: jint = -1;
+
+fn output_id(shuffle: jint, map: jlong) -> OutputId {
+    OutputId {
+        shuffle_id: shuffle as u32,
+        map_id: map,
+    }
+}
+
+fn files(env: &Env<'_>, data: &JString<'_>, index: &JString<'_>) -> Outcome<OutputFiles> {
+    Ok(OutputFiles {
+        data: args::text(env, "data path", data)?.into(),
+        index: args::text(env, "index path", index)?.into(),
+    })
+}
 
 /// `Native.unresolved`.
 #[no_mangle]
@@ -57,19 +71,12 @@ pub extern "system" fn Java_io_faro_Native_resolve<'local>(
 ) {
     env.with_env(|env| -> Outcome<()> {
         let held = endpoints::get(endpoint)?;
-        let files = if data.is_null() && index.is_null() {
+        let found = if data.is_null() && index.is_null() {
             None
         } else {
-            Some(OutputFiles {
-                data: args::text(env, "data path", &data)?.into(),
-                index: args::text(env, "index path", &index)?.into(),
-            })
+            Some(files(env, &data, &index)?)
         };
-        let output = OutputId {
-            shuffle_id: shuffle as u32,
-            map_id: map,
-        };
-        held.endpoint.resolve(output, files);
+        held.endpoint.resolve(output_id(shuffle, map), found);
         Ok(())
     })
     .resolve::<Typed>();
@@ -87,15 +94,10 @@ pub extern "system" fn Java_io_faro_Native_committed<'local>(
     index: JString<'local>,
 ) {
     env.with_env(|env| -> Outcome<()> {
-        let files = OutputFiles {
-            data: args::text(env, "data path", &data)?.into(),
-            index: args::text(env, "index path", &index)?.into(),
-        };
-        let output = OutputId {
-            shuffle_id: shuffle as u32,
-            map_id: map,
-        };
-        endpoints::get(endpoint)?.endpoint.committed(output, &files);
+        let files = files(env, &data, &index)?;
+        endpoints::get(endpoint)?
+            .endpoint
+            .committed(output_id(shuffle, map), &files);
         Ok(())
     })
     .resolve::<Typed>();

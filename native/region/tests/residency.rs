@@ -44,6 +44,15 @@ impl World {
         Region::export(id(member), &path).unwrap()
     }
 
+    /// Leaves the first bytes of a region's file.
+    fn cut(&self, member: i64, bytes: u64) {
+        let mut options = std::fs::File::options();
+        let file = options
+            .write(true)
+            .open(self.dir.path().join(member.to_string()));
+        file.unwrap().set_len(bytes).unwrap();
+    }
+
     fn read(&self, region: &Region, offset: u64, length: usize) -> Vec<u8> {
         let mut out = vec![0; length];
         let got = self.residency.read(region, offset, &mut out, Sleep::May);
@@ -237,12 +246,7 @@ fn what_is_forgotten_cannot_be_believed_and_what_is_held_lasts() {
 fn an_abandoned_claim_leaves_nothing() {
     let world = World::new(1);
     let region = world.region(1, 5_000);
-    std::fs::OpenOptions::new()
-        .write(true)
-        .open(world.dir.path().join("1"))
-        .unwrap()
-        .set_len(100)
-        .unwrap();
+    world.cut(1, 100);
     let error = world.residency.stage(&region, 0, true).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof);
     assert!(world.residency.pin(id(1), 0).is_none());
@@ -258,12 +262,7 @@ fn an_abandoned_claim_leaves_nothing() {
 fn a_chunk_that_cannot_be_staged_is_read_where_it_can_be() {
     let world = World::new(1);
     let region = world.region(1, 5_000);
-    std::fs::OpenOptions::new()
-        .write(true)
-        .open(world.dir.path().join("1"))
-        .unwrap()
-        .set_len(4_000)
-        .unwrap();
+    world.cut(1, 4_000);
     for _ in 0..5 {
         assert_eq!(world.read(&region, 0, 100), pattern(1, 5_000)[..100]);
     }
