@@ -28,7 +28,7 @@ def facts(results):
     machine = results["machine"]
     lines = [
         f"- machine: {machine['cpu']}, {machine['cores']} cores, {machine['memory']}, "
-        f"Linux {machine['kernel']}; guest of 2 processors and 4 GiB",
+        f"Linux {machine['kernel']}; guest of 1 processor and 4 GiB",
         f"- software: Faro {machine['revision']}",
         f"- measured on {machine['date']} by `{results['command']}` in "
         f"{results['seconds'] / 60:.0f} min: {results['rounds']} rounds in which the policies take "

@@ -38,11 +38,10 @@ use std::time::{Duration, Instant};
 use usage::{Side, Usage};
 
 /// Fewest peers at once, however small the cluster: below, the round trips of a single peer leave the
-/// link idle (measured: docs/scaling.md).
+/// link idle. Not measured: `faro sim` loses with the three of 16 endpoints (docs/scaling.md).
 const MIN_PLACES: usize = 4;
 
-/// How long the members stay as they are, at least: peers come in crowds, and a plan of a thousand
-/// takes about a millisecond.
+/// How long the members stay as they are, at least: peers come in crowds, and each plan is made anew.
 const MEMBERS_PAUSE: Duration = Duration::from_millis(50);
 
 /// In which order peers are read from and served, and how many at once.
