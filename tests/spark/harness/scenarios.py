@@ -36,14 +36,15 @@ class Scenario:
     bad_values: list = field(default_factory=list)
 
 
-def faults(name, plan, counter, conf=None):
+def faults(name, plan, counter, conf=None, newest=True):
     """A scenario in which executors do wrong on purpose: the counter shows that they did, and the
     answers that it did not matter."""
     return Scenario(f"faults-{name}", ["groupByKey", "someTinyBlocks", "megabyteBlocks", "sqlJoin"],
                     {"spark.executorEnv.FARO_FAULTS": plan,
                      "spark.executor.extraJavaOptions": f"-Dfaro.library.path={FAULTY_LIBRARY}",
                      **(conf or {})},
-                    faro=TRIED, fallback="auto", faro_only=True, must_count=counter)
+                    faro=TRIED, fallback="auto", faro_only=True, must_count=counter,
+                    newest=newest)
 
 
 # key, value, and a word that must be in the message because it is allowed.
@@ -69,10 +70,11 @@ SCENARIOS = [
     Scenario("default", RDD + BLOCKS + SQL + AQE),
     Scenario("aqe-off", SQL, {"spark.sql.adaptive.enabled": "false"}, newest=True),
     Scenario("no-batch-fetch", ["aqeCoalesced", "aqeSkewed"],
-             {"spark.sql.adaptive.fetchShuffleBlocksInBatch": "false"}),
+             {"spark.sql.adaptive.fetchShuffleBlocksInBatch": "false"}, newest=True),
     Scenario("uncompressed", ["groupByKey", "megabyteBlocks", "hugeBlock", "sqlJoin",
                               "aqeCoalesced"],
-             {"spark.shuffle.compress": "false", "spark.shuffle.spill.compress": "false"}),
+             {"spark.shuffle.compress": "false", "spark.shuffle.spill.compress": "false"},
+             newest=True),
     Scenario("kryo-zstd", RDD + ["someTinyBlocks", "sqlJoin", "aqeSkewed"],
              {"spark.serializer": "org.apache.spark.serializer.KryoSerializer",
               "spark.io.compression.codec": "zstd"}, newest=True),
@@ -86,7 +88,7 @@ SCENARIOS = [
               "spark.reducer.maxBlocksInFlightPerAddress": "7"}, newest=True),
     Scenario("to-disk", ["groupByKey", "megabyteBlocks", "sqlJoin"],
              {"spark.network.maxRemoteBlockSizeFetchToMem": "100k"},
-             faro=ANY, fallback="auto"),
+             faro=ANY, fallback="auto", newest=True),
     Scenario("shuffle-service", FEW + ["aqeCoalesced", "killWithService"],
              {"spark.shuffle.service.enabled": "true"}, with_service=True,
              faro=ANY, fallback="auto"),
@@ -112,9 +114,10 @@ SCENARIOS = [
     Scenario("killed", ["killBetweenStages", "killInReduce", "killInMap"],
              {"spark.task.maxFailures": "8"}),
     Scenario("killed-fallback", ["killBetweenStages", "killInReduce", "killInMap"],
-             {"spark.task.maxFailures": "8"}, faro=TRIED, fallback="auto", faro_only=True),
+             {"spark.task.maxFailures": "8"}, faro=TRIED, fallback="auto", faro_only=True,
+             newest=True),
     faults("corrupt", "flip=5", "crcErrors"),
-    faults("disconnect", "drop=4", "retries"),
+    faults("disconnect", "drop=4", "retries", newest=False),
     faults("deadline", "swallow=6", "timeouts", {"spark.faro.request.timeout": "500ms"}),
     faults("dead-endpoint", "die=5", "fallbackReason"),
     Scenario("small-arena", ["megabyteBlocks", "hugeBlock", "sqlJoin"],
@@ -130,8 +133,8 @@ SCENARIOS = [
              declined_because="spark.network.crypto.enabled|spark.authenticate", newest=True),
     # Barrier stages whose tasks all-reduce: one fails, one executor is killed, two do not agree.
     Scenario("barrier", ["allReduce", "allReduceTaskFails", "allReduceKilled",
-                         "allReduceMismatch"], faro=ANY, faro_only=True),
-    Scenario("fabric-tcp", FEW, {"spark.faro.fabric": "tcp"}, faro_only=True),
+                         "allReduceMismatch"], faro=ANY, faro_only=True, newest=True),
+    Scenario("fabric-tcp", FEW, {"spark.faro.fabric": "tcp"}, faro_only=True, newest=True),
     # Four executors, so that there is a schedule: below, everybody has everybody.
     Scenario("exchange-grouped", FEW + ["megabyteBlocks"],
              {"spark.faro.exchange": "grouped", "spark.faro.exchange.slice": "5ms"},
