@@ -18,7 +18,7 @@ help:
 	@echo 'make setup   what the machine needs: as root installs it, otherwise prints the command'
 	@echo 'make jar     $(JAR), the one jar that Spark needs'
 	@echo 'make demo    stock Spark and Faro side by side on TPC-DS-derived queries (5 minutes)'
-	@echo 'make test    every test: native, RDMA in a guest, Java, Spark end to end (40 minutes)'
+	@echo 'make test    every test: native, RDMA in a guest, Java, Spark end to end (45 minutes)'
 	@echo 'make test-cluster   the compose cluster of docker/, on TCP and in a guest with RDMA (as root)'
 	@echo 'make check   formatting, lints, licences of the dependencies'
 	@echo 'make bench   measures against stock Spark and writes docs/benchmarks.md'
