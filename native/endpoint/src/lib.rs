@@ -211,6 +211,7 @@ impl Endpoint {
             ("region.minor", region.exits.minor),
             ("region.major", region.exits.major),
             ("region.staged", region.staged),
+            ("region.stagedHits", region.staged_hits),
             ("region.evictions", region.evictions),
             ("region.givenBack", region.given_back),
             ("region.residentChunks", region.resident_chunks),

@@ -306,6 +306,7 @@ fn what_waits_for_its_turn_is_staged() {
     }
     // Chunks that two blocks share, 11 of them, could have been staged for being asked for often.
     assert!(counter(&owner.endpoint, "region.staged") > 11);
+    assert!(counter(&owner.endpoint, "region.stagedHits") > 0);
 }
 
 /// What a scripted owner says of one frame.

@@ -17,9 +17,9 @@ pub struct Field {
     q: u32,
     /// Characteristic, a prime.
     p: u32,
-    /// exp[i] = x^i for i < q - 1.
+    /// `exp[i] = x^i` for `i < q - 1`.
     exp: Vec<u16>,
-    /// log[exp[i]] = i; log[0] is never read.
+    /// `log[exp[i]] = i`; `log[0]` is never read.
     log: Vec<u16>,
 }
 

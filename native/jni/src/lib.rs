@@ -6,16 +6,16 @@
 //!                                               |  error or panic
 //!  Java thread <-- typed exception -------- throw.rs
 //! ```
-//! - **Handles** are slot numbers with a generation, never addresses ([`registry`]): a stale or
+//! - **Handles** are slot numbers with a generation, never addresses (`registry`): a stale or
 //!   invented handle is an exception, and a call that is under way keeps what it uses alive, so
 //!   that Java may free a handle at any time.
-//! - **Panics** end in [`throw`], as `EndpointException.NativeFault` with the panic's own text and
+//! - **Panics** end in `throw`, as `EndpointException.NativeFault` with the panic's own text and
 //!   place. None crosses into the JVM.
 //! - **Threads**: only Java threads run code of this crate that touches the JVM. Native threads log
-//!   into a bounded queue ([`log_queue`]) that a Java thread empties.
+//!   into a bounded queue (`log_queue`) that a Java thread empties.
 //! - **Memory** that Java sees is a slab's. A batch keeps the leases of its blocks; a pin keeps a
-//!   slab mapped for as long as Java can reach a buffer over it ([`batches`]). Java may lease memory
-//!   of its own as well ([`buffers`]).
+//!   slab mapped for as long as Java can reach a buffer over it (`batches`). Java may lease memory
+//!   of its own as well (`buffers`).
 
 mod args;
 mod batches;

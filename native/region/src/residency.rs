@@ -49,6 +49,8 @@ pub struct ResidencyCounters {
     pub exits: Exits,
     /// Chunks brought into frames.
     pub staged: u64,
+    /// Pieces found in a frame that `stage` had filled, before anybody asked for them.
+    pub staged_hits: u64,
     /// Chunks that went for others.
     pub evictions: u64,
     /// Frames given back because the arena was short.
@@ -65,6 +67,7 @@ struct Counts {
     minor: CachePadded<AtomicU64>,
     major: AtomicU64,
     staged: AtomicU64,
+    staged_hits: AtomicU64,
     given_back: AtomicU64,
 }
 
@@ -72,6 +75,8 @@ struct State {
     table: Table,
     /// By slot. A frame that has been exposed to peers is counted by them too.
     frames: Vec<Option<Arc<Lease>>>,
+    /// By slot: what it holds was staged before anybody asked.
+    ahead: Vec<bool>,
     admission: Admission,
 }
 
@@ -103,6 +108,7 @@ impl Residency {
             state: Mutex::new(State {
                 table: Table::new(slots),
                 frames: (0..slots).map(|_| None).collect(),
+                ahead: vec![false; slots],
                 admission: Admission::new(slots),
             }),
             versions: OnceLock::new(),
@@ -128,22 +134,28 @@ impl Residency {
     pub fn pin(self: &Arc<Self>, id: RegionId, chunk: u64) -> Option<Pin> {
         let mut state = lock(&self.state);
         let slot = state.table.pin((id, chunk))?;
+        self.hit(&state, slot);
         self.pinned(&state, slot)
+    }
+
+    /// Whether the chunk is in a frame; no use of it.
+    pub fn has(&self, id: RegionId, chunk: u64) -> bool {
+        lock(&self.state).table.has((id, chunk))
     }
 
     /// A frame for the chunk, to be filled by the caller. `None`: it has one, somebody fills one, or
     /// all are in use.
     pub fn claim(self: &Arc<Self>, id: RegionId, chunk: u64) -> Option<Claim> {
-        self.claim_if(id, chunk, true)
+        self.claim_if(id, chunk, true, false)
     }
 
-    /// Brings a chunk into a frame; may sleep. `evict`: others may have to go for it. `false`: it is
+    /// Brings a chunk into a frame before anybody asks for it; may sleep. `evict`: others may have to go for it. `false`: it is
     /// being brought already, or there is no frame for it.
     ///
     /// # Errors
     /// What reading the file says.
     pub fn stage(self: &Arc<Self>, region: &Region, chunk: u64, evict: bool) -> io::Result<bool> {
-        Ok(self.staged(region, chunk, evict)?.is_some())
+        Ok(self.staged(region, chunk, evict, true)?.is_some())
     }
 
     /// Fills `out` with the bytes of `region` from `offset`, and says how much of it (all, if it may
@@ -227,6 +239,7 @@ impl Residency {
                 major: get(&self.counts.major),
             },
             staged: get(&self.counts.staged),
+            staged_hits: get(&self.counts.staged_hits),
             evictions: state.table.evictions(),
             given_back: get(&self.counts.given_back),
             resident_chunks: state.table.residents() as u64,
@@ -249,7 +262,10 @@ impl Residency {
             if slot.is_none() && sleep == Sleep::May && piece.len() < CHUNK_BYTES as usize {
                 staging = state.admission.visit((region.id(), chunk));
             }
-            slot.and_then(|slot| self.pinned(&state, slot))
+            slot.and_then(|slot| {
+                self.hit(&state, slot);
+                self.pinned(&state, slot)
+            })
         };
         let pin = match pin {
             Some(pin) => {
@@ -257,7 +273,7 @@ impl Residency {
                 Some(pin)
             }
             // A chunk that cannot be read as a whole may have the bytes that are wanted.
-            None if staging => self.staged(region, chunk, true).unwrap_or(None),
+            None if staging => self.staged(region, chunk, true, false).unwrap_or(None),
             None => None,
         };
         if let Some(bytes) = pin
@@ -301,8 +317,9 @@ impl Residency {
         region: &Region,
         chunk: u64,
         evict: bool,
+        ahead: bool,
     ) -> io::Result<Option<Pin>> {
-        let Some(mut claim) = self.claim_if(region.id(), chunk, evict) else {
+        let Some(mut claim) = self.claim_if(region.id(), chunk, evict, ahead) else {
             return Ok(None);
         };
         let offset = chunk * CHUNK_BYTES;
@@ -311,7 +328,13 @@ impl Residency {
         Ok(Some(claim.publish(length)))
     }
 
-    fn claim_if(self: &Arc<Self>, id: RegionId, chunk: u64, evict: bool) -> Option<Claim> {
+    fn claim_if(
+        self: &Arc<Self>,
+        id: RegionId,
+        chunk: u64,
+        evict: bool,
+        ahead: bool,
+    ) -> Option<Claim> {
         let mut state = lock(&self.state);
         self.grow(&mut state);
         if !evict && !state.table.has_room() {
@@ -322,6 +345,7 @@ impl Residency {
             Err(NoSlot::Resident | NoSlot::Filling | NoSlot::AllHeld) => return None,
         };
         self.begin(slot);
+        state.ahead[slot] = ahead;
         let frame = state.frames[slot].clone()?;
         Some(Claim {
             residency: Arc::clone(self),
@@ -350,6 +374,13 @@ impl Residency {
         if let Ok(lease) = self.pool.try_lease(FRAME_BYTES, Purpose::Serve) {
             state.frames[slot] = Some(Arc::new(lease));
             state.table.equip(slot);
+        }
+    }
+
+    /// Somebody uses what is in the slot.
+    fn hit(&self, state: &State, slot: Slot) {
+        if state.ahead[slot] {
+            self.counts.staged_hits.fetch_add(1, Ordering::Relaxed);
         }
     }
 

@@ -96,6 +96,12 @@ impl Table {
         Some(slot)
     }
 
+    /// Whether a slot has `chunk`.
+    pub fn has(&self, chunk: Chunk) -> bool {
+        let slot = self.by_chunk.get(&chunk);
+        slot.is_some_and(|slot| self.slots[*slot].state == State::Resident)
+    }
+
     /// Ends a `pin` (or the pin that `publish` left).
     pub fn unpin(&mut self, slot: Slot) {
         let entry = &mut self.slots[slot];

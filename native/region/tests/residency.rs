@@ -96,6 +96,7 @@ fn what_is_asked_for_often_becomes_resident_and_stays_right() {
         "{counters:?}"
     );
     assert_eq!(counters.staged, 3, "chunks 0, 2 and 3");
+    assert_eq!(counters.staged_hits, 0, "all were staged because they were asked for");
     assert_eq!(counters.resident_chunks, 3);
     // Across the border of a resident and an absent chunk.
     let (from, to) = (FRAME_BYTES - 10, FRAME_BYTES + 10);
@@ -140,6 +141,7 @@ fn a_read_that_may_not_sleep_brings_what_is_in_memory_and_stages_nothing() {
     );
     assert_eq!(out, expected);
     assert_eq!(world.exits().resident, 1);
+    assert_eq!(world.residency.counters().staged_hits, 1);
 }
 
 #[test]

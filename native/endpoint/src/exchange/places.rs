@@ -1,9 +1,11 @@
 //! Who has a place: the peers that something is under way with, up to a limit.
 //!
 //! A *straggler* is a peer that holds a place and gives no sign for a whole slice while others do,
-//! or while nobody does. It keeps what is under way but stops counting, so that somebody else can
-//! have its place. "While others do" is a number of signs and not a time: on a slow link that all
-//! share, everybody is silent for long and nobody is a straggler.
+//! or while nobody does for longer than is usual. It keeps what is under way but stops counting, so
+//! that somebody else can have its place. "While others do" is a number of signs and not a time: on
+//! a slow link that all share, everybody is silent for long and nobody is a straggler. "Longer than
+//! is usual" is twice the longest silence of late: on a link that loses, all are silent until the
+//! sender's timer runs out, and more peers at once would only lose more.
 
 use faro_fabric::EndpointId;
 use std::collections::HashMap;
@@ -11,6 +13,12 @@ use std::time::{Duration, Instant};
 
 /// A straggler has missed this many signs for each place: the others had their turn and again.
 const SIGNS_MISSED: u64 = 4;
+
+/// How fast a long silence is forgotten: by this share with each sign.
+const FORGET: u32 = 64;
+
+/// The longest silence that can be usual, in slices; beyond it somebody else is let in.
+const LONGEST: u32 = 100;
 
 /// One peer that holds a place.
 struct Held {
@@ -34,6 +42,8 @@ pub(super) struct Places {
     signs: u64,
     /// When the last sign came, of whomever.
     last_sign: Option<Instant>,
+    /// The longest time between two signs while anybody held a place; fades.
+    silence: Duration,
 }
 
 impl Places {
@@ -45,6 +55,7 @@ impl Places {
             held: HashMap::new(),
             signs: 0,
             last_sign: None,
+            silence: Duration::ZERO,
         }
     }
 
@@ -77,11 +88,19 @@ impl Places {
     }
 
     fn straggles(&self, held: &Held, now: Instant) -> bool {
-        let silent = |since: Instant| now.duration_since(since) >= self.slice;
+        let silent = now.duration_since(held.sign);
         let missed = self.signs - held.signs;
-        silent(held.sign)
+        silent >= self.slice
             && (missed >= SIGNS_MISSED.saturating_mul(self.limit as u64)
-                || self.last_sign.is_none_or(silent))
+                || silent >= self.unusual()
+                    && self
+                        .last_sign
+                        .is_none_or(|at| now.duration_since(at) >= self.unusual()))
+    }
+
+    /// A silence of all that is longer than what was usual of late.
+    fn unusual(&self) -> Duration {
+        (self.silence * 2).clamp(self.slice, self.slice * LONGEST)
     }
 
     /// Has the peer had its place for a slice?
@@ -101,6 +120,10 @@ impl Places {
             sign: now,
             signs: self.signs,
         };
+        if self.held.is_empty() {
+            // Nobody owed a sign until now.
+            self.last_sign = Some(now);
+        }
         self.held.insert(peer, held);
         true
     }
@@ -115,6 +138,9 @@ impl Places {
         if let Some(held) = self.held.get_mut(&peer) {
             self.signs += 1;
             (held.sign, held.signs) = (now, self.signs);
+            let gap = self.last_sign.map(|last| now.duration_since(last));
+            let faded = self.silence - self.silence / FORGET;
+            self.silence = faded.max(gap.unwrap_or_default());
             self.last_sign = Some(now);
         }
     }
@@ -174,6 +200,39 @@ mod tests {
         assert!(!places.free(later + SLICE), "four of two and two");
         places.take_back(1);
         assert!(places.free(later + SLICE));
+    }
+
+    #[test]
+    fn a_silence_of_all_that_is_usual_frees_nothing() {
+        let start = Instant::now();
+        let mut places = full(start);
+        // A loss: five slices until anything comes.
+        assert!(places.free(start + SLICE), "nobody knows this link yet");
+        let mut now = start + SLICE * 5;
+        places.sign(1, now);
+        places.sign(2, now);
+        assert!(!places.free(now + SLICE * 9), "the next loss");
+        assert!(places.free(now + SLICE * 11), "somebody is dead");
+        // It fades while signs come fast.
+        for n in 0..200 {
+            now += SLICE / 100;
+            places.sign(1 + n % 2, now);
+        }
+        assert!(places.free(now + SLICE));
+    }
+
+    #[test]
+    fn a_time_when_nobody_held_a_place_was_no_silence() {
+        let start = Instant::now();
+        let mut places = full(start);
+        places.sign(1, start);
+        places.take_back(1);
+        places.take_back(2);
+        let later = start + SLICE * 1_000;
+        places.give(1, later);
+        places.give(2, later);
+        places.sign(1, later + SLICE / 10);
+        assert!(places.free(later + SLICE * 2));
     }
 
     #[test]

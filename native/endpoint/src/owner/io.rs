@@ -198,7 +198,7 @@ fn stage(residency: &Arc<Residency>, output: &Output, chunks: Range<u64>, evict:
     for chunk in chunks {
         match residency.stage(region, chunk, evict) {
             Ok(true) => {}
-            Ok(false) if residency.pin(region.id(), chunk).is_some() => {}
+            Ok(false) if residency.has(region.id(), chunk) => {}
             Ok(false) => return,
             Err(error) => return log::warn!("a map output cannot be staged: {error}"),
         }

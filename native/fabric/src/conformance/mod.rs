@@ -1,6 +1,6 @@
 //! The contract of [`Fabric`](crate::Fabric), as checks that every fabric passes.
 //!
-//! A check is a function of a [`Bench`], which makes the fabrics; [`fabric_conformance!`] makes a
+//! A check is a function of a [`Bench`], which makes the fabrics; `fabric_conformance!` makes a
 //! test of each. All fabrics of a check are driven step by step by one thread ([`Rig`]), so
 //! that the order of calls is the check's own; nothing sleeps, and what must happen is waited for
 //! under a deadline that only a hang reaches.

@@ -136,8 +136,8 @@ final class FaroKeys {
   static final Key<Long> EXCHANGE_SLICE_MS = new Key<>(
       PREFIX + "exchange.slice", "duration", "20ms",
       "a duration of at least 1ms and at most 10s, such as 20ms or 1s",
-      "How long one round of the schedule is preferred while others wait, and how long an executor may be silent "
-          + "before its place is given to another. A number alone is seconds.",
+      "How long one round of the schedule is preferred while others wait, and how long an executor may be silent, "
+          + "at least, before its place is given to another. A number alone is seconds.",
       text -> millis(text, 1, 10_000));
 
   static final List<Key<?>> ALL = Collections.unmodifiableList(Arrays.<Key<?>>asList(

@@ -133,6 +133,7 @@ final class Metric {
     count("region.minor", "pieces", "served from the page cache (a minor fault)");
     count("region.major", "pieces", "that came from the medium (a major fault)");
     count("region.staged", "chunks", "of map outputs brought into frames");
+    count("region.stagedHits", "pieces", "found in a frame that was filled before anybody asked");
     count("region.evictions", "chunks", "that left a frame for another chunk");
     count("region.givenBack", "frames", "given back, because memory was short");
     level("region.residentChunks", "chunks", "in frames now");
