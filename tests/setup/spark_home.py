@@ -74,20 +74,51 @@ def download_environment():
     return place
 
 
-def fill_from_pypi(version, home, scratch):
+def pypi_archive(version, scratch):
     pip = download_environment() / "bin" / "pip"
     run([pip, "download", "-q", "--no-deps", "--no-build-isolation", "--no-binary", "pyspark",
          "-d", scratch, f"pyspark=={version.spark}"], env={**os.environ, "TMPDIR": str(scratch)})
     archives = list(Path(scratch).glob("pyspark-*.tar.gz"))
     if len(archives) != 1:
         raise SystemExit(f"spark_home: expected one pyspark archive, found {archives}")
-    with tarfile.open(archives[0]) as archive:
+    return archives[0]
+
+
+def place_in_home(path):
+    """Where a file of pyspark's archive belongs in a home; None: nowhere."""
+    parts = Path(path).parts
+    if ".." in parts:
+        return None
+    if len(parts) >= 3 and parts[1] == "deps" and parts[2] in WANTED:
+        return Path(*parts[2:])
+    if len(parts) == 3 and parts[1] == "lib" and parts[2].endswith(".zip"):
+        return Path("python", "lib", parts[2])
+    return None
+
+
+def fill_from_pypi(version, home, scratch):
+    with tarfile.open(pypi_archive(version, scratch)) as archive:
         for member in archive:
-            parts = Path(member.name).parts
-            if len(parts) < 3 or parts[1] != "deps" or parts[2] not in WANTED or ".." in parts:
-                continue
-            member.name = str(Path(*parts[2:]))
-            archive.extract(member, home)
+            place = place_in_home(member.name)
+            if place:
+                member.name = str(place)
+                archive.extract(member, home)
+
+
+def ensure_python(version):
+    """A home with PySpark's libraries, which those of older caches lack."""
+    home = ensure(version)
+    if (home / "python").is_dir():
+        return home
+    if version.source != "pypi":
+        raise SystemExit(f"spark_home: {version.name} comes from {version.source}, without PySpark")
+    say(f"  Spark {version.name}: fetching its Python part ...")
+    with tempfile.TemporaryDirectory(prefix=f".{version.name}.", dir=home.parent) as part:
+        filled = Path(part) / "home"
+        filled.mkdir()
+        fill_from_pypi(version, filled, part)
+        (filled / "python").rename(home / "python")
+    return home
 
 
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
