@@ -109,11 +109,20 @@ impl Two {
         self.target.fabric.poll(events, Duration::ZERO).unwrap();
     }
 
-    /// Turns both as often as it takes for one to de-register all that rests.
+    /// Turns both until neither has a slab registered that rests; another thread may be at it.
     fn let_go(&mut self) {
         let mut events = Vec::new();
-        for _ in 0..2 * SLABS {
+        let deadline = Instant::now() + PATIENCE;
+        let settled = |pool: &Pool| {
+            let slabs = (0..).take_while(|at| pool.slab(*at).is_some()).count();
+            let now = pool.counters();
+            now.registered_bytes + now.resting_bytes <= (slabs * SLAB_BYTES) as u64
+        };
+        // What is new is registered in the first turn.
+        self.turn(&mut events);
+        while !settled(&self.writer.pool) || !settled(&self.target.pool) {
             self.turn(&mut events);
+            assert!(Instant::now() < deadline, "it was not let go");
         }
         assert!(events.is_empty());
     }
