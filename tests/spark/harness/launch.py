@@ -30,6 +30,25 @@ ALWAYS = {
 }
 
 
+# Leaders of the process groups that run; scenarios run in threads, and signals end the main one.
+_running = set()
+
+
+def stop_all():
+    """Ends all applications and services that run; what waits for them goes on."""
+    for leader in list(_running):
+        try:
+            os.killpg(leader.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def start_group(command, **options):
+    leader = subprocess.Popen(command, stderr=subprocess.STDOUT, start_new_session=True, **options)
+    _running.add(leader)
+    return leader
+
+
 @dataclass
 class Outcome:
     exit_code: int = 0
@@ -129,9 +148,8 @@ def drive(command, environment, place):
     with open(log, "wb") as out:
         out.write((" ".join(command) + "\n").encode())
         out.flush()
-        driver = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out,
-                                  stderr=subprocess.STDOUT, env=environment, cwd=place,
-                                  start_new_session=True)
+        driver = start_group(command, stdin=subprocess.DEVNULL, stdout=out, env=environment,
+                             cwd=place)
         try:
             outcome.exit_code = driver.wait(TIME_LIMIT)
         except subprocess.TimeoutExpired:
@@ -154,6 +172,7 @@ def stop_group(leader, grace):
     except ProcessLookupError:
         pass
     leader.wait()
+    _running.discard(leader)
 
 
 def free_port():
@@ -169,10 +188,10 @@ def start_service(home, port, conf, environment, place):
     settings["spark.shuffle.service.db.enabled"] = "false"
     log = place / "shuffle-service.log"
     with open(log, "wb") as out:
-        service = subprocess.Popen(
+        service = start_group(
             [str(java), "-Xmx256m", *[f"-D{k}={v}" for k, v in settings.items()], "-cp",
              f"{home}/jars/*", "org.apache.spark.deploy.ExternalShuffleService"],
-            stdout=out, stderr=subprocess.STDOUT, env=environment, start_new_session=True)
+            stdout=out, env=environment)
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and service.poll() is None:
         try:
