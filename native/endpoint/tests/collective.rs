@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[macro_use]
 mod support;
 #[path = "support/teams.rs"]
 mod teams;
@@ -15,25 +16,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use support::{counter, until, until_leases_are_back};
 use teams::{all, doubles, dssync, endpoints, floats, round, team};
-
-/// Runs a test over each fabric; over RDMA where `tests/softroce/run` gives it devices.
-macro_rules! over_every_fabric {
-    ($($test:ident),* $(,)?) => {
-        mod tcp {$(
-            #[test]
-            fn $test() { super::$test(super::FabricChoice::Tcp); }
-        )*}
-        mod shm {$(
-            #[test]
-            fn $test() { super::$test(super::FabricChoice::Shm); }
-        )*}
-        mod verbs {$(
-            #[test]
-            #[ignore = "needs an RDMA device: tests/softroce/run"]
-            fn $test() { super::$test(super::FabricChoice::Verbs); }
-        )*}
-    };
-}
 
 over_every_fabric!(
     sums_and_means_over_all,

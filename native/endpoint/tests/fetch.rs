@@ -2,30 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[macro_use]
 mod support;
 
 use faro_endpoint::{Endpoint, FabricChoice};
 use faro_wire::BlockStatus;
 use support::{block, collect, config, counter, fetch, pattern, until_leases_are_back, Owner};
-
-/// Runs a test over each fabric; over RDMA where `tests/softroce/run` gives it devices.
-macro_rules! over_every_fabric {
-    ($($test:ident),* $(,)?) => {
-        mod tcp {$(
-            #[test]
-            fn $test() { super::$test(super::FabricChoice::Tcp, "tcp"); }
-        )*}
-        mod shm {$(
-            #[test]
-            fn $test() { super::$test(super::FabricChoice::Shm, "shm"); }
-        )*}
-        mod verbs {$(
-            #[test]
-            #[ignore = "needs an RDMA device: tests/softroce/run"]
-            fn $test() { super::$test(super::FabricChoice::Verbs, "verbs"); }
-        )*}
-    };
-}
 
 over_every_fabric!(
     one_block,
@@ -48,7 +30,12 @@ fn pair(fabric: FabricChoice) -> (Owner, std::sync::Arc<Endpoint>, u64) {
     (owner, reader, peer)
 }
 
-fn one_block(fabric: FabricChoice, name: &str) {
+fn one_block(fabric: FabricChoice) {
+    let name = match fabric {
+        FabricChoice::Verbs => "verbs",
+        FabricChoice::Shm => "shm",
+        _ => "tcp",
+    };
     let (owner, reader, peer) = pair(fabric);
     owner.put(0, 7, &[pattern(1, 100), pattern(2, 5_000)]);
     let fetched = fetch(&reader, peer, &[block(0, 7, 1, 2)]);
@@ -61,7 +48,7 @@ fn one_block(fabric: FabricChoice, name: &str) {
     );
 }
 
-fn a_thousand_tiny_blocks_are_one_message(fabric: FabricChoice, _: &str) {
+fn a_thousand_tiny_blocks_are_one_message(fabric: FabricChoice) {
     let (owner, reader, peer) = pair(fabric);
     let expected: Vec<Vec<u8>> = (0..1000)
         .map(|i| pattern(i, 37 + i as usize % 50))
@@ -83,7 +70,7 @@ fn a_thousand_tiny_blocks_are_one_message(fabric: FabricChoice, _: &str) {
     );
 }
 
-fn blocks_across_many_frames(fabric: FabricChoice, _: &str) {
+fn blocks_across_many_frames(fabric: FabricChoice) {
     let (owner, reader, peer) = pair(fabric);
     let sizes = [1, 262_143, 262_144, 262_145, 1_000_003, 0, 3, 4_000_000];
     let parts: Vec<Vec<u8>> = sizes
@@ -101,14 +88,14 @@ fn blocks_across_many_frames(fabric: FabricChoice, _: &str) {
     assert_eq!(fetch(&reader, peer, &backwards).bytes(), expected);
 }
 
-fn more_than_the_credit_window(fabric: FabricChoice, _: &str) {
+fn more_than_the_credit_window(fabric: FabricChoice) {
     let (owner, reader, peer) = pair(fabric);
     let part = pattern(9, 20 << 20);
     owner.put(0, 1, std::slice::from_ref(&part));
     assert_eq!(fetch(&reader, peer, &[block(0, 1, 0, 1)]).bytes(), [part]);
 }
 
-fn what_is_not_there(fabric: FabricChoice, _: &str) {
+fn what_is_not_there(fabric: FabricChoice) {
     let (owner, reader, peer) = pair(fabric);
     owner.put(0, 1, &[pattern(1, 10), pattern(2, 20)]);
     let truncated = owner.put(0, 2, &[pattern(1, 10)]);
@@ -151,7 +138,7 @@ fn what_is_not_there(fabric: FabricChoice, _: &str) {
     assert_eq!(counter(&owner.endpoint, "blocksRefused"), 5);
 }
 
-fn empty_blocks_and_batches(fabric: FabricChoice, _: &str) {
+fn empty_blocks_and_batches(fabric: FabricChoice) {
     let (owner, reader, peer) = pair(fabric);
     owner.put(
         0,
@@ -176,7 +163,7 @@ fn empty_blocks_and_batches(fabric: FabricChoice, _: &str) {
     );
 }
 
-fn many_requests_at_once(fabric: FabricChoice, _: &str) {
+fn many_requests_at_once(fabric: FabricChoice) {
     let (owner, reader, peer) = pair(fabric);
     for map in 0..20 {
         let parts: Vec<Vec<u8>> = (0..20)
@@ -199,7 +186,7 @@ fn many_requests_at_once(fabric: FabricChoice, _: &str) {
     }
 }
 
-fn both_directions_of_one_pair(fabric: FabricChoice, _: &str) {
+fn both_directions_of_one_pair(fabric: FabricChoice) {
     let (one, two) = (
         Owner::start(config("one", fabric)),
         Owner::start(config("two", fabric)),
@@ -231,7 +218,7 @@ fn both_directions_of_one_pair(fabric: FabricChoice, _: &str) {
     );
 }
 
-fn forgotten_shuffles(fabric: FabricChoice, _: &str) {
+fn forgotten_shuffles(fabric: FabricChoice) {
     let (owner, reader, peer) = pair(fabric);
     owner.put(8, 1, &[pattern(1, 10)]);
     fetch(&reader, peer, &[block(8, 1, 0, 1)]);
@@ -240,7 +227,7 @@ fn forgotten_shuffles(fabric: FabricChoice, _: &str) {
     assert_eq!(counter(&owner.endpoint, "openOutputs"), 0);
 }
 
-fn a_file_that_shrinks_after_the_layout(fabric: FabricChoice, _: &str) {
+fn a_file_that_shrinks_after_the_layout(fabric: FabricChoice) {
     let (owner, reader, peer) = pair(fabric);
     let files = owner.put(0, 1, &[pattern(1, 1000), pattern(2, 1000)]);
     fetch(&reader, peer, &[block(0, 1, 0, 1)]);
@@ -264,7 +251,7 @@ fn a_file_that_shrinks_after_the_layout(fabric: FabricChoice, _: &str) {
     );
 }
 
-fn memory_comes_back(fabric: FabricChoice, _: &str) {
+fn memory_comes_back(fabric: FabricChoice) {
     let (owner, reader, peer) = pair(fabric);
     owner.put(0, 1, &[pattern(1, 3_000_000), pattern(2, 100)]);
     for _ in 0..50 {

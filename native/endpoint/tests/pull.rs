@@ -4,6 +4,7 @@
 
 #[path = "support/scripted.rs"]
 mod scripted;
+#[macro_use]
 mod support;
 
 use faro_endpoint::{
@@ -22,25 +23,6 @@ use std::sync::Arc;
 use support::{
     block, collect, config, counter, fetch, pattern, until, until_leases_are_back, Owner,
 };
-
-/// Runs a test over each fabric; over RDMA where `tests/softroce/run` gives it devices.
-macro_rules! over_every_fabric {
-    ($($test:ident),* $(,)?) => {
-        mod tcp {$(
-            #[test]
-            fn $test() { super::$test(super::FabricChoice::Tcp); }
-        )*}
-        mod shm {$(
-            #[test]
-            fn $test() { super::$test(super::FabricChoice::Shm); }
-        )*}
-        mod verbs {$(
-            #[test]
-            #[ignore = "needs an RDMA device: tests/softroce/run"]
-            fn $test() { super::$test(super::FabricChoice::Verbs); }
-        )*}
-    };
-}
 
 over_every_fabric!(
     what_is_resident_is_pulled,

@@ -96,7 +96,10 @@ fn what_is_asked_for_often_becomes_resident_and_stays_right() {
         "{counters:?}"
     );
     assert_eq!(counters.staged, 3, "chunks 0, 2 and 3");
-    assert_eq!(counters.staged_hits, 0, "all were staged because they were asked for");
+    assert_eq!(
+        counters.staged_hits, 0,
+        "all were staged because they were asked for"
+    );
     assert_eq!(counters.resident_chunks, 3);
     // Across the border of a resident and an absent chunk.
     let (from, to) = (FRAME_BYTES - 10, FRAME_BYTES + 10);

@@ -52,37 +52,18 @@ impl BlockId {
     }
 }
 
-/// What the owner says of one block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u32)]
-pub enum BlockStatus {
-    /// Bytes follow.
-    Ok = 0,
-    /// The owner has no such map output.
-    UnknownOutput = 1,
-    /// The reduce range lies outside the map output's partitions, or is empty or reversed.
-    BadRange = 2,
-    /// The index file is truncated, or its offsets run backwards or beyond the data file.
-    BadIndex = 3,
-    /// The operating system refused to read the file.
-    Unreadable = 4,
-}
-
-impl TryFrom<u32> for BlockStatus {
-    type Error = crate::WireError;
-    fn try_from(value: u32) -> Result<Self, Self::Error> {
-        Ok(match value {
-            0 => Self::Ok,
-            1 => Self::UnknownOutput,
-            2 => Self::BadRange,
-            3 => Self::BadIndex,
-            4 => Self::Unreadable,
-            got => {
-                return Err(crate::WireError::BadValue {
-                    what: "block status",
-                    got: u64::from(got),
-                })
-            }
-        })
+coded! {
+    /// What the owner says of one block.
+    pub enum BlockStatus: "block status" {
+        /// Bytes follow.
+        Ok = 0,
+        /// The owner has no such map output.
+        UnknownOutput = 1,
+        /// The reduce range lies outside the map output's partitions, or is empty or reversed.
+        BadRange = 2,
+        /// The index file is truncated, or its offsets run backwards or beyond the data file.
+        BadIndex = 3,
+        /// The operating system refused to read the file.
+        Unreadable = 4,
     }
 }

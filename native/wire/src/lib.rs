@@ -3,6 +3,9 @@
 //! Every frame starts with a [`FrameHeader`]. The fabric layer owns kinds below
 //! [`kind::FIRST_MESSAGE`]; the endpoint layer owns the rest. Nothing in this crate does I/O.
 
+#[macro_use]
+mod coded;
+
 pub mod block;
 pub mod card;
 pub mod checksum;

@@ -1,6 +1,27 @@
 //! Two endpoints in one process, with map outputs in a temporary directory.
+
 #![allow(dead_code)] // Each test binary uses its own part.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+/// Runs a test over each fabric; over RDMA where `tests/softroce/run` gives it devices.
+#[allow(unused_macros)]
+macro_rules! over_every_fabric {
+    ($($test:ident),* $(,)?) => {
+        mod tcp {$(
+            #[test]
+            fn $test() { super::$test(super::FabricChoice::Tcp); }
+        )*}
+        mod shm {$(
+            #[test]
+            fn $test() { super::$test(super::FabricChoice::Shm); }
+        )*}
+        mod verbs {$(
+            #[test]
+            #[ignore = "needs an RDMA device: tests/softroce/run"]
+            fn $test() { super::$test(super::FabricChoice::Verbs); }
+        )*}
+    };
+}
 
 use faro_endpoint::{Completion, Config, Endpoint, FabricChoice, FetchFailure, OutputFiles};
 use faro_wire::{BlockId, OutputId};

@@ -253,44 +253,23 @@ impl Landed {
     }
 }
 
-/// Why a member takes no further part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u32)]
-pub enum FarewellCause {
-    /// It closed its seat.
-    Left = 1,
-    /// It cannot reach the culprit any more.
-    Lost = 2,
-    /// The culprit's array or settings are not its own.
-    Mismatch = 3,
-    /// The culprit has a value that is not a number.
-    NotANumber = 4,
-    /// The culprit did not do its part in time.
-    TimedOut = 5,
-    /// Bytes of the culprit arrived damaged.
-    Corrupt = 6,
-    /// The culprit's caller gave up, or it has a fault of its own, named in the detail.
-    GaveUp = 7,
-}
-
-impl TryFrom<u32> for FarewellCause {
-    type Error = WireError;
-    fn try_from(value: u32) -> Result<Self, Self::Error> {
-        Ok(match value {
-            1 => Self::Left,
-            2 => Self::Lost,
-            3 => Self::Mismatch,
-            4 => Self::NotANumber,
-            5 => Self::TimedOut,
-            6 => Self::Corrupt,
-            7 => Self::GaveUp,
-            got => {
-                return Err(WireError::BadValue {
-                    what: "cause of FAREWELL",
-                    got: u64::from(got),
-                });
-            }
-        })
+coded! {
+    /// Why a member takes no further part.
+    pub enum FarewellCause: "cause of FAREWELL" {
+        /// It closed its seat.
+        Left = 1,
+        /// It cannot reach the culprit any more.
+        Lost = 2,
+        /// The culprit's array or settings are not its own.
+        Mismatch = 3,
+        /// The culprit has a value that is not a number.
+        NotANumber = 4,
+        /// The culprit did not do its part in time.
+        TimedOut = 5,
+        /// Bytes of the culprit arrived damaged.
+        Corrupt = 6,
+        /// The culprit's caller gave up, or it has a fault of its own, named in the detail.
+        GaveUp = 7,
     }
 }
 

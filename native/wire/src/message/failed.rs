@@ -10,38 +10,19 @@ use super::body::{put_u32, Body};
 use super::MAX_DETAIL_BYTES;
 use crate::WireError;
 
-/// Why an owner gave a request up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u32)]
-pub enum FailureCode {
-    /// The reader asked for it.
-    Cancelled = 1,
-    /// The owner has as many requests as it can hold; try again or elsewhere.
-    Busy = 2,
-    /// The reader's deadline passed at the owner.
-    DeadlinePassed = 3,
-    /// A fault of the owner, named in the detail.
-    Internal = 4,
-    /// The owner is shutting down.
-    Closing = 5,
-}
-
-impl TryFrom<u32> for FailureCode {
-    type Error = WireError;
-    fn try_from(value: u32) -> Result<Self, Self::Error> {
-        Ok(match value {
-            1 => Self::Cancelled,
-            2 => Self::Busy,
-            3 => Self::DeadlinePassed,
-            4 => Self::Internal,
-            5 => Self::Closing,
-            got => {
-                return Err(WireError::BadValue {
-                    what: "failure code",
-                    got: u64::from(got),
-                });
-            }
-        })
+coded! {
+    /// Why an owner gave a request up.
+    pub enum FailureCode: "failure code" {
+        /// The reader asked for it.
+        Cancelled = 1,
+        /// The owner has as many requests as it can hold; try again or elsewhere.
+        Busy = 2,
+        /// The reader's deadline passed at the owner.
+        DeadlinePassed = 3,
+        /// A fault of the owner, named in the detail.
+        Internal = 4,
+        /// The owner is shutting down.
+        Closing = 5,
     }
 }
 
