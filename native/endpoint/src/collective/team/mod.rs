@@ -1,0 +1,289 @@
+//! A team, from its member's side: rounds, and the steps of one.
+
+mod members;
+mod parts;
+mod seat;
+
+pub use seat::Seat;
+
+use super::hub::{Event, Mailbox, Reply};
+use super::round::{Grouping, NanPolicy, Operation, Round, Shape};
+use super::step::Step;
+use super::{Array, CollectiveError};
+use crate::router::Router;
+use faro_exchange::collective::Plan;
+use faro_pool::{Lease, Pool};
+use faro_wire::message::{FarewellCause, Grant};
+use members::{Gone, Member};
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+/// Frames that one member has out for its partners to write (8 MiB, as for a fetch).
+const WINDOW: usize = 32;
+/// Grants for steps to come that are kept; members that keep to the plan send far fewer.
+const MAX_EARLY: usize = 1 << 16;
+/// How often a waiting caller looks whether it has been told to stop.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long a new team waits for its frame.
+const JOIN_WAIT: Duration = Duration::from_secs(5);
+
+/// Ends a team from another thread than the one that is in its round.
+pub struct Closer(Arc<Mailbox>);
+
+impl Closer {
+    /// The round under way, and every later one, ends with `Closed`.
+    pub fn close(&self) {
+        self.0.push(Event::Closing);
+    }
+}
+
+/// A member of a team. Dropping it tells the others.
+pub struct Team {
+    router: Arc<Router>,
+    pool: Arc<Pool>,
+    seat: u64,
+    mailbox: Arc<Mailbox>,
+    rank: usize,
+    members: Vec<Member>,
+    /// Completed.
+    rounds: u64,
+    failed: Option<CollectiveError>,
+    /// Grants for steps to come.
+    early: Vec<(Reply, Grant)>,
+    /// The frame that is ours whatever the arena's state; `None` while it is granted.
+    home: Option<Lease>,
+    /// The plan of the last exact grouping, which is the same in every round.
+    exact: Option<(Grouping, Arc<Plan>)>,
+}
+
+/// One round under way.
+struct Run<'a> {
+    array: &'a mut dyn Array,
+    cancelled: &'a mut dyn FnMut() -> bool,
+    round: Round,
+    shape: Shape,
+    deadline: Instant,
+    next_look: Instant,
+    step: usize,
+    steps: usize,
+    /// Chunks that are in a lease already, for the partners that get the same: by first element.
+    staged: HashMap<usize, (Weak<Lease>, u32)>,
+}
+
+impl Team {
+    /// This member.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Members.
+    #[must_use]
+    pub fn ranks(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Rounds completed.
+    #[must_use]
+    pub fn rounds(&self) -> u64 {
+        self.rounds
+    }
+
+    /// What another thread ends this team with.
+    #[must_use]
+    pub fn closer(&self) -> Closer {
+        Closer(Arc::clone(&self.mailbox))
+    }
+
+    /// One round: `array` becomes the mean or sum over the members that `round` says. All members
+    /// call it equally often. Returns when this member's part is done; others may still be at theirs.
+    /// `cancelled` is asked now and then. After an error the array holds anything, and every later
+    /// round ends with the same error.
+    ///
+    /// # Errors
+    /// See [`CollectiveError`].
+    pub fn all_reduce(
+        &mut self,
+        array: &mut dyn Array,
+        round: &Round,
+        cancelled: &mut dyn FnMut() -> bool,
+    ) -> Result<(), CollectiveError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let router = Arc::clone(&self.router);
+        match self.run(array, round, cancelled) {
+            Ok(()) => {
+                self.rounds += 1;
+                router.hub.tally.rounds.add(1);
+                Ok(())
+            }
+            Err(error) => {
+                router.hub.tally.rounds_failed.add(1);
+                self.leave(&error);
+                self.failed = Some(error.clone());
+                Err(error)
+            }
+        }
+    }
+
+    fn run(
+        &mut self,
+        array: &mut dyn Array,
+        round: &Round,
+        cancelled: &mut dyn FnMut() -> bool,
+    ) -> Result<(), CollectiveError> {
+        let now = Instant::now();
+        let plan = self.plan(round)?;
+        let mut run = Run {
+            shape: Shape::new(round, array.element(), array.len()),
+            array,
+            cancelled,
+            round: *round,
+            deadline: now + round.timeout,
+            next_look: now,
+            step: 0,
+            steps: plan.steps().len(),
+            staged: HashMap::new(),
+        };
+        self.refuse_not_numbers(&mut run, "brings")?;
+        for step in 0..run.steps {
+            run.step = step;
+            run.staged.clear();
+            self.step(&mut run, &plan)?;
+        }
+        if round.operation == Operation::Mean {
+            run.array.divide(plan.divisor(self.rank).unwrap_or(1))?;
+        }
+        self.refuse_not_numbers(
+            &mut run,
+            "ends (infinities of both signs, or another member's policy) with",
+        )
+    }
+
+    fn plan(&mut self, round: &Round) -> Result<Arc<Plan>, CollectiveError> {
+        if let Some((grouping, plan)) = &self.exact {
+            if *grouping == round.grouping {
+                return Ok(Arc::clone(plan));
+            }
+        }
+        let plan = Arc::new(round.plan(self.members.len(), self.rounds)?);
+        if !matches!(round.grouping, Grouping::DsSync { .. }) {
+            self.exact = Some((round.grouping, Arc::clone(&plan)));
+        }
+        Ok(plan)
+    }
+
+    fn refuse_not_numbers(&self, run: &mut Run<'_>, does: &str) -> Result<(), CollectiveError> {
+        if run.round.nan == NanPolicy::Propagate {
+            return Ok(());
+        }
+        let Some(found) = run.array.not_numbers()? else {
+            return Ok(());
+        };
+        let (name, count, first) = (&self.members[self.rank].name, found.count, found.first);
+        let detail = format!("{name} {does} {count} NaN, the first at element {first}");
+        Err(self.error(FarewellCause::NotANumber, self.rank, detail))
+    }
+
+    fn step(&mut self, run: &mut Run<'_>, plan: &Plan) -> Result<(), CollectiveError> {
+        let (elements, size) = (run.array.len(), run.array.element().bytes());
+        let mut step = Step::new(plan, run.step, self.rank, elements, size);
+        for partner in step.partners() {
+            self.greet(partner as usize)?;
+        }
+        for at in 0..step.incoming.len() {
+            if step.incoming[at].part.chunks() == 0 {
+                self.send_grant(run, step.incoming[at].part.partner, 0, Vec::new())?;
+            }
+        }
+        for (reply, grant) in std::mem::take(&mut self.early) {
+            self.granted(run, &mut step, reply, grant)?;
+        }
+        loop {
+            self.apply(run, &mut step)?;
+            self.grant(run, &mut step)?;
+            if step.is_done() {
+                return Ok(());
+            }
+            self.look(run, &step)?;
+            let until = run.deadline.min(run.next_look);
+            let mut next = self.mailbox.take(until);
+            while let Some(event) = next {
+                self.on_event(run, &mut step, event)?;
+                next = self.mailbox.take_now();
+            }
+        }
+    }
+
+    /// Whether there is any use in going on.
+    fn look(&self, run: &mut Run<'_>, step: &Step) -> Result<(), CollectiveError> {
+        let needed = step.needed();
+        for rank in &needed {
+            let gone = &self.members[*rank as usize].gone;
+            if let Some(gone) = gone.as_ref().filter(|gone| gone.from <= self.rounds) {
+                return Err(self.error(gone.cause, gone.culprit, gone.detail.clone()));
+            }
+        }
+        let now = Instant::now();
+        if now >= run.deadline {
+            let names: Vec<&str> = needed
+                .iter()
+                .take(5)
+                .map(|rank| self.members[*rank as usize].name.as_str())
+                .collect();
+            let more = if needed.len() > 5 { " and others" } else { "" };
+            let detail = format!(
+                "{} waited {} ms in step {} of {} for {}{more}",
+                self.members[self.rank].name,
+                run.round.timeout.as_millis(),
+                run.step + 1,
+                run.steps,
+                names.join(", ")
+            );
+            let culprit = needed.first().map_or(self.rank, |rank| *rank as usize);
+            return Err(self.error(FarewellCause::TimedOut, culprit, detail));
+        }
+        if now >= run.next_look {
+            run.next_look = now + LOOK;
+            if (run.cancelled)() {
+                let detail = format!("{} was told to stop", self.members[self.rank].name);
+                return Err(self.error(FarewellCause::GaveUp, self.rank, detail));
+            }
+        }
+        Ok(())
+    }
+
+    fn on_event(
+        &mut self,
+        run: &mut Run<'_>,
+        step: &mut Step,
+        event: Event,
+    ) -> Result<(), CollectiveError> {
+        match event {
+            Event::Granted(reply, grant) => self.granted(run, step, reply, grant),
+            Event::Landed { rank, chunk, lease } => {
+                step.keep(rank, chunk, lease);
+                self.apply(run, step)
+            }
+            Event::Knocked(knock) => self.knocked(&knock),
+            Event::Lost { rank, detail } => {
+                let member = &mut self.members[rank as usize];
+                let detail = format!("{} was lost: {detail}", member.name);
+                member.gone.get_or_insert(Gone {
+                    from: 0,
+                    cause: FarewellCause::Lost,
+                    culprit: rank as usize,
+                    detail,
+                });
+                Ok(())
+            }
+            Event::Farewell(farewell) => {
+                self.farewell(farewell);
+                Ok(())
+            }
+            Event::Closing => Err(CollectiveError::Closed),
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The parts of an array, out and in: memory granted to partners, what they grant, what arrived.
+
+use super::{Run, Team, LOOK, MAX_EARLY, WINDOW};
+use crate::collective::hub::Reply;
+use crate::collective::room::{Memory, Order, Posting, What};
+use crate::collective::round::Shape;
+use crate::collective::step::Step;
+use crate::collective::CollectiveError;
+use crate::progress::Command;
+use faro_exchange::collective::Action;
+use faro_fabric::RemoteRange;
+use faro_pool::{Lease, Pool, PoolError, Purpose, FRAME_BYTES};
+use faro_wire::crc32c;
+use faro_wire::message::{Chunk, FarewellCause, Grant, GrantHead, Landed};
+use std::sync::Arc;
+use std::time::Instant;
+
+impl Team {
+    pub(super) fn send_grant(
+        &self,
+        run: &Run<'_>,
+        to: u32,
+        first_chunk: u32,
+        leases: Vec<Memory>,
+    ) -> Result<(), CollectiveError> {
+        let head = GrantHead {
+            step: (run.step as u32).into(),
+            from_rank: (self.rank as u32).into(),
+            first_chunk: first_chunk.into(),
+            ..run.shape.head(self.rounds)
+        };
+        let head = Box::new(head);
+        self.send(to as usize, What::Grant { head, leases })
+    }
+
+    /// Gives memory for what comes next, as far as there is some.
+    pub(super) fn grant(&mut self, run: &Run<'_>, step: &mut Step) -> Result<(), CollectiveError> {
+        // Not for every chunk that was applied, but for half a window at once.
+        if step.outstanding() > WINDOW / 2 {
+            return Ok(());
+        }
+        let mut grants: Vec<(usize, u32, Vec<Memory>)> = Vec::new();
+        while step.outstanding() < WINDOW {
+            let Some((chunk, at, bytes)) = step.next_grant() else {
+                break;
+            };
+            let lease = match self.pool.try_lease(bytes, Purpose::Read) {
+                Ok(lease) => lease,
+                Err(PoolError::Exhausted { .. }) => match self.home.take() {
+                    Some(home) => home,
+                    None => break,
+                },
+                Err(error) => return Err(CollectiveError::Memory(error)),
+            };
+            step.granted_one();
+            let memory = (lease, bytes as u32);
+            match grants.iter_mut().find(|(to, _, _)| *to == at) {
+                Some((_, _, leases)) => leases.push(memory),
+                None => grants.push((at, chunk, vec![memory])),
+            }
+        }
+        for (at, first_chunk, leases) in grants {
+            self.send_grant(run, step.incoming[at].part.partner, first_chunk, leases)?;
+        }
+        Ok(())
+    }
+
+    /// A partner wants a part.
+    pub(super) fn granted(
+        &mut self,
+        run: &mut Run<'_>,
+        step: &mut Step,
+        reply: Reply,
+        grant: Grant,
+    ) -> Result<(), CollectiveError> {
+        let (round, at) = (grant.head.round.get(), grant.head.step.get() as usize);
+        let early = round > self.rounds || (round == self.rounds && at > run.step);
+        if early && self.early.len() < MAX_EARLY {
+            self.early.push((reply, grant));
+            return Ok(());
+        }
+        let theirs = Shape::of(&grant.head);
+        let rank = grant.head.from_rank.get();
+        let same_step = (round, at) == (self.rounds, run.step) && theirs == run.shape;
+        let wanted = step.outgoing.iter_mut();
+        let outgoing = wanted
+            .filter(|_| same_step)
+            .find(|outgoing| outgoing.part.partner == rank);
+        let Some(outgoing) = outgoing else {
+            return Err(self.mismatch(run, rank, round, &theirs));
+        };
+        outgoing.heard = true;
+        let numbers = grant.head.first_chunk.get()..;
+        for (credit, number) in grant.credits.iter().zip(numbers) {
+            let place = outgoing.part.chunk(number);
+            let Some((first, bytes)) = place.filter(|(_, b)| *b == credit.length.get() as usize)
+            else {
+                return Err(self.mismatch(run, rank, round, &theirs));
+            };
+            outgoing.part.done += 1;
+            let (source, crc) = stage(&self.pool, run, first, bytes)?.ok_or_else(|| {
+                let name = &self.members[self.rank].name;
+                let detail = format!("{name} had no memory to send from, or was told to stop");
+                CollectiveError::Failed {
+                    cause: FarewellCause::GaveUp,
+                    rank: self.rank as u32,
+                    round: self.rounds,
+                    detail,
+                }
+            })?;
+            self.router.hub.tally.bytes.add(bytes as u64);
+            let posting = Posting {
+                seat: self.seat,
+                peer: reply.peer,
+                source,
+                target: RemoteRange {
+                    key: credit.key.get(),
+                    offset: credit.offset.get(),
+                    length: bytes as u32,
+                },
+                to: self.members[rank as usize].partner.seat,
+                landed: Landed {
+                    round,
+                    step: at as u32,
+                    from_rank: self.rank as u32,
+                    chunks: vec![Chunk {
+                        credit: number.into(),
+                        length: (bytes as u32).into(),
+                        crc: crc.into(),
+                        reserved: 0.into(),
+                    }],
+                },
+            };
+            let mut inboxes = self.router.inboxes().iter();
+            if let Some((_, inbox)) = inboxes.find(|(kind, _)| *kind == reply.fabric) {
+                inbox.send(Command::Collective(Order::Post(posting)));
+            }
+        }
+        Ok(())
+    }
+
+    fn mismatch(&self, run: &Run<'_>, rank: u32, round: u64, theirs: &Shape) -> CollectiveError {
+        let (rank, ours) = (rank as usize, &self.members[self.rank].name);
+        let Some(other) = self.members.get(rank) else {
+            let detail = format!("{ours} was asked for a part by rank {rank}, which there is not");
+            return self.error(FarewellCause::Mismatch, self.rank, detail);
+        };
+        let detail = format!(
+            "{} has {} in round {round}, {ours} has {} in round {}",
+            other.name,
+            theirs.differs_from(&run.shape),
+            run.shape.differs_from(theirs),
+            self.rounds
+        );
+        self.error(FarewellCause::Mismatch, rank, detail)
+    }
+
+    /// Works in what has arrived and whose turn it is.
+    pub(super) fn apply(
+        &mut self,
+        run: &mut Run<'_>,
+        step: &mut Step,
+    ) -> Result<(), CollectiveError> {
+        while let Some((at, first, lease, chunk)) = step.next_arrived() {
+            let bytes = &lease.bytes()[..chunk.length.get() as usize];
+            let (expected, got) = (chunk.crc.get(), crc32c(bytes));
+            let incoming = &step.incoming[at];
+            if expected != got {
+                let (rank, length) = (incoming.part.partner as usize, bytes.len());
+                let detail = format!(
+                    "{length} bytes of {} arrived with CRC-32C {got:#010x} where it sent {expected:#010x}",
+                    self.members[rank].name
+                );
+                return Err(self.error(FarewellCause::Corrupt, rank, detail));
+            }
+            match incoming.action {
+                Action::Add => run.array.add(first, bytes)?,
+                Action::Replace => run.array.store(first, bytes)?,
+            }
+            if self.home.is_none() && lease.capacity() == FRAME_BYTES {
+                self.home = Some(lease);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A chunk of the array in a lease, shared with the partners that get the same one; `None`: no
+/// memory came before the deadline, or the caller gave up.
+fn stage(
+    pool: &Arc<Pool>,
+    run: &mut Run<'_>,
+    first: usize,
+    bytes: usize,
+) -> Result<Option<(Arc<Lease>, u32)>, CollectiveError> {
+    if let Some((lease, crc)) = run.staged.get(&first) {
+        if let Some(lease) = lease.upgrade() {
+            return Ok(Some((lease, *crc)));
+        }
+    }
+    let mut lease = loop {
+        let now = Instant::now();
+        match pool.lease_before(bytes, Purpose::Serve, run.deadline.min(now + LOOK)) {
+            Ok(lease) => break lease,
+            Err(PoolError::Exhausted { .. }) if now < run.deadline && !(run.cancelled)() => {}
+            Err(PoolError::Exhausted { .. }) => return Ok(None),
+            Err(error) => return Err(CollectiveError::Memory(error)),
+        }
+    };
+    let target = &mut lease.bytes_mut()[..bytes];
+    run.array.load(first, target)?;
+    let (crc, lease) = (crc32c(target), Arc::new(lease));
+    run.staged.insert(first, (Arc::downgrade(&lease), crc));
+    Ok(Some((lease, crc)))
+}
