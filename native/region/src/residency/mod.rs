@@ -9,10 +9,14 @@
 //! of its limit; from there on the clock reuses what there is. Whoever is refused by the arena calls
 //! `give_back` and gets the frames that matter least.
 
+mod held;
+
+pub use held::{Claim, Pin};
+
 use crate::admission::Admission;
 use crate::sync::{lock, AtomicU64, Mutex, Ordering};
-use crate::table::{Chunk, NoSlot, Slot, Table};
-use crate::version::{begin, publish, still, Version, VERSION_BYTES};
+use crate::table::{NoSlot, Slot, Table};
+use crate::version::{begin, still, Version, VERSION_BYTES};
 use crate::{Region, RegionError, RegionId, CHUNK_BYTES, MAX_SLOTS};
 use crossbeam_utils::CachePadded;
 use faro_pool::{Lease, Pool, Purpose, FRAME_BYTES};
@@ -429,99 +433,5 @@ impl Residency {
         // words are only ever accessed as atomics in this process (nobody calls `bytes` of this
         // lease), and by devices and read-only mappings of peers outside of it.
         Some(unsafe { AtomicU64::from_ptr(start.add(slot)) })
-    }
-}
-
-/// A resident chunk, held.
-pub struct Pin {
-    residency: Arc<Residency>,
-    frame: Arc<Lease>,
-    slot: Slot,
-    version: Version,
-    length: usize,
-}
-
-impl Pin {
-    /// Its bytes.
-    pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the frame is mapped for `frame`'s life and `length` is within it. Only a claim
-        // writes to it, and the table gives no claim of a slot that is pinned; the pin was taken
-        // under the lock under which the last claim was published, which orders its writes before.
-        unsafe { std::slice::from_raw_parts(self.frame.start().as_ptr(), self.length) }
-    }
-
-    /// The frame, to be exposed.
-    pub fn frame(&self) -> &Arc<Lease> {
-        &self.frame
-    }
-
-    /// Which slot; its version has that place in the versions' lease.
-    pub fn slot(&self) -> usize {
-        self.slot
-    }
-
-    /// What a peer has to find there after it read.
-    pub fn version(&self) -> Version {
-        self.version
-    }
-}
-
-impl Drop for Pin {
-    fn drop(&mut self) {
-        lock(&self.residency.state).table.unpin(self.slot);
-    }
-}
-
-/// A frame to be filled. Dropped without `publish`, it stays empty.
-pub struct Claim {
-    residency: Arc<Residency>,
-    frame: Arc<Lease>,
-    slot: Slot,
-    chunk: Chunk,
-    published: bool,
-}
-
-impl Claim {
-    /// Where to.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `Pin::bytes`; a claimed slot is not pinned and claimed by nobody else, and
-        // `&mut self` excludes another slice of this claim. What devices and peers read meanwhile
-        // they discard, because the version was made odd before.
-        unsafe {
-            std::slice::from_raw_parts_mut(self.frame.start().as_ptr(), self.frame.capacity())
-        }
-    }
-
-    /// The first `length` bytes are the chunk's.
-    pub fn publish(mut self, length: usize) -> Pin {
-        debug_assert!(length <= self.frame.capacity());
-        let residency = Arc::clone(&self.residency);
-        let mut state = lock(&residency.state);
-        state.table.publish(self.slot, length);
-        // There are versions: the claim began one. An odd one is believed by nobody.
-        let version = residency.word(self.slot).map_or(1, publish);
-        drop(state);
-        self.published = true;
-        residency.counts.staged.fetch_add(1, Ordering::Relaxed);
-        Pin {
-            residency,
-            frame: Arc::clone(&self.frame),
-            slot: self.slot,
-            version,
-            length,
-        }
-    }
-
-    /// The chunk that it is for: region and number.
-    pub fn chunk(&self) -> (RegionId, u64) {
-        self.chunk
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        if !self.published {
-            lock(&self.residency.state).table.abandon(self.slot);
-        }
     }
 }

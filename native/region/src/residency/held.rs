@@ -1,0 +1,103 @@
+//! What a reader holds, and what a filler does: a resident chunk, and a frame for one.
+
+use super::Residency;
+use crate::sync::{lock, Ordering};
+use crate::table::{Chunk, Slot};
+use crate::version::{publish, Version};
+use crate::RegionId;
+use faro_pool::Lease;
+use std::sync::Arc;
+
+/// A resident chunk, held.
+pub struct Pin {
+    pub(super) residency: Arc<Residency>,
+    pub(super) frame: Arc<Lease>,
+    pub(super) slot: Slot,
+    pub(super) version: Version,
+    pub(super) length: usize,
+}
+
+impl Pin {
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the frame is mapped for `frame`'s life and `length` is within it. Only a claim
+        // writes to it, and the table gives no claim of a slot that is pinned; the pin was taken
+        // under the lock under which the last claim was published, which orders its writes before.
+        unsafe { std::slice::from_raw_parts(self.frame.start().as_ptr(), self.length) }
+    }
+
+    /// The frame, to be exposed.
+    pub fn frame(&self) -> &Arc<Lease> {
+        &self.frame
+    }
+
+    /// Which slot; its version has that place in the versions' lease.
+    pub fn slot(&self) -> usize {
+        self.slot
+    }
+
+    /// What a peer has to find there after it read.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        lock(&self.residency.state).table.unpin(self.slot);
+    }
+}
+
+/// A frame to be filled. Dropped without `publish`, it stays empty.
+pub struct Claim {
+    pub(super) residency: Arc<Residency>,
+    pub(super) frame: Arc<Lease>,
+    pub(super) slot: Slot,
+    pub(super) chunk: Chunk,
+    pub(super) published: bool,
+}
+
+impl Claim {
+    /// Where to.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `Pin::bytes`; a claimed slot is not pinned and claimed by nobody else, and
+        // `&mut self` excludes another slice of this claim. What devices and peers read meanwhile
+        // they discard, because the version was made odd before.
+        unsafe {
+            std::slice::from_raw_parts_mut(self.frame.start().as_ptr(), self.frame.capacity())
+        }
+    }
+
+    /// The first `length` bytes are the chunk's.
+    pub fn publish(mut self, length: usize) -> Pin {
+        debug_assert!(length <= self.frame.capacity());
+        let residency = Arc::clone(&self.residency);
+        let mut state = lock(&residency.state);
+        state.table.publish(self.slot, length);
+        // There are versions: the claim began one. An odd one is believed by nobody.
+        let version = residency.word(self.slot).map_or(1, publish);
+        drop(state);
+        self.published = true;
+        residency.counts.staged.fetch_add(1, Ordering::Relaxed);
+        Pin {
+            residency,
+            frame: Arc::clone(&self.frame),
+            slot: self.slot,
+            version,
+            length,
+        }
+    }
+
+    /// The chunk that it is for: region and number.
+    pub fn chunk(&self) -> (RegionId, u64) {
+        self.chunk
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if !self.published {
+            lock(&self.residency.state).table.abandon(self.slot);
+        }
+    }
+}
