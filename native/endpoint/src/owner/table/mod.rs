@@ -1,7 +1,9 @@
 //! All fetches that one progress thread serves.
 
+mod turns;
+
 use super::shown::Shown;
-use super::{IoPool, Job, Turn};
+use super::{IoPool, Job};
 use crate::config::limits::{MAX_CREDITS_HELD, MAX_SERVING, STAGED_WINDOW};
 use crate::config::Staging;
 use crate::counters::Counters;
@@ -9,8 +11,8 @@ use crate::exchange::Serving;
 use crate::memory::Memory;
 use crate::outbox::{Outbox, Post};
 use crate::progress::Inbox;
-use faro_fabric::{CloseReason, EndpointId, Fabric, Message, Outcome, PeerId, RemoteRange, Write};
-use faro_wire::message::{Failed, FailureCode, Fetch, MoreCredit, Pushed};
+use faro_fabric::{CloseReason, EndpointId, Fabric, Message, Outcome, PeerId};
+use faro_wire::message::{Failed, FailureCode, Fetch, MoreCredit};
 use faro_wire::{kind, WireError};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -221,114 +223,6 @@ impl Owner {
         }
         self.advance(serial);
         Ok(())
-    }
-
-    /// A turn came back.
-    pub(crate) fn on_turn(
-        &mut self,
-        fabric: &mut dyn Fabric,
-        outbox: &mut Outbox,
-        mut job: Box<Job>,
-        turn: Turn,
-    ) {
-        let serial = job.serial;
-        // Gone: cancelled, past its deadline, or the connection closed.
-        let Some(entry) = self.entries.get_mut(&serial) else {
-            return;
-        };
-        let (peer, endpoint, request) = (entry.peer, entry.endpoint, entry.request);
-        let (layout, filled, last, starved) = match turn {
-            Turn::Staged {
-                layout,
-                filled,
-                last,
-                starved,
-            } => (layout, filled, last, starved),
-            Turn::Located { layout, places } => {
-                let versions = self.memory.residency.versions();
-                let shown = versions.and_then(|v| self.shown.show(fabric, peer, v, &places));
-                match shown {
-                    Some(located) => {
-                        let bodies = [(kind::LOCATED, located.encode()), (kind::LAYOUT, layout)];
-                        for (kind, body) in bodies {
-                            let id = request;
-                            let message = Message { kind, id, body };
-                            outbox.post(fabric, peer, Post::Message(message));
-                        }
-                        self.counters.pulls_offered.add(1);
-                        self.served(fabric, &job);
-                        self.remove(serial);
-                    }
-                    None => {
-                        job.push_instead(layout);
-                        self.io.submit(job, &self.inbox);
-                    }
-                }
-                return;
-            }
-            Turn::Cold => return self.io.submit(job, &self.inbox),
-            Turn::Broken { detail } => {
-                self.remove(serial);
-                fail(fabric, outbox, peer, request, FailureCode::Internal, detail);
-                return;
-            }
-        };
-        let before = entry.in_flight;
-        let mut chunks = Vec::with_capacity(filled.len());
-        for piece in filled {
-            entry.in_flight += 1;
-            chunks.push(piece.chunk);
-            let target = RemoteRange {
-                key: piece.target.key.get(),
-                offset: piece.target.offset.get(),
-                length: piece.target.length.get(),
-            };
-            let length = piece.chunk.length.get() as usize;
-            let write = Write {
-                token: serial,
-                source: piece.lease,
-                offset: 0,
-                length,
-                target,
-                immediate: None,
-                // A credit is filled once.
-                last: true,
-            };
-            outbox.post(fabric, peer, Post::Write(write));
-        }
-        if let Some(body) = layout {
-            let message = Message {
-                kind: kind::LAYOUT,
-                id: request,
-                body,
-            };
-            outbox.post(fabric, peer, Post::Message(message));
-        }
-        if last || !chunks.is_empty() {
-            let message = Message {
-                kind: kind::PUSHED,
-                id: request,
-                body: Pushed { chunks, last }.encode(),
-            };
-            outbox.post(fabric, peer, Post::Message(message));
-        }
-        self.serving.posted(endpoint, entry.in_flight - before);
-        if last {
-            self.served(fabric, &job);
-            self.keep_tail(serial);
-            self.remove(serial);
-            return;
-        }
-        let credits = std::mem::take(&mut entry.credits);
-        let added = job.add_credits(credits);
-        entry.starved = starved;
-        entry.job = Some(job);
-        entry.turn = false;
-        match added {
-            Ok(()) => self.advance(serial),
-            Err(error) => fabric.disconnect(peer, CloseReason::Protocol(error)),
-        }
-        self.ended(endpoint, 1);
     }
 
     /// Asks for the job's next turn if there is something to do and room to do it.
