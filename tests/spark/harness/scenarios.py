@@ -86,6 +86,10 @@ SCENARIOS = [
     Scenario("small-limits", FEW + ["megabyteBlocks"],
              {"spark.reducer.maxSizeInFlight": "1m", "spark.reducer.maxReqsInFlight": "3",
               "spark.reducer.maxBlocksInFlightPerAddress": "7"}, newest=True),
+    # Slabs go and come back in the middle of a job.
+    Scenario("idle-release", ["megabyteBlocks"] + FEW,
+             {"spark.faro.memory.idleRelease": "100ms"}, newest=True, faro_only=True,
+             must_count="pool.givenBack"),
     Scenario("to-disk", ["groupByKey", "megabyteBlocks", "sqlJoin"],
              {"spark.network.maxRemoteBlockSizeFetchToMem": "100k"},
              faro=ANY, fallback="auto", newest=True),
