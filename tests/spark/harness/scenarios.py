@@ -87,7 +87,7 @@ SCENARIOS = [
              {"spark.reducer.maxSizeInFlight": "1m", "spark.reducer.maxReqsInFlight": "3",
               "spark.reducer.maxBlocksInFlightPerAddress": "7"}, newest=True),
     # Slabs go and come back in the middle of a job.
-    Scenario("idle-release", ["megabyteBlocks"] + FEW,
+    Scenario("idle-release", ["hugeBlock", "largeShuffle"] + FEW,
              {"spark.faro.memory.idleRelease": "100ms"}, newest=True, faro_only=True,
              must_count="pool.givenBack"),
     Scenario("to-disk", ["groupByKey", "megabyteBlocks", "sqlJoin"],
