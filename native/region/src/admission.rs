@@ -43,6 +43,14 @@ impl Admission {
         *count = count.saturating_add(1);
         *count >= VISITS
     }
+
+    /// Forgets the visits of all regions of a group: what will have their names is not what was
+    /// visited.
+    pub(crate) fn forget(&mut self, group: u32) {
+        for generation in [&mut self.now, &mut self.before] {
+            generation.retain(|(region, _), _| region.group != group);
+        }
+    }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -56,6 +64,23 @@ mod tests {
             member: 0,
         };
         (id, number)
+    }
+
+    #[test]
+    fn what_is_forgotten_begins_anew() {
+        let mut admission = Admission::new(1);
+        for number in 0..5 {
+            // Both generations have some.
+            admission.visit(chunk(number));
+            admission.visit(chunk(number));
+        }
+        admission.forget(1);
+        assert!(admission.visit(chunk(4)), "another group's");
+        admission.forget(0);
+        for number in 0..4 {
+            assert!(!admission.visit(chunk(number)));
+            assert!(!admission.visit(chunk(number)));
+        }
     }
 
     fn scan(admission: &mut Admission, numbers: std::ops::Range<u64>) {

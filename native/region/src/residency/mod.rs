@@ -195,6 +195,7 @@ impl Residency {
         for slot in state.table.forget(group) {
             self.begin(slot);
         }
+        state.admission.forget(group);
     }
 
     /// Gives up to `frames` frames back to the arena, the least useful first; those that peers may
