@@ -26,13 +26,13 @@ fn pass(pair: &Pair, blocks: u32) -> Attempt<()> {
     let mut under_way = 0;
     for blocks in all.chunks(REQUEST_BLOCKS) {
         if under_way == UNDER_WAY {
-            pair.settle(1)?;
-            under_way -= 1;
+            under_way -= pair.settle(1)?;
         }
         pair.request(blocks)?;
         under_way += 1;
     }
-    pair.settle(under_way)
+    pair.settle(under_way)?;
+    Ok(())
 }
 
 fn main() -> Attempt<()> {

@@ -108,17 +108,17 @@ impl Pair {
         Ok(self.reader.fetch(self.peer, &ids, PATIENCE)?)
     }
 
-    /// Waits until `requests` have ended.
-    pub fn settle(&self, mut requests: usize) -> Attempt<()> {
-        let mut completions = Vec::with_capacity(64);
-        while requests > 0 {
+    /// Waits until at least so many requests have ended; how many did.
+    pub fn settle(&self, requests: usize) -> Attempt<usize> {
+        let (mut ended, mut completions) = (0, Vec::with_capacity(64));
+        while ended < requests {
             self.reader.completions(64, PATIENCE, &mut completions);
             for completion in completions.drain(..) {
                 completion.outcome.map_err(|failure| failure.detail)?;
-                requests -= usize::from(completion.last);
+                ended += usize::from(completion.last);
             }
         }
-        Ok(())
+        Ok(ended)
     }
 
     /// How long one block takes.

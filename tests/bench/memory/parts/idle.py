@@ -14,7 +14,7 @@ ABOUT = (
     "use: this is why a slab has to be idle for a minute.")
 STEPS = [
     ("rest_us", "all its frames are withdrawn (progress thread)"),
-    ("deregister_us", "the device forgets it (progress thread, one slab for each turn)"),
+    ("deregister_us", "the device forgets it (a thread of its own)"),
     ("give_back_us", "its pages go back to the system"),
     ("first_use_us", "first use afterwards: pages, registration, write"),
     ("next_use_us", "next use: write"),
