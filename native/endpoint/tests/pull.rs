@@ -14,7 +14,6 @@ use faro_endpoint::{
 use faro_fabric::Exposure;
 use faro_fabric::Fabric as _;
 use faro_pool::Purpose;
-use faro_wire::crossing::FetchErrorCode;
 use faro_wire::message::{BlockEntry, Credit, Extent, Layout, Located};
 use faro_wire::{crc32c, kind, OutputId};
 use scripted::{Scripted, Stage};
@@ -31,6 +30,7 @@ over_every_fabric!(
     a_forgotten_shuffle_is_not_believed,
     frames_that_were_shown_come_back_when_the_arena_is_short,
     a_map_output_that_is_registered_as_a_whole,
+    many_map_outputs_that_are_registered_as_a_whole,
 );
 
 fn on_commit(fabric: FabricChoice) -> Config {
@@ -250,6 +250,43 @@ fn a_map_output_that_is_registered_as_a_whole(fabric: FabricChoice) {
     }
 }
 
+/// Several map outputs, and as many requests at a time as a reduce task has. Not on demand: rxe of Linux
+/// 7.2 copies wrongly out of such a region where a READ begins within a page.
+fn many_map_outputs_that_are_registered_as_a_whole(fabric: FabricChoice) {
+    let owner = Owner::start(Config {
+        regions: RegionMode::Pinned,
+        ..config("owner", fabric)
+    });
+    let reader = Endpoint::start(config("reader", fabric)).unwrap();
+    let peer = owner.peer_of(&reader);
+    let maps: Vec<Vec<Vec<u8>>> = (0..4)
+        .map(|map| {
+            (0..4)
+                .map(|part| pattern(4 * map + part, 2_900_001))
+                .collect()
+        })
+        .collect();
+    for (map, parts) in (0..).zip(&maps) {
+        owner.put(0, map, parts);
+    }
+    for part in 0..4 {
+        let requests: Vec<u64> = (0..4)
+            .map(|map| {
+                let wanted = [block(0, map, part, part + 1)];
+                reader.fetch(peer, &wanted, support::PATIENCE).unwrap()
+            })
+            .collect();
+        let mut fetched = collect(&reader, &requests);
+        for (map, request) in requests.iter().enumerate() {
+            let fetched = fetched.remove(request).unwrap();
+            let expected = &maps[map][part as usize];
+            assert!(fetched.failure.is_none(), "{:?}", fetched.failure);
+            assert!(fetched.bytes() == [expected.clone()], "{map}/{part}");
+        }
+    }
+    assert_eq!(counter(&reader, "crcErrors"), 0);
+}
+
 /// More readers than the owner serves at once: what the others wait for is resident when they come.
 #[test]
 fn what_waits_for_its_turn_is_staged() {
@@ -381,17 +418,27 @@ fn a_version_in_change_is_not_believed() {
 }
 
 #[test]
-fn the_right_version_of_the_wrong_bytes_is_a_fault() {
+fn the_right_version_of_the_wrong_bytes_ends_pulling() {
+    let asked = Arc::new(AtomicUsize::new(0));
     let lie = Lie {
         told: 2,
         found: 2,
         crc: 1,
     };
-    let (reader, fetched, asked) = fetch_from_a_liar(lie);
-    assert_eq!(fetched.failure.unwrap().code, FetchErrorCode::Corrupt);
-    assert!(asked > 1, "it was asked for again");
-    assert_eq!(counter(&reader, "crcErrors"), asked as u64);
+    let owner = liar(lie, Arc::clone(&asked));
+    let reader = Endpoint::start(config("reader", FabricChoice::Tcp)).unwrap();
+    let peer = reader.add_peer(&owner.card).unwrap();
+    for round in 0..3 {
+        let fetched = fetch(&reader, peer, &[block(0, 0, 0, 1)]);
+        assert_eq!(fetched.bytes(), [pattern(4, 100_000)]);
+        let asked = asked.load(Ordering::SeqCst);
+        assert_eq!(asked, 2 + round, "once by a pull, then by pushes");
+        assert_eq!(counter(&reader, "crcErrors"), 1);
+    }
     assert_eq!(counter(&reader, "pulls"), 0);
+    assert_eq!(counter(&reader, "pullsStale"), 0);
+    assert_eq!(counter(&reader, "retries"), 0);
+    until_leases_are_back(&reader);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use faro_pool::{Purpose, FRAME_BYTES};
 use faro_wire::crossing::FetchErrorCode;
 use faro_wire::message::{Credit, Failed, FailureCode, Fetch, Layout, Located, MoreCredit, Pushed};
 use faro_wire::{kind, WireError};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -26,6 +26,8 @@ pub(super) struct Attempts {
     pub(super) thirsty: VecDeque<u64>,
     /// Reads under way: the id on the wire of whose they are (or were).
     pub(super) reads: HashMap<u64, u64>,
+    /// Connections on which a read brought what its owner never had.
+    pub(super) no_pulls: HashSet<PeerId>,
     /// Of the next read.
     pub(super) next_token: u64,
     next_wire_id: u64,
@@ -47,6 +49,7 @@ impl Attempts {
             by_id: HashMap::new(),
             thirsty: VecDeque::new(),
             reads: HashMap::new(),
+            no_pulls: HashSet::new(),
             next_token: 1,
             next_wire_id: 1,
         }
@@ -67,8 +70,9 @@ impl Attempts {
         fabric: &mut dyn Fabric,
         outbox: &mut Outbox,
         peer: PeerId,
-        request: Request,
+        mut request: Request,
     ) {
+        request.push_only |= self.no_pulls.contains(&peer);
         let id = self.next_wire_id;
         self.next_wire_id += 1;
         let deadline_ms = u32::try_from(request.patience.as_millis()).unwrap_or(u32::MAX);
@@ -328,6 +332,7 @@ impl Attempts {
             CloseReason::Protocol(_) => FetchErrorCode::Protocol,
             _ => FetchErrorCode::ConnectionLost,
         };
+        self.no_pulls.remove(&peer);
         let lost: Vec<u64> = self
             .by_id
             .iter()

@@ -64,6 +64,7 @@ impl Attempts {
             Ok(()) => false,
             Err(NotPosted::Later) => true,
             Err(NotPosted::Impossible) => {
+                self.router.counters.pulls_stale.add(1);
                 self.ask_for_a_push(fabric, outbox, id);
                 false
             }
@@ -197,8 +198,14 @@ impl Attempts {
                 self.end(fabric, id);
             }
             Verdict::Right => self.continue_pull(fabric, outbox, id),
-            Verdict::Stale => self.ask_for_a_push(fabric, outbox, id),
-            Verdict::Corrupt { expected, got } => self.corrupt(fabric, outbox, id, expected, got),
+            Verdict::Stale => {
+                self.router.counters.pulls_stale.add(1);
+                self.ask_for_a_push(fabric, outbox, id);
+            }
+            Verdict::Corrupt { expected, got } => {
+                self.distrust(id, expected, got);
+                self.ask_for_a_push(fabric, outbox, id);
+            }
         }
     }
 
@@ -208,13 +215,28 @@ impl Attempts {
         }
     }
 
+    /// What was read is not what its owner read, and the version says that nobody changed it: there is
+    /// no more pulling on this connection. Its owner writes instead; if that comes wrong as well, it
+    /// is the connection's fault.
+    fn distrust(&mut self, id: u64, expected: u32, got: u32) {
+        self.router.counters.crc_errors.add(1);
+        let Some(attempt) = self.by_id.get(&id) else {
+            return;
+        };
+        if self.no_pulls.insert(attempt.connection) {
+            log::warn!(
+                "bytes that were read from a peer's memory have CRC-32C {got:#010x} where their owner \
+                 read {expected:#010x}; it has to write them from now on"
+            );
+        }
+    }
+
     /// What was not handed out is asked for again, on the same connection, to be written by its
     /// owner. No fault of anybody: frames change hands.
     fn ask_for_a_push(&mut self, fabric: &mut dyn Fabric, outbox: &mut Outbox, id: u64) {
         let Some(connection) = self.by_id.get(&id).map(|attempt| attempt.connection) else {
             return;
         };
-        self.router.counters.pulls_stale.add(1);
         if let Some(mut request) = self.end(fabric, id) {
             request.push_only = true;
             match request.missing().is_empty() {

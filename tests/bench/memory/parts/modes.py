@@ -14,7 +14,10 @@ ABOUT = (
     "`spark.faro.regions` unpinned, pinned and odp in turn. *job* is the first shuffle's wall time as the driver sees "
     "it, *registering* the time that both executors spent in `ibv_reg_mr`, *registered* the most bytes "
     "that were registered at once, *RSS* the largest resident set of an executor's process (JVM and "
-    "all; pages of mapped files count). Medians of the rounds with their least and most.")
+    "all; pages of mapped files count). Medians of the rounds with their least and most. *odp* needs a "
+    "device that can (rxe from Linux 6.15); rxe copies wrongly where a READ begins within a page of such a "
+    "region, so that the checksum refused the first such bytes and all others were written by their "
+    "owner: its job time is that of *unpinned* with some waste.")
 MODES = ["unpinned", "pinned", "odp"]
 COLUMNS = ["job, s", "registering, ms", "registered, MB", "RSS, MB"]
 
@@ -30,9 +33,16 @@ def measure(root, _target, options):
             if done.returncode == guest.SKIPPED:
                 raise guest.Skipped(done.stdout.strip() or "no guest with an RDMA device")
             if done.returncode:
-                raise RuntimeError(f"regions-{mode} failed:\n{done.stdout}")
+                # The losing case is published, too.
+                cells.append({"mode": mode, "round": at, "failed": why(done.stdout)})
+                continue
             cells.append({"mode": mode, "round": at, **figures(logs / f"regions-{mode}")})
     return cells
+
+
+def why(output):
+    found = re.findall(r"^  FAILED (.{1,200})", output, re.M)
+    return found[0] if found else "no reason was given"
 
 
 def figures(logs):
@@ -48,15 +58,26 @@ def figures(logs):
 
 
 def section(cells):
+    good = [cell for cell in cells if "failed" not in cell]
+    failed = {cell["mode"]: cell["failed"] for cell in cells if "failed" in cell}
+    there = [mode for mode in MODES if any(cell["mode"] == mode for cell in good)]
+
     def of(mode, column):
-        return spread.of([c for c in cells if c["mode"] == mode], column)
-    rows = [[mode, *(with_spread(of(mode, column)) for column in COLUMNS)] for mode in MODES]
-    ratio = lambda column: of("pinned", column)[0] / of("unpinned", column)[0]
-    saved = 1 - 1 / ratio("registered, MB")
-    job = 1 / ratio("job, s")
-    verdicts = [
-        f"registering {ratio('registering, ms'):.1f}x shorter than pinned (aim 50x: "
-        f"{'met' if ratio('registering, ms') >= 50 else '**missed**'})",
-        f"registered bytes {-saved:.0%} (aim -95 %: {'met' if saved >= 0.95 else '**missed**'})",
-        f"job {job:.2f}x as long (aim: not longer: {'met' if job <= 1.02 else '**missed**'})"]
-    return "\n\n".join([table(["regions", *COLUMNS], rows), "Unpinned: " + "; ".join(verdicts) + "."])
+        return spread.of([c for c in good if c["mode"] == mode], column)
+
+    def ratio(column):
+        return of("pinned", column)[0] / of("unpinned", column)[0]
+
+    rows = [[mode, *(with_spread(of(mode, column)) for column in COLUMNS)] for mode in there]
+    text = [table(["regions", *COLUMNS], rows)]
+    text += [f"**{mode} failed**: {reason}" for mode, reason in failed.items()]
+    if {"unpinned", "pinned"} <= set(there):
+        saved = 1 - 1 / ratio("registered, MB")
+        job = 1 / ratio("job, s")
+        verdicts = [
+            f"registering {ratio('registering, ms'):.1f}x shorter than pinned (aim 50x: "
+            f"{'met' if ratio('registering, ms') >= 50 else '**missed**'})",
+            f"registered bytes {-saved:.0%} (aim -95 %: {'met' if saved >= 0.95 else '**missed**'})",
+            f"job {job:.2f}x as long (aim: not longer: {'met' if job <= 1.02 else '**missed**'})"]
+        text.append("Unpinned: " + "; ".join(verdicts) + ".")
+    return "\n\n".join(text)
