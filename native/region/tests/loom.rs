@@ -124,6 +124,7 @@ fn a_pinned_slot_is_not_overwritten() {
             let mut table = world.0.lock().unwrap();
             table.equip(0);
             let slot = table.claim(CHUNKS[0]).unwrap();
+            // SAFETY: no other thread has the cell yet.
             world.1.with_mut(|bytes| unsafe { *bytes = 10 });
             table.publish(slot, 8);
             table.unpin(slot);
@@ -134,6 +135,8 @@ fn a_pinned_slot_is_not_overwritten() {
                 let claimed = world.0.lock().unwrap().claim(CHUNKS[1]);
                 match claimed {
                     Ok(slot) => {
+                        // SAFETY: the slot is claimed, which is what the model proves to be enough:
+                        // loom's cell panics if anybody else is in it.
                         world.1.with_mut(|bytes| unsafe { *bytes = 11 });
                         let mut table = world.0.lock().unwrap();
                         table.publish(slot, 8);
@@ -146,6 +149,7 @@ fn a_pinned_slot_is_not_overwritten() {
         for (chunk, expected) in [(CHUNKS[0], 10), (CHUNKS[1], 11)] {
             let pinned = world.0.lock().unwrap().pin(chunk);
             if let Some(slot) = pinned {
+                // SAFETY: the slot is pinned; as above.
                 world
                     .1
                     .with(|bytes| assert_eq!(unsafe { *bytes }, expected));

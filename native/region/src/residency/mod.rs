@@ -75,6 +75,15 @@ struct Counts {
     given_back: AtomicU64,
 }
 
+/// Why a chunk is brought into a frame.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    /// It is asked for; others have to go for it.
+    Asked,
+    /// It will be.
+    Ahead { evict: bool },
+}
+
 struct State {
     table: Table,
     /// By slot. A frame that has been exposed to peers is counted by them too.
@@ -138,7 +147,6 @@ impl Residency {
     pub fn pin(self: &Arc<Self>, id: RegionId, chunk: u64) -> Option<Pin> {
         let mut state = lock(&self.state);
         let slot = state.table.pin((id, chunk))?;
-        self.hit(&state, slot);
         self.pinned(&state, slot)
     }
 
@@ -150,16 +158,17 @@ impl Residency {
     /// A frame for the chunk, to be filled by the caller. `None`: it has one, somebody fills one, or
     /// all are in use.
     pub fn claim(self: &Arc<Self>, id: RegionId, chunk: u64) -> Option<Claim> {
-        self.claim_if(id, chunk, true, false)
+        self.claim_for(id, chunk, Cause::Asked)
     }
 
-    /// Brings a chunk into a frame before anybody asks for it; may sleep. `evict`: others may have to go for it. `false`: it is
-    /// being brought already, or there is no frame for it.
+    /// Brings a chunk into a frame before anybody asks for it; may sleep. `evict`: others may have to
+    /// go for it. `false`: it is being brought already, or there is no frame for it.
     ///
     /// # Errors
     /// What reading the file says.
     pub fn stage(self: &Arc<Self>, region: &Region, chunk: u64, evict: bool) -> io::Result<bool> {
-        Ok(self.staged(region, chunk, evict, true)?.is_some())
+        let ahead = Cause::Ahead { evict };
+        Ok(self.staged(region, chunk, ahead)?.is_some())
     }
 
     /// Fills `out` with the bytes of `region` from `offset`, and says how much of it (all, if it may
@@ -267,10 +276,7 @@ impl Residency {
             if slot.is_none() && sleep == Sleep::May && piece.len() < CHUNK_BYTES as usize {
                 staging = state.admission.visit((region.id(), chunk));
             }
-            slot.and_then(|slot| {
-                self.hit(&state, slot);
-                self.pinned(&state, slot)
-            })
+            slot.and_then(|slot| self.pinned(&state, slot))
         };
         let pin = match pin {
             Some(pin) => {
@@ -278,7 +284,7 @@ impl Residency {
                 Some(pin)
             }
             // A chunk that cannot be read as a whole may have the bytes that are wanted.
-            None if staging => self.staged(region, chunk, true, false).unwrap_or(None),
+            None if staging => self.staged(region, chunk, Cause::Asked).unwrap_or(None),
             None => None,
         };
         if let Some(bytes) = pin
@@ -321,10 +327,9 @@ impl Residency {
         self: &Arc<Self>,
         region: &Region,
         chunk: u64,
-        evict: bool,
-        ahead: bool,
+        cause: Cause,
     ) -> io::Result<Option<Pin>> {
-        let Some(mut claim) = self.claim_if(region.id(), chunk, evict, ahead) else {
+        let Some(mut claim) = self.claim_for(region.id(), chunk, cause) else {
             return Ok(None);
         };
         let offset = chunk * CHUNK_BYTES;
@@ -333,16 +338,10 @@ impl Residency {
         Ok(Some(claim.publish(length)))
     }
 
-    fn claim_if(
-        self: &Arc<Self>,
-        id: RegionId,
-        chunk: u64,
-        evict: bool,
-        ahead: bool,
-    ) -> Option<Claim> {
+    fn claim_for(self: &Arc<Self>, id: RegionId, chunk: u64, cause: Cause) -> Option<Claim> {
         let mut state = lock(&self.state);
         self.grow(&mut state);
-        if !evict && !state.table.has_room() {
+        if cause == (Cause::Ahead { evict: false }) && !state.table.has_room() {
             return None;
         }
         let slot = match state.table.claim((id, chunk)) {
@@ -350,7 +349,7 @@ impl Residency {
             Err(NoSlot::Resident | NoSlot::Filling | NoSlot::AllHeld) => return None,
         };
         self.begin(slot);
-        state.ahead[slot] = ahead;
+        state.ahead[slot] = cause != Cause::Asked;
         let frame = state.frames[slot].clone()?;
         Some(Claim {
             residency: Arc::clone(self),
@@ -382,15 +381,11 @@ impl Residency {
         }
     }
 
-    /// Somebody uses what is in the slot.
-    fn hit(&self, state: &State, slot: Slot) {
+    /// A slot that the table has pinned, for somebody who uses what is in it.
+    fn pinned(self: &Arc<Self>, state: &State, slot: Slot) -> Option<Pin> {
         if state.ahead[slot] {
             self.counts.staged_hits.fetch_add(1, Ordering::Relaxed);
         }
-    }
-
-    /// A slot that the table has pinned.
-    fn pinned(self: &Arc<Self>, state: &State, slot: Slot) -> Option<Pin> {
         Some(Pin {
             residency: Arc::clone(self),
             frame: state.frames[slot].clone()?,
