@@ -124,11 +124,13 @@ def environment_for(home):
 
 
 def submit_command(home, version, name, conf, faro_jar, program, executors=2):
-    """The spark-submit of a user; program is the main class, its jar and its arguments."""
-    main_class, jar, *arguments = [str(p) for p in program]
+    """The spark-submit of a user; program is the main class (None: a Python file has none), its jar
+    and its arguments."""
+    main_class, *program = program
     command = [str(home / "bin" / "spark-submit"), "--master",
-               f"local-cluster[{executors},1,1024]",
-               "--driver-memory", "1g", "--class", main_class, "--name", name]
+               f"local-cluster[{executors},1,1024]", "--driver-memory", "1g", "--name", name]
+    if main_class:
+        command += ["--class", main_class]
     if faro_jar:
         conf = {**conf, "spark.shuffle.manager": MANAGER}
         command += ["--jars", str(faro_jar)]
@@ -139,7 +141,7 @@ def submit_command(home, version, name, conf, faro_jar, program, executors=2):
     for key, value in conf.items():
         if faro_jar or not key.startswith("spark.faro."):
             command += ["--conf", f"{key}={value}"]
-    return command + [jar, *arguments]
+    return command + [str(part) for part in program]
 
 
 def drive(command, environment, place):
