@@ -10,7 +10,8 @@
 #![allow(clippy::unwrap_used)] // A measurement that goes wrong ends.
 
 use faro_endpoint::{
-    Completion, Config, Endpoint, ExchangeConfig, ExchangePolicy, FabricChoice, OutputFiles, Wishes,
+    Completion, Config, Endpoint, ExchangeConfig, ExchangePolicy, FabricChoice, OutputFiles,
+    VerbsOptions,
 };
 use faro_exchange::SplitMix64;
 use faro_wire::{BlockId, OutputId};
@@ -201,9 +202,9 @@ fn main() {
         bind,
         advertise: bind,
         port: 0,
-        verbs: Wishes {
+        verbs: VerbsOptions {
             timeout: options.number("ack_timeout") as u8,
-            ..Wishes::default()
+            ..VerbsOptions::default()
         },
         memory_limit: 128 << 20,
         idle_release: Duration::ZERO,

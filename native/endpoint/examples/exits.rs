@@ -12,7 +12,7 @@ use faro_endpoint::{FabricChoice, Staging};
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric};
-use faro_fabric::{Event, Exposure, Fabric, Outcome, PeerId, Read, RemoteRange};
+use faro_fabric::{ConnectionId, Event, Exposure, Fabric, Outcome, Read, RemoteRange};
 use faro_pool::{Pool, Purpose};
 use pair::{fabric_named, write, Attempt, Pair, Setup, Shape, LOCALHOST, PATIENCE};
 use std::fs::File;
@@ -37,7 +37,7 @@ fn chill(path: &Path) -> Attempt<File> {
 struct Plain {
     fabrics: [Box<dyn Fabric>; 2],
     pool: Arc<Pool>,
-    peer: PeerId,
+    peer: ConnectionId,
     range: RemoteRange,
 }
 
@@ -57,7 +57,7 @@ impl Plain {
                     advertise,
                     endpoint,
                     pool: shared,
-                    wishes: faro_endpoint::Wishes::default(),
+                    wishes: faro_endpoint::VerbsOptions::default(),
                 })?),
                 _ => Box::new(TcpFabric::new(TcpConfig {
                     bind,
@@ -76,7 +76,9 @@ impl Plain {
                 fabric.poll(&mut events, Duration::from_millis(1))?;
                 for event in events.drain(..) {
                     match event {
-                        Event::Accepted { peer, .. } => accepted = Some(peer),
+                        Event::Accepted {
+                            connection: peer, ..
+                        } => accepted = Some(peer),
                         Event::Connected { .. } => connected = true,
                         Event::Closed { reason, .. } => return Err(reason.to_string().into()),
                         _ => {}

@@ -76,7 +76,7 @@ pub struct Config {
     /// Port to listen on; 0: any. RDMA pairs on the first free port after it.
     pub port: u16,
     /// RDMA's device, port and retries, where the choice is not to be Faro's.
-    pub verbs: faro_fabric::verbs::Wishes,
+    pub verbs: faro_fabric::verbs::VerbsOptions,
     /// Hard cap of the arena, bytes.
     pub memory_limit: u64,
     /// How long a slab of the arena goes unused before it is de-registered and its memory given

@@ -4,12 +4,12 @@
 //!
 //! `FARO_FAULTS` names the faults and how often they strike, e.g. `flip=7,drop=50,swallow=90`:
 //! `flip`: one bit of every n-th write is another one; `drop`: the connection ends instead of every
-//! n-th `PUSHED`; `swallow`: every n-th `PUSHED` never leaves (its reader runs into its deadline); `die`: the fabric
-//! fails for good at the n-th `PUSHED`, as if its device were gone, while the process lives on.
+//! n-th `DATA_WRITTEN`; `swallow`: every n-th `DATA_WRITTEN` never leaves (its reader runs into its deadline); `die`: the fabric
+//! fails for good at the n-th `DATA_WRITTEN`, as if its device were gone, while the process lives on.
 
 use faro_fabric::{
-    CloseReason, EndpointId, Event, Exposure, Fabric, FabricError, FabricKind, Message, PeerId,
-    Read, Rejected, RemoteRange, Revoked, Waker, Write,
+    CloseReason, ConnectionId, EndpointId, Event, Exposure, Fabric, FabricError, FabricKind,
+    Message, Read, Rejected, RemoteRange, Revoked, Waker, Write,
 };
 use faro_pool::{Lease, Pool, Purpose};
 use faro_wire::kind;
@@ -85,23 +85,27 @@ impl Fabric for FaultyFabric {
         location: &str,
         expected: EndpointId,
         deadline: Instant,
-    ) -> Result<PeerId, FabricError> {
+    ) -> Result<ConnectionId, FabricError> {
         self.inner.connect(location, expected, deadline)
     }
-    fn disconnect(&mut self, peer: PeerId, reason: CloseReason) {
+    fn disconnect(&mut self, peer: ConnectionId, reason: CloseReason) {
         self.inner.disconnect(peer, reason);
     }
     fn register(&mut self, lease: &Lease) -> Result<(), FabricError> {
         self.inner.register(lease)
     }
-    fn expose(&mut self, peer: PeerId, what: Exposure) -> Result<RemoteRange, Rejected<Exposure>> {
+    fn expose(
+        &mut self,
+        peer: ConnectionId,
+        what: Exposure,
+    ) -> Result<RemoteRange, Rejected<Exposure>> {
         self.inner.expose(peer, what)
     }
     fn revoke(&mut self, key: u64) -> Revoked {
         self.inner.revoke(key)
     }
-    fn send(&mut self, peer: PeerId, message: Message) -> Result<(), Rejected<Message>> {
-        if message.kind == kind::PUSHED {
+    fn send(&mut self, peer: ConnectionId, message: Message) -> Result<(), Rejected<Message>> {
+        if message.kind == kind::DATA_WRITTEN {
             self.dead |= self.die.strikes();
             if self.drop.strikes() {
                 let detail = "fault injection".to_owned();
@@ -114,7 +118,7 @@ impl Fabric for FaultyFabric {
         }
         self.inner.send(peer, message)
     }
-    fn write(&mut self, peer: PeerId, mut write: Write) -> Result<(), Rejected<Write>> {
+    fn write(&mut self, peer: ConnectionId, mut write: Write) -> Result<(), Rejected<Write>> {
         if self.flip.strikes() && write.length > 0 {
             if let Ok(mut lie) = self.pool.try_lease(write.length, Purpose::Serve) {
                 let truth = &write.source.bytes()[write.offset..write.offset + write.length];
@@ -126,7 +130,7 @@ impl Fabric for FaultyFabric {
         }
         self.inner.write(peer, write)
     }
-    fn read(&mut self, peer: PeerId, read: Read) -> Result<(), Rejected<Read>> {
+    fn read(&mut self, peer: ConnectionId, read: Read) -> Result<(), Rejected<Read>> {
         self.inner.read(peer, read)
     }
     fn flush(&mut self) {

@@ -34,7 +34,7 @@ mod start;
 pub use completion::{Completion, Delivery, FetchFailure, Piece};
 pub use config::{limits, Config, EndpointError, FabricChoice, RegionMode, Staging};
 pub use exchange::{ExchangeConfig, ExchangePolicy};
-pub use faro_fabric::verbs::Wishes;
+pub use faro_fabric::verbs::VerbsOptions;
 pub use files::OutputFiles;
 
 use counters::Counters;
@@ -142,7 +142,7 @@ impl Endpoint {
     /// Forgets (and closes) all files of a shuffle.
     pub fn forget_shuffle(&self, shuffle: u32) {
         self.catalog.forget(shuffle);
-        self.memory.residency.forget(shuffle);
+        self.memory.cache.forget(shuffle);
         if self.memory.regions != RegionMode::Unpinned {
             // A mapping lives as long as a peer was shown it.
             self.memory.recall();
@@ -181,7 +181,7 @@ impl Endpoint {
             all.push((name.to_owned(), counter.get()));
         }
         let pool = self.memory.pool.counters();
-        let region = self.memory.residency.counters();
+        let region = self.memory.cache.counters();
         for (name, value) in [
             ("pool.limitBytes", pool.limit_bytes),
             ("pool.mappedBytes", pool.mapped_bytes),

@@ -5,7 +5,7 @@
 
 use crate::config::{RegionMode, Staging};
 use faro_pool::{Lease, Pool, PoolError, Purpose};
-use faro_region::Residency;
+use faro_region::ChunkCache;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ const GIVE_BACK: usize = 8;
 /// See the module's comment.
 pub(crate) struct Memory {
     pub(crate) pool: Arc<Pool>,
-    pub(crate) residency: Arc<Residency>,
+    pub(crate) cache: Arc<ChunkCache>,
     /// How map outputs are made readable for devices.
     pub(crate) regions: RegionMode,
     /// What is brought into frames, and when.
@@ -28,13 +28,13 @@ pub(crate) struct Memory {
 impl Memory {
     pub(crate) fn new(
         pool: Arc<Pool>,
-        residency: Arc<Residency>,
+        cache: Arc<ChunkCache>,
         regions: RegionMode,
         staging: Staging,
     ) -> Arc<Self> {
         Arc::new(Self {
             pool,
-            residency,
+            cache,
             regions,
             staging,
             shortages: AtomicU64::new(0),
@@ -47,7 +47,7 @@ impl Memory {
     /// As there.
     pub(crate) fn try_lease(&self, bytes: usize, purpose: Purpose) -> Result<Lease, PoolError> {
         match self.pool.try_lease(bytes, purpose) {
-            Err(PoolError::Exhausted { .. }) if self.residency.give_back(GIVE_BACK) > 0 => {
+            Err(PoolError::Exhausted { .. }) if self.cache.release(GIVE_BACK) > 0 => {
                 self.pool.try_lease(bytes, purpose)
             }
             Err(error @ PoolError::Exhausted { .. }) => {

@@ -1,10 +1,10 @@
 //! What a fabric would not take yet.
 //!
 //! A fabric bounds its queue per peer and hands back what does not fit. The order of one peer's
-//! posts is the protocol's (`PUSHED` after its writes), so once one waits, all later ones wait
+//! posts is the protocol's (`DATA_WRITTEN` after its writes), so once one waits, all later ones wait
 //! behind it. Bounded by what may be posted at all: requests, and the staged window of each job.
 
-use faro_fabric::{Fabric, Message, PeerId, Rejected, Write};
+use faro_fabric::{ConnectionId, Fabric, Message, Rejected, Write};
 use std::collections::{HashMap, VecDeque};
 
 pub(crate) enum Post {
@@ -14,12 +14,12 @@ pub(crate) enum Post {
 
 #[derive(Default)]
 pub(crate) struct Outbox {
-    waiting: HashMap<PeerId, VecDeque<Post>>,
+    waiting: HashMap<ConnectionId, VecDeque<Post>>,
 }
 
 impl Outbox {
     /// Posts now or as soon as there is room. Posts to a closed peer vanish: `Closed` tells.
-    pub(crate) fn post(&mut self, fabric: &mut dyn Fabric, peer: PeerId, post: Post) {
+    pub(crate) fn post(&mut self, fabric: &mut dyn Fabric, peer: ConnectionId, post: Post) {
         if let Some(queue) = self.waiting.get_mut(&peer) {
             queue.push_back(post);
             return;
@@ -42,7 +42,7 @@ impl Outbox {
         });
     }
 
-    pub(crate) fn closed(&mut self, peer: PeerId) {
+    pub(crate) fn closed(&mut self, peer: ConnectionId) {
         self.waiting.remove(&peer);
     }
 
@@ -52,7 +52,7 @@ impl Outbox {
 }
 
 /// Gives the post back if it has to wait.
-fn try_post(fabric: &mut dyn Fabric, peer: PeerId, post: Post) -> Option<Post> {
+fn try_post(fabric: &mut dyn Fabric, peer: ConnectionId, post: Post) -> Option<Post> {
     match post {
         Post::Write(write) => match fabric.write(peer, write) {
             Err(Rejected::Full(write)) => Some(Post::Write(write)),

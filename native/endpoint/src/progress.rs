@@ -12,7 +12,9 @@ use crate::reader::{Reader, Request};
 use crate::router::Router;
 use crate::routes::Route;
 use crossbeam_channel::{Receiver, Sender};
-use faro_fabric::{CloseReason, EndpointId, Event, Fabric, FabricError, Message, PeerId, Waker};
+use faro_fabric::{
+    CloseReason, ConnectionId, EndpointId, Event, Fabric, FabricError, Message, Waker,
+};
 use faro_wire::{kind, WireError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -191,24 +193,36 @@ impl Progress {
     fn on_event(&mut self, event: Event) {
         let (fabric, outbox) = (&mut *self.fabric, &mut self.outbox);
         match event {
-            Event::Connected { peer, endpoint } => {
+            Event::Connected {
+                connection: peer,
+                endpoint,
+            } => {
                 self.reader.on_connected(fabric, outbox, peer, endpoint);
                 let reader = &mut self.reader;
                 self.collective.on_open(fabric, outbox, reader, endpoint);
             }
-            Event::Accepted { peer, endpoint } => {
+            Event::Accepted {
+                connection: peer,
+                endpoint,
+            } => {
                 self.reader.on_accepted(fabric, outbox, peer, endpoint);
                 let reader = &mut self.reader;
                 self.collective.on_open(fabric, outbox, reader, endpoint);
             }
-            Event::Message { peer, message } => {
+            Event::Message {
+                connection: peer,
+                message,
+            } => {
                 if let Err(error) = self.on_message(peer, &message) {
                     log::warn!("peer {}: {error}; closing the connection", peer.0);
                     self.fabric.disconnect(peer, CloseReason::Protocol(error));
                 }
             }
             Event::WriteEnded { token, outcome, .. } => self.owner.on_write_ended(token, &outcome),
-            Event::Closed { peer, reason } => {
+            Event::Closed {
+                connection: peer,
+                reason,
+            } => {
                 if !matches!(reason, CloseReason::Local | CloseReason::Peer { .. }) {
                     log::info!(
                         "{} connection {}: {reason}",
@@ -219,7 +233,7 @@ impl Progress {
                 self.closed(peer, &reason);
             }
             Event::ReadEnded {
-                peer,
+                connection: peer,
                 token,
                 target,
                 outcome,
@@ -235,7 +249,7 @@ impl Progress {
     }
 
     /// Everybody who has something on that connection.
-    fn closed(&mut self, peer: PeerId, reason: &CloseReason) {
+    fn closed(&mut self, peer: ConnectionId, reason: &CloseReason) {
         let (fabric, outbox) = (&mut *self.fabric, &mut self.outbox);
         let endpoint = self.reader.endpoint_of(peer);
         outbox.closed(peer);
@@ -258,20 +272,20 @@ impl Progress {
         counters.connections.set(reader.connection_count() as u64);
     }
 
-    fn on_message(&mut self, peer: PeerId, message: &Message) -> Result<(), WireError> {
+    fn on_message(&mut self, peer: ConnectionId, message: &Message) -> Result<(), WireError> {
         let (fabric, outbox) = (&mut *self.fabric, &mut self.outbox);
         // A connection that was given up has no end any more; what still comes is answered by nobody.
         let endpoint = self.reader.endpoint_of(peer).unwrap_or_default();
         match message.kind {
-            kind::FETCH | kind::CREDIT | kind::CANCEL => {
+            kind::FETCH | kind::MORE_BUFFERS | kind::CANCEL => {
                 self.owner
                     .on_message(fabric, outbox, (peer, endpoint), message)
             }
-            kind::LAYOUT | kind::PUSHED | kind::LOCATED | kind::FAILED => {
+            kind::FETCH_RESPONSE | kind::DATA_WRITTEN | kind::READ_OFFER | kind::FAILED => {
                 self.parts.router.exchange.sign(endpoint);
                 self.reader.on_message(fabric, outbox, peer, message)
             }
-            kind::KNOCK | kind::GRANT | kind::LANDED | kind::FAREWELL => {
+            kind::JOIN | kind::CLEAR_TO_SEND | kind::DATA_READY | kind::ABORT => {
                 self.collective.on_message(fabric, outbox, peer, message)
             }
             got => Err(WireError::UnknownKind { got }),

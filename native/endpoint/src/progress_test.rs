@@ -9,11 +9,11 @@ use crate::owner::IoPool;
 use crate::progress::{Command, Inbox, Parts, Progress};
 use crate::router::Router;
 use faro_fabric::{
-    CloseReason, EndpointId, Event, Exposure, Fabric, FabricError, FabricKind, Message, PeerId,
-    Read, Rejected, RemoteRange, Revoked, Waker, Write,
+    CloseReason, ConnectionId, EndpointId, Event, Exposure, Fabric, FabricError, FabricKind,
+    Message, Read, Rejected, RemoteRange, Revoked, Waker, Write,
 };
 use faro_pool::Pool;
-use faro_region::Residency;
+use faro_region::ChunkCache;
 use faro_wire::{kind, BlockId, Card, CardAddress};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ struct Doomed {
     fetched: bool,
 }
 
-const PEER: PeerId = PeerId(1);
+const PEER: ConnectionId = ConnectionId(1);
 
 impl Fabric for Doomed {
     fn kind(&self) -> FabricKind {
@@ -36,25 +36,34 @@ impl Fabric for Doomed {
     fn waker(&self) -> Waker {
         Arc::new(|| {})
     }
-    fn connect(&mut self, _: &str, to: EndpointId, _: Instant) -> Result<PeerId, FabricError> {
+    fn connect(
+        &mut self,
+        _: &str,
+        to: EndpointId,
+        _: Instant,
+    ) -> Result<ConnectionId, FabricError> {
         self.connected = Some(to);
         Ok(PEER)
     }
-    fn disconnect(&mut self, _: PeerId, _: CloseReason) {}
-    fn expose(&mut self, peer: PeerId, what: Exposure) -> Result<RemoteRange, Rejected<Exposure>> {
+    fn disconnect(&mut self, _: ConnectionId, _: CloseReason) {}
+    fn expose(
+        &mut self,
+        peer: ConnectionId,
+        what: Exposure,
+    ) -> Result<RemoteRange, Rejected<Exposure>> {
         Err(Rejected::NotConnected(what, peer))
     }
     fn revoke(&mut self, _: u64) -> Revoked {
         Revoked::Unknown
     }
-    fn send(&mut self, _: PeerId, message: Message) -> Result<(), Rejected<Message>> {
+    fn send(&mut self, _: ConnectionId, message: Message) -> Result<(), Rejected<Message>> {
         self.fetched |= message.kind == kind::FETCH;
         Ok(())
     }
-    fn write(&mut self, peer: PeerId, write: Write) -> Result<(), Rejected<Write>> {
+    fn write(&mut self, peer: ConnectionId, write: Write) -> Result<(), Rejected<Write>> {
         Err(Rejected::NotConnected(write, peer))
     }
-    fn read(&mut self, peer: PeerId, read: Read) -> Result<(), Rejected<Read>> {
+    fn read(&mut self, peer: ConnectionId, read: Read) -> Result<(), Rejected<Read>> {
         Err(Rejected::NotConnected(read, peer))
     }
     fn flush(&mut self) {}
@@ -70,7 +79,7 @@ impl Fabric for Doomed {
         }
         let connected = self.connected.take();
         events.extend(connected.map(|endpoint| Event::Connected {
-            peer: PEER,
+            connection: PEER,
             endpoint,
         }));
         Ok(())
@@ -83,8 +92,8 @@ impl Fabric for Doomed {
 #[test]
 fn a_fabric_that_fails_for_good_hands_its_requests_on() {
     let pool = Pool::new(64 << 20).unwrap();
-    let residency = Residency::new(Arc::clone(&pool), 4).unwrap();
-    let memory = Memory::new(pool, residency, RegionMode::Unpinned, Staging::OnDemand);
+    let cache = ChunkCache::new(Arc::clone(&pool), 4).unwrap();
+    let memory = Memory::new(pool, cache, RegionMode::Unpinned, Staging::OnDemand);
     let counters = Arc::new(Counters::default());
     let catalog = Arc::new(Catalog::new());
     let (doomed, doomed_commands) = Inbox::new(Arc::new(|| {}));

@@ -14,8 +14,8 @@ use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric};
 use faro_fabric::{EndpointId, Fabric, FabricError, FabricKind};
-use faro_pool::{Pool, PoolOptions, FRAME_BYTES};
-use faro_region::{Residency, MAX_SLOTS};
+use faro_pool::{Pool, PoolOptions, PAGE_BYTES};
+use faro_region::{ChunkCache, MAX_SLOTS};
 use faro_wire::{Card, CardAddress};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -64,8 +64,8 @@ impl Endpoint {
             .unzip();
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let io_threads = cores.clamp(2, MAX_IO_THREADS);
-        let residency = Residency::new(Arc::clone(&pool), slots(config.memory_limit))?;
-        let memory = Memory::new(Arc::clone(&pool), residency, config.regions, config.staging);
+        let cache = ChunkCache::new(Arc::clone(&pool), slots(config.memory_limit))?;
+        let memory = Memory::new(Arc::clone(&pool), cache, config.regions, config.staging);
         let io = IoPool::start(io_threads, Arc::clone(&memory), Arc::clone(&catalog))
             .map_err(EndpointError::Thread)?;
         let (own_host, patience) = (host_of(&card), config.request_timeout);
@@ -113,7 +113,7 @@ impl Endpoint {
 
 /// Chunks that may be resident: half of the arena's frames at most.
 fn slots(memory_limit: u64) -> usize {
-    let frames = memory_limit / FRAME_BYTES as u64;
+    let frames = memory_limit / PAGE_BYTES as u64;
     (frames / 2).clamp(1, MAX_SLOTS as u64) as usize
 }
 

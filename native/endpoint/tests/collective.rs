@@ -10,7 +10,7 @@ mod teams;
 use faro_endpoint::collective::{CollectiveError, Grouping, NanPolicy, Operation, Round};
 use faro_endpoint::{Endpoint, FabricChoice};
 use faro_exchange::collective::dssync_groups;
-use faro_wire::message::FarewellCause;
+use faro_wire::message::AbortCause;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
@@ -188,7 +188,7 @@ fn rounds_failed(endpoints: &[Arc<Endpoint>]) -> u64 {
 }
 
 /// The failure that every member got.
-fn failures(results: Vec<Result<(), CollectiveError>>) -> Vec<(FarewellCause, u32, String)> {
+fn failures(results: Vec<Result<(), CollectiveError>>) -> Vec<(AbortCause, u32, String)> {
     results
         .into_iter()
         .map(|result| match result {
@@ -211,7 +211,7 @@ fn another_length_names_both(fabric: FabricChoice) {
             doubles(team, &mut values, &round(grouping, Operation::Sum))
         });
         for (cause, rank, detail) in failures(results) {
-            assert_eq!(cause, FarewellCause::Mismatch, "{detail}");
+            assert_eq!(cause, AbortCause::Mismatch, "{detail}");
             assert!(
                 detail.contains("99 doubles") && detail.contains("100 doubles"),
                 "{detail}"
@@ -232,7 +232,7 @@ fn another_mode_names_both(fabric: FabricChoice) {
         floats(team, &mut [1.0; 10], &round(Grouping::Grid, operation))
     });
     for (cause, _, detail) in failures(results) {
-        assert_eq!(cause, FarewellCause::Mismatch, "{detail}");
+        assert_eq!(cause, AbortCause::Mismatch, "{detail}");
         assert!(
             detail.contains("rank 1") && detail.contains("mean"),
             "{detail}"
@@ -262,7 +262,7 @@ fn a_nan_names_rank_and_position(fabric: FabricChoice) {
         failed
     });
     for (cause, rank, detail) in failures(results) {
-        assert_eq!((cause, rank), (FarewellCause::NotANumber, 2));
+        assert_eq!((cause, rank), (AbortCause::NotANumber, 2));
         assert!(detail.contains("rank 2 (executor-0)"), "{detail}");
         assert!(
             detail.contains("2 NaN, the first at element 17"),
@@ -304,11 +304,7 @@ fn a_member_that_leaves(fabric: FabricChoice) {
                     round,
                     detail,
                 }) => {
-                    assert_eq!(
-                        (cause, rank, round),
-                        (FarewellCause::Left, 1, 1),
-                        "{detail}"
-                    );
+                    assert_eq!((cause, rank, round), (AbortCause::Left, 1, 1), "{detail}");
                     assert!(detail.contains("rank 1 (executor-1) left"), "{detail}");
                 }
                 other => panic!("{other:?}"),
@@ -339,7 +335,7 @@ fn a_member_whose_process_is_gone(fabric: FabricChoice) {
     });
     for (cause, rank, detail) in failures(results.into_iter().flatten().collect()) {
         assert!(
-            matches!(cause, FarewellCause::Lost | FarewellCause::Left),
+            matches!(cause, AbortCause::Lost | AbortCause::Left),
             "{cause:?}: {detail}"
         );
         assert_eq!(rank % 3, 2, "{detail}");
@@ -359,7 +355,7 @@ fn a_member_that_does_not_come(fabric: FabricChoice) {
         Some(floats(team, &mut [1.0; 10], &hasty))
     });
     for (cause, _, detail) in failures(results.into_iter().flatten().collect()) {
-        assert_eq!(cause, FarewellCause::TimedOut);
+        assert_eq!(cause, AbortCause::TimedOut);
         assert!(detail.contains("waited 300 ms"), "{detail}");
         assert!(detail.contains("in step "), "{detail}");
     }
@@ -382,7 +378,7 @@ fn a_caller_that_is_told_to_stop(fabric: FabricChoice) {
         }
     });
     for (cause, rank, detail) in failures(results.into_iter().flatten().collect()) {
-        assert_eq!((cause, rank), (FarewellCause::GaveUp, 1), "{detail}");
+        assert_eq!((cause, rank), (AbortCause::GaveUp, 1), "{detail}");
         assert!(
             detail.contains("rank 1 (executor-1) was told to stop"),
             "{detail}"

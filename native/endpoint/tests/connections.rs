@@ -7,7 +7,7 @@ mod scripted;
 mod support;
 
 use faro_endpoint::{Endpoint, FabricChoice};
-use faro_fabric::{CloseReason, PeerId};
+use faro_fabric::{CloseReason, ConnectionId};
 use faro_wire::message::Fetch;
 use faro_wire::Card;
 use scripted::{card, Scripted};
@@ -136,11 +136,11 @@ fn an_endpoint_may_fetch_from_itself() {
     assert_eq!(counter(&owner.endpoint, "retries"), 0);
 }
 
-type Asked = (PeerId, u64, Fetch);
+type Asked = (ConnectionId, u64, Fetch);
 
 /// A scripted peer that answers nothing at first and connects on its own at the first fetch; at the
 /// second it answers both, the second one first.
-fn crossing(id: u128, reader: &Endpoint) -> (Scripted, Arc<Mutex<Vec<PeerId>>>) {
+fn crossing(id: u128, reader: &Endpoint) -> (Scripted, Arc<Mutex<Vec<ConnectionId>>>) {
     let asked_on = Arc::new(Mutex::new(Vec::new()));
     let (seen, card) = (Arc::clone(&asked_on), reader.card());
     let mut asked: Vec<Asked> = Vec::new();

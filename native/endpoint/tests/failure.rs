@@ -109,11 +109,11 @@ fn a_silent_owner_runs_into_the_deadline() {
 
 #[test]
 fn an_owner_that_breaks_the_protocol_is_cut_off() {
-    type Breach = fn(&mut scripted::Stage, faro_fabric::PeerId, u64);
+    type Breach = fn(&mut scripted::Stage, faro_fabric::ConnectionId, u64);
     let breaches: [(&str, Breach); 8] = [
-        ("LAYOUT", |s, p, id| s.layout(p, id, &[1, 2])),
-        ("LAYOUT", |s, p, id| s.layout(p, id, &[])),
-        ("PUSHED before LAYOUT", |s, p, id| {
+        ("FETCH_RESPONSE", |s, p, id| s.layout(p, id, &[1, 2])),
+        ("FETCH_RESPONSE", |s, p, id| s.layout(p, id, &[])),
+        ("DATA_WRITTEN before FETCH_RESPONSE", |s, p, id| {
             s.pushed(p, id, &[(0, b"abc", 0)], true)
         }),
         ("credit of a chunk", |s, p, id| {
@@ -128,7 +128,7 @@ fn an_owner_that_breaks_the_protocol_is_cut_off() {
             s.layout(p, id, &[3]);
             s.pushed(p, id, &[(0, b"ab", 0)], true);
         }),
-        ("last of PUSHED", |s, p, id| {
+        ("last of DATA_WRITTEN", |s, p, id| {
             s.layout(p, id, &[3]);
             s.pushed(p, id, &[], true);
         }),

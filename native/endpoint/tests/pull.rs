@@ -14,7 +14,7 @@ use faro_endpoint::{
 use faro_fabric::Exposure;
 use faro_fabric::Fabric as _;
 use faro_pool::Purpose;
-use faro_wire::message::{BlockEntry, Credit, Extent, Layout, Located};
+use faro_wire::message::{BlockEntry, FetchResponse, OfferedSlice, ReadOffer, RemoteBuffer};
 use faro_wire::{crc32c, kind, OutputId};
 use scripted::{Scripted, Stage};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -349,7 +349,7 @@ fn liar(lie: Lie, asked: Arc<AtomicUsize>) -> Scripted {
         let mut word = vec![0; 4_096];
         word[8..16].copy_from_slice(&lie.found.to_le_bytes());
         let versions = show(stage, peer, &word);
-        let extent = Extent {
+        let extent = OfferedSlice {
             key: frame.key,
             offset: frame.offset,
             length: 100_000.into(),
@@ -358,22 +358,27 @@ fn liar(lie: Lie, asked: Arc<AtomicUsize>) -> Scripted {
             crc: (crc32c(&bytes) ^ lie.crc).into(),
             reserved: 0.into(),
         };
-        let located = Located {
+        let located = ReadOffer {
             versions,
             extents: vec![extent],
         };
-        stage.send(peer, kind::LOCATED, id, located.encode());
+        stage.send(peer, kind::READ_OFFER, id, located.encode());
         let blocks = vec![BlockEntry::found(100_000)];
-        stage.send(peer, kind::LAYOUT, id, Layout { blocks }.encode());
+        stage.send(
+            peer,
+            kind::FETCH_RESPONSE,
+            id,
+            FetchResponse { blocks }.encode(),
+        );
     }))
 }
 
-fn show(stage: &mut Stage, peer: faro_fabric::PeerId, bytes: &[u8]) -> Credit {
+fn show(stage: &mut Stage, peer: faro_fabric::ConnectionId, bytes: &[u8]) -> RemoteBuffer {
     let mut lease = stage.pool.try_lease(bytes.len(), Purpose::Serve).unwrap();
     lease.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
     let exposure = Exposure::Readable(Arc::new(lease));
     let range = stage.fabric.expose(peer, exposure).ok().unwrap();
-    Credit {
+    RemoteBuffer {
         key: range.key.into(),
         offset: range.offset.into(),
         length: range.length.into(),

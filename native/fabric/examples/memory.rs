@@ -8,9 +8,9 @@
 //!   registered for each block, lazily for each object, eagerly for each object, or in a slab.
 //! - *idle*: a slab that is given up and comes back.
 
-use faro_fabric::verbs::{CostProbe, VerbsConfig, VerbsFabric, Wishes};
-use faro_fabric::{Event, Exposure, Fabric, Outcome, PeerId, RemoteRange, Write};
-use faro_pool::{Lease, Pool, PoolOptions, Purpose, FRAME_BYTES, SLAB_BYTES};
+use faro_fabric::verbs::{CostProbe, VerbsConfig, VerbsFabric, VerbsOptions};
+use faro_fabric::{ConnectionId, Event, Exposure, Fabric, Outcome, RemoteRange, Write};
+use faro_pool::{Lease, Pool, PoolOptions, Purpose, PAGE_BYTES, SLAB_BYTES};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const USES: usize = 8;
 /// Writes on their way at once.
 const WINDOW: usize = 16;
 /// Sizes of objects: up to a frame, so that every mode has them.
-const SIZES: [usize; 3] = [4 << 10, 64 << 10, FRAME_BYTES];
+const SIZES: [usize; 3] = [4 << 10, 64 << 10, PAGE_BYTES];
 
 fn near() -> IpAddr {
     IpAddr::V4(Ipv4Addr::LOCALHOST)
@@ -34,7 +34,7 @@ fn micros(time: Duration) -> f64 {
 }
 
 fn registration(rounds: u32) {
-    let probe = CostProbe::open(&Wishes::default(), near()).expect("a device");
+    let probe = CostProbe::open(&VerbsOptions::default(), near()).expect("a device");
     eprintln!("{}", probe.describe());
     // 4 KB to 1 GB, by four. Touched, so that what is measured is not the kernel's clearing.
     let mut memory = vec![1_u8; 1 << 30];
@@ -77,7 +77,7 @@ fn site(endpoint: u128) -> Site {
         advertise: String::new(),
         endpoint,
         pool: pool.clone(),
-        wishes: Wishes::default(),
+        wishes: VerbsOptions::default(),
     };
     let fabric = VerbsFabric::new(config).expect("a device");
     Site { fabric, pool }
@@ -87,8 +87,8 @@ fn site(endpoint: u128) -> Site {
 struct Two {
     writer: Site,
     target: Site,
-    to: PeerId,
-    from: PeerId,
+    to: ConnectionId,
+    from: ConnectionId,
 }
 
 impl Two {
@@ -109,7 +109,7 @@ impl Two {
             for event in events.drain(..) {
                 match event {
                     Event::Connected { .. } => connected = true,
-                    Event::Accepted { peer, .. } => accepted = Some(peer),
+                    Event::Accepted { connection, .. } => accepted = Some(connection),
                     Event::Closed { reason, .. } => panic!("{reason}"),
                     _ => {}
                 }
@@ -312,14 +312,14 @@ fn one_transfer(two: &mut Two, targets: &[RemoteRange], mode: Mode, bytes: usize
 fn idle(rounds: u32) {
     let mut two = Two::new();
     let pool = two.writer.pool.clone();
-    let frames = SLAB_BYTES / FRAME_BYTES;
+    let frames = SLAB_BYTES / PAGE_BYTES;
     let mut events = Vec::new();
-    let target = two.target.pool.try_lease(FRAME_BYTES, Purpose::Read);
+    let target = two.target.pool.try_lease(PAGE_BYTES, Purpose::Read);
     let target = two.expose(target.expect("room"));
     for round in 0..rounds {
         // Two slabs' worth, all of it written; the connection's own memory is in the first.
         let mut leases: Vec<_> = (0..2 * frames)
-            .map(|_| pool.try_lease(FRAME_BYTES, Purpose::Serve).expect("room"))
+            .map(|_| pool.try_lease(PAGE_BYTES, Purpose::Serve).expect("room"))
             .collect();
         leases
             .iter_mut()
@@ -345,7 +345,7 @@ fn idle(rounds: u32) {
         let mut held = Vec::new();
         let (start, mut lease) = loop {
             let start = Instant::now();
-            let lease = pool.try_lease(FRAME_BYTES, Purpose::Serve).expect("room");
+            let lease = pool.try_lease(PAGE_BYTES, Purpose::Serve).expect("room");
             if pool.counters().resting_bytes < u64::from(rested) * SLAB_BYTES as u64 {
                 break (start, lease);
             }

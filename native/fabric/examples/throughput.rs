@@ -5,7 +5,7 @@
 
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
-use faro_fabric::{Event, Exposure, Fabric, Message, PeerId, Rejected, RemoteRange, Write};
+use faro_fabric::{ConnectionId, Event, Exposure, Fabric, Message, Rejected, RemoteRange, Write};
 use faro_pool::{Lease, Pool, Purpose};
 use rustix::time::{clock_gettime, ClockId};
 use std::sync::mpsc::{channel, Receiver, Sender};
@@ -46,11 +46,11 @@ fn target(kind: &str, size: usize, ranges: Sender<Vec<RemoteRange>>, location: S
             .expect("poll");
         for event in events.drain(..) {
             match event {
-                Event::Accepted { peer, .. } => {
+                Event::Accepted { connection, .. } => {
                     let expose = |_| {
                         let lease = pool.try_lease(size, Purpose::Read).expect("a lease");
                         fabric
-                            .expose(peer, Exposure::Writable(lease))
+                            .expose(connection, Exposure::Writable(lease))
                             .map_err(drop)
                             .expect("an exposure")
                     };
@@ -58,7 +58,10 @@ fn target(kind: &str, size: usize, ranges: Sender<Vec<RemoteRange>>, location: S
                         .send((0..2 * BATCH).map(expose).collect())
                         .expect("the other thread");
                 }
-                Event::Message { peer, message } => drop(fabric.send(peer, message)),
+                Event::Message {
+                    connection,
+                    message,
+                } => drop(fabric.send(connection, message)),
                 Event::Closed { .. } => return report("  target", &*fabric),
                 _ => {}
             }
@@ -80,7 +83,7 @@ fn report(who: &str, fabric: &dyn Fabric) {
 
 fn post(
     fabric: &mut dyn Fabric,
-    peer: PeerId,
+    connection: ConnectionId,
     source: &Arc<Lease>,
     size: usize,
     ranges: &[RemoteRange],
@@ -95,7 +98,8 @@ fn post(
             immediate: None,
             last: false,
         };
-        if let Err(Rejected::TooLarge(..) | Rejected::NotConnected(..)) = fabric.write(peer, write)
+        if let Err(Rejected::TooLarge(..) | Rejected::NotConnected(..)) =
+            fabric.write(connection, write)
         {
             panic!("a write was rejected");
         }
@@ -105,7 +109,7 @@ fn post(
         id: 1,
         body: vec![0; 16 * ranges.len()],
     };
-    fabric.send(peer, message).expect("room");
+    fabric.send(connection, message).expect("room");
 }
 
 fn run(kind: &str, size: usize) {
@@ -115,7 +119,7 @@ fn run(kind: &str, size: usize) {
     let (mut fabric, pool) = site(kind, 1);
     let location: String = receive(&location);
     let deadline = Instant::now() + Duration::from_secs(5);
-    let peer = fabric.connect(&location, 2, deadline).expect("a location");
+    let connection = fabric.connect(&location, 2, deadline).expect("a location");
     let source = Arc::new(pool.try_lease(size, Purpose::Serve).expect("a lease"));
     let mut events = Vec::new();
     let mut ranges_known = Vec::new();
@@ -130,7 +134,7 @@ fn run(kind: &str, size: usize) {
                     ranges_known = receive(&ranges);
                     (start, cpu) = (Instant::now(), cpu_now());
                     for half in ranges_known.chunks(BATCH) {
-                        post(&mut *fabric, peer, &source, size, half);
+                        post(&mut *fabric, connection, &source, size, half);
                     }
                 }
                 Event::Message { .. } => {
@@ -138,7 +142,7 @@ fn run(kind: &str, size: usize) {
                     batches += 1;
                     post(
                         &mut *fabric,
-                        peer,
+                        connection,
                         &source,
                         size,
                         &ranges_known[half..half + BATCH],

@@ -1,6 +1,6 @@
 //! What can go wrong in a fabric.
 
-use crate::PeerId;
+use crate::ConnectionId;
 use faro_wire::WireError;
 use thiserror::Error;
 
@@ -68,7 +68,7 @@ pub enum Rejected<T> {
     /// The peer's queue is full; try again after events of that peer.
     Full(T),
     /// No such connection, or not (or no longer) open.
-    NotConnected(T, PeerId),
+    NotConnected(T, ConnectionId),
     /// Larger than the protocol allows.
     TooLarge(T, u64),
 }

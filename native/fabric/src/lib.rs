@@ -36,7 +36,7 @@ pub enum FabricKind {
 
 /// A connection of one fabric instance; never reused in the instance's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PeerId(pub u64);
+pub struct ConnectionId(pub u64);
 
 /// Identity of an endpoint process (in its card).
 pub type EndpointId = u128;
@@ -140,28 +140,37 @@ pub enum Outcome {
 /// What `poll` reports.
 pub enum Event {
     /// A connection of ours is usable.
-    Connected { peer: PeerId, endpoint: EndpointId },
+    Connected {
+        connection: ConnectionId,
+        endpoint: EndpointId,
+    },
     /// A peer connected to us.
-    Accepted { peer: PeerId, endpoint: EndpointId },
+    Accepted {
+        connection: ConnectionId,
+        endpoint: EndpointId,
+    },
     /// A message came. Ordered with the writes of the same peer: all writes the peer posted before
     /// it are in memory.
-    Message { peer: PeerId, message: Message },
+    Message {
+        connection: ConnectionId,
+        message: Message,
+    },
     /// A peer wrote into memory of ours (only for writes with an immediate).
     Written {
-        peer: PeerId,
+        connection: ConnectionId,
         key: u64,
         immediate: u16,
         length: u32,
     },
     /// A write of ours ended.
     WriteEnded {
-        peer: PeerId,
+        connection: ConnectionId,
         token: u64,
         outcome: Outcome,
     },
     /// A read of ours ended; the target comes back.
     ReadEnded {
-        peer: PeerId,
+        connection: ConnectionId,
         token: u64,
         target: Lease,
         outcome: Outcome,
@@ -169,7 +178,10 @@ pub enum Event {
     /// A deferred revocation is complete.
     Revoked { key: u64, exposure: Exposure },
     /// The connection is gone; last event of this peer. Also the answer to a failed `connect`.
-    Closed { peer: PeerId, reason: CloseReason },
+    Closed {
+        connection: ConnectionId,
+        reason: CloseReason,
+    },
 }
 
 /// Wakes the thread in `poll`.
@@ -192,11 +204,11 @@ pub trait Fabric: Send {
         location: &str,
         expected: EndpointId,
         deadline: Instant,
-    ) -> Result<PeerId, FabricError>;
+    ) -> Result<ConnectionId, FabricError>;
     /// Closes a connection, after the frames already queued were flushed where that needs no wait.
     /// The peer is told `reason` (unless it is `Lost`, `Peer` or `Unreachable`). `Closed` follows
     /// with the next `poll`; operations are not accepted any more.
-    fn disconnect(&mut self, peer: PeerId, reason: CloseReason);
+    fn disconnect(&mut self, connection: ConnectionId, reason: CloseReason);
 
     /// Has the device know a lease's memory now (*eager*), which the first operation on it would do
     /// otherwise (*lazy*). Leases of slabs are known already, and so is everything to a fabric that
@@ -212,7 +224,7 @@ pub trait Fabric: Send {
     /// exposure outlives its connection: it comes back by `revoke` only.
     fn expose(
         &mut self,
-        peer: PeerId,
+        connection: ConnectionId,
         exposure: Exposure,
     ) -> Result<RemoteRange, Rejected<Exposure>>;
     /// Ends an exposure.
@@ -220,11 +232,12 @@ pub trait Fabric: Send {
 
     /// Queues a message; sent with the next `flush` or `poll`. After `Full`, the next `poll`
     /// returns as soon as there is room, with or without an event.
-    fn send(&mut self, peer: PeerId, message: Message) -> Result<(), Rejected<Message>>;
+    fn send(&mut self, connection: ConnectionId, message: Message)
+        -> Result<(), Rejected<Message>>;
     /// Queues a one-sided write. `TooLarge`: more than the source has after `offset`.
-    fn write(&mut self, peer: PeerId, write: Write) -> Result<(), Rejected<Write>>;
+    fn write(&mut self, connection: ConnectionId, write: Write) -> Result<(), Rejected<Write>>;
     /// Queues a one-sided read. `TooLarge`: more than the target holds.
-    fn read(&mut self, peer: PeerId, read: Read) -> Result<(), Rejected<Read>>;
+    fn read(&mut self, connection: ConnectionId, read: Read) -> Result<(), Rejected<Read>>;
     /// Hands everything queued since the last call to the kernel or device (as far as it takes it)
     /// in as few calls as possible; `poll` does so too, before it waits and before it returns.
     fn flush(&mut self);

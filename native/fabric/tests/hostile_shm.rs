@@ -5,7 +5,9 @@
 
 use faro_fabric::conformance::{Bench, Dice, Link, Rig, Site};
 use faro_fabric::shm::{ShmConfig, ShmFabric};
-use faro_fabric::{CloseReason, EndpointId, Event, Exposure, FabricError, PeerId, RemoteRange};
+use faro_fabric::{
+    CloseReason, ConnectionId, EndpointId, Event, Exposure, FabricError, RemoteRange,
+};
 use faro_pool::Pool;
 use faro_wire::{kind, FrameHeader, WireError};
 use rustix::fs::{fcntl_add_seals, ftruncate, memfd_create, MemfdFlags, SealFlags};
@@ -47,7 +49,7 @@ impl Bench for Shm {
 struct Stage {
     rig: Rig,
     good: Link,
-    attacker: PeerId,
+    attacker: ConnectionId,
 }
 
 fn frame(kind: u8, id: u64, body: &[u8]) -> Vec<u8> {
@@ -96,7 +98,7 @@ impl Stage {
         Self {
             rig,
             good,
-            attacker: PeerId(0),
+            attacker: ConnectionId(0),
         }
     }
 
@@ -114,7 +116,7 @@ impl Stage {
         body.extend_from_slice(&[1, 1, 0, 0, 0, 0, 0, 0]);
         socket.write_all(&frame(kind::HELLO, 0, &body)).unwrap();
         self.attacker = self.rig.wait(1, "Accepted", |event| match event {
-            Event::Accepted { peer, .. } => Some(*peer),
+            Event::Accepted { connection, .. } => Some(*connection),
             _ => None,
         });
         socket

@@ -5,9 +5,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 
-use faro_fabric::verbs::{VerbsConfig, VerbsFabric, Wishes};
-use faro_fabric::{Event, Exposure, Fabric, Outcome, PeerId, RemoteRange, Revoked, Write};
-use faro_pool::{Lease, Pool, PoolOptions, Purpose, FRAME_BYTES, SLAB_BYTES};
+use faro_fabric::verbs::{VerbsConfig, VerbsFabric, VerbsOptions};
+use faro_fabric::{ConnectionId, Event, Exposure, Fabric, Outcome, RemoteRange, Revoked, Write};
+use faro_pool::{Lease, Pool, PoolOptions, Purpose, PAGE_BYTES, SLAB_BYTES};
 use std::net::SocketAddr;
 use std::process::Command;
 use std::ptr::NonNull;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-const FRAMES_PER_SLAB: usize = SLAB_BYTES / FRAME_BYTES;
+const PAGES_PER_SLAB: usize = SLAB_BYTES / PAGE_BYTES;
 const SLABS: usize = 4;
 /// Only a hang reaches it.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -41,7 +41,7 @@ impl Site {
             advertise: String::new(),
             endpoint,
             pool: pool.clone(),
-            wishes: Wishes::default(),
+            wishes: VerbsOptions::default(),
         })
         .unwrap();
         Self { fabric, pool }
@@ -53,7 +53,7 @@ struct Two {
     writer: Site,
     target: Site,
     /// The target, as the writer knows it, and the reverse.
-    peers: [PeerId; 2],
+    peers: [ConnectionId; 2],
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -63,18 +63,18 @@ impl Two {
         let (mut writer, target) = (Site::new(1), Site::new(2));
         let deadline = Instant::now() + PATIENCE;
         let location = target.fabric.location();
-        let peer = writer.fabric.connect(&location, 2, deadline).unwrap();
+        let connection = writer.fabric.connect(&location, 2, deadline).unwrap();
         let mut two = Self {
             writer,
             target,
-            peers: [peer, peer],
+            peers: [connection, connection],
             _alone: alone,
         };
         let (mut connected, mut accepted) = (false, None);
         two.turn_until(|event| {
             match event {
                 Event::Connected { .. } => connected = true,
-                Event::Accepted { peer, .. } => accepted = Some(*peer),
+                Event::Accepted { connection, .. } => accepted = Some(*connection),
                 _ => {}
             }
             connected && accepted.is_some()
@@ -129,10 +129,10 @@ impl Two {
 
     fn expose(&mut self, lease: Lease) -> RemoteRange {
         let exposure = Exposure::Writable(lease);
-        let peer = self.peers[1];
+        let connection = self.peers[1];
         self.target
             .fabric
-            .expose(peer, exposure)
+            .expose(connection, exposure)
             .map_err(drop)
             .unwrap()
     }
@@ -147,8 +147,12 @@ impl Two {
             immediate: Some(1),
             last,
         };
-        let peer = self.peers[0];
-        self.writer.fabric.write(peer, write).map_err(drop).unwrap();
+        let connection = self.peers[0];
+        self.writer
+            .fabric
+            .write(connection, write)
+            .map_err(drop)
+            .unwrap();
         let (mut ended, mut written) = (false, false);
         self.turn_until(|event| {
             match event {
@@ -182,12 +186,12 @@ impl Two {
 }
 
 fn frame(pool: &Arc<Pool>) -> Lease {
-    pool.try_lease(FRAME_BYTES, Purpose::Serve).unwrap()
+    pool.try_lease(PAGE_BYTES, Purpose::Serve).unwrap()
 }
 
 /// All frames that are left.
 fn fill(pool: &Arc<Pool>) -> Vec<Lease> {
-    std::iter::from_fn(|| pool.try_lease(FRAME_BYTES, Purpose::Serve).ok()).collect()
+    std::iter::from_fn(|| pool.try_lease(PAGE_BYTES, Purpose::Serve).ok()).collect()
 }
 
 #[test]
@@ -245,7 +249,7 @@ fn a_slab_that_wakes_before_the_device_let_go_keeps_its_bytes() {
         let count = targets.len();
         let mut source = Some(source);
         for (at, target) in targets.into_iter().enumerate() {
-            if at % FRAMES_PER_SLAB == 0 || at + 1 == count {
+            if at % PAGES_PER_SLAB == 0 || at + 1 == count {
                 let from = source.take().unwrap_or_else(|| frame(&two.writer.pool));
                 two.cycle(from, target, round + 1);
             }
@@ -265,7 +269,7 @@ fn memory_outside_the_slabs_is_registered_when_first_used_and_goes_with_its_leas
     let mut two = Two::new();
     let pool = two.writer.pool.clone();
     let before = pool.counters();
-    let bytes = 3 * FRAME_BYTES + 5;
+    let bytes = 3 * PAGE_BYTES + 5;
     let mut owned = vec![9_u8; bytes].into_boxed_slice();
     let start = NonNull::new(owned.as_mut_ptr()).unwrap();
     let gone = Arc::new(AtomicBool::new(false));
@@ -310,7 +314,7 @@ fn memory_outside_the_slabs_is_registered_when_first_used_and_goes_with_its_leas
 fn a_fabric_that_goes_leaves_nothing_with_memory_that_stays() {
     let mut two = Two::new();
     let pool = two.writer.pool.clone();
-    let source = Arc::new(pool.allocate_lazily(FRAME_BYTES).unwrap());
+    let source = Arc::new(pool.allocate_lazily(PAGE_BYTES).unwrap());
     let target = frame(&two.target.pool);
     let range = two.expose(target);
     two.write(&source, range, true);

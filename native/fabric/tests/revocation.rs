@@ -31,13 +31,13 @@ fn owner(location: Sender<String>, uses: SyncSender<(RemoteRange, u8)>, reader: 
     let (mut fabric, pool) = fabric(2);
     location.send(fabric.location()).unwrap();
     let mut events = Vec::new();
-    let peer = loop {
+    let connection = loop {
         fabric.poll(&mut events, Duration::from_millis(1)).unwrap();
-        if let Some(peer) = events.iter().find_map(|event| match event {
-            Event::Accepted { peer, .. } => Some(*peer),
+        if let Some(connection) = events.iter().find_map(|event| match event {
+            Event::Accepted { connection, .. } => Some(*connection),
             _ => None,
         }) {
-            break peer;
+            break connection;
         }
     };
     let mut lease = pool.try_lease(BYTES, Purpose::Serve).unwrap();
@@ -45,7 +45,7 @@ fn owner(location: Sender<String>, uses: SyncSender<(RemoteRange, u8)>, reader: 
         let byte = turn as u8;
         lease.bytes_mut().fill(byte);
         let exposure = Exposure::Readable(Arc::new(lease));
-        let range = fabric.expose(peer, exposure).map_err(drop).unwrap();
+        let range = fabric.expose(connection, exposure).map_err(drop).unwrap();
         // The reader takes the next use when it has seen the end of the one before. It needs us
         // meanwhile for its first read's mappings only.
         loop {
@@ -83,7 +83,7 @@ fn no_read_is_done_with_bytes_of_the_next_use() {
         let (mut fabric, pool) = fabric(1);
         let location: String = location.recv().unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);
-        let peer = fabric.connect(&location, 2, deadline).unwrap();
+        let connection = fabric.connect(&location, 2, deadline).unwrap();
         let mut events = Vec::new();
         while !events
             .iter()
@@ -102,7 +102,7 @@ fn no_read_is_done_with_bytes_of_the_next_use() {
                     source: range,
                     target: target.take().unwrap(),
                 };
-                fabric.read(peer, read).map_err(drop).unwrap();
+                fabric.read(connection, read).map_err(drop).unwrap();
                 while target.is_none() {
                     fabric.poll(&mut events, Duration::from_millis(1)).unwrap();
                     for event in events.drain(..) {

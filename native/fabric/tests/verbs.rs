@@ -6,7 +6,7 @@
 
 use faro_fabric::conformance::{Bench, Site};
 use faro_fabric::fabric_conformance;
-use faro_fabric::verbs::{VerbsConfig, VerbsFabric, Wishes};
+use faro_fabric::verbs::{VerbsConfig, VerbsFabric, VerbsOptions};
 use faro_pool::Pool;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ impl Bench for Verbs {
             advertise: String::new(),
             endpoint,
             pool: pool.clone(),
-            wishes: Wishes::default(),
+            wishes: VerbsOptions::default(),
         };
         Site {
             fabric: Box::new(VerbsFabric::new(config).unwrap()),

@@ -8,7 +8,7 @@ use crate::batches::BATCHES;
 use crate::throw::{Failure, Outcome, Typed};
 use crate::{args, endpoints};
 use faro_endpoint::Completion;
-use faro_wire::crossing::{Record, Segment, BLOCK_ENTRY_BYTES, RECORD_HEAD_BYTES, SEGMENT_BYTES};
+use faro_wire::crossing::{BufferSlice, Record, BLOCK_ENTRY_BYTES, RECORD_HEAD_BYTES, SLICE_BYTES};
 use jni::objects::{JByteBuffer, JClass};
 use jni::sys::{jint, jlong};
 use jni::EnvUnowned;
@@ -31,7 +31,7 @@ pub struct Outgoing {
     /// Encoded records of one call; empty between calls, kept for its capacity.
     records: Vec<u8>,
     /// One record's segments; empty between records, kept for its capacity.
-    segments: Vec<Segment>,
+    segments: Vec<BufferSlice>,
 }
 
 /// Bytes that `Record::encode` will write for a completion.
@@ -39,7 +39,7 @@ fn encoded_bytes(completion: &Completion) -> usize {
     RECORD_HEAD_BYTES
         + match &completion.outcome {
             Ok(delivery) => {
-                delivery.pieces.len() * SEGMENT_BYTES + delivery.blocks.len() * BLOCK_ENTRY_BYTES
+                delivery.pieces.len() * SLICE_BYTES + delivery.blocks.len() * BLOCK_ENTRY_BYTES
             }
             Err(failure) => failure.detail.len().next_multiple_of(8),
         }
@@ -63,7 +63,7 @@ impl Outgoing {
             Err(failure) => (Some(failure.code), Vec::new(), failure.detail, Vec::new()),
         };
         self.segments.clear();
-        self.segments.extend(pieces.iter().map(|piece| Segment {
+        self.segments.extend(pieces.iter().map(|piece| BufferSlice {
             slab: piece.lease.slab(),
             offset: piece.lease.offset() + piece.offset,
             length: piece.length,

@@ -5,7 +5,7 @@ use crate::completions::Outgoing;
 use crate::registry::Registry;
 use crate::settings::Settings;
 use crate::throw::{Failure, Outcome, Typed};
-use faro_endpoint::{Config, Endpoint, FabricChoice, Wishes};
+use faro_endpoint::{Config, Endpoint, FabricChoice, VerbsOptions};
 use faro_wire::block::BLOCK_ID_BYTES;
 use faro_wire::message::MAX_BLOCKS;
 use faro_wire::BlockId;
@@ -99,7 +99,7 @@ pub extern "system" fn Java_io_faro_Native_start<'local>(
             staging: settings.staging,
             regions: settings.regions,
             request_timeout: args::millis(request_timeout_millis),
-            verbs: Wishes {
+            verbs: VerbsOptions {
                 device: match verbs_device.is_null() {
                     true => None,
                     false => Some(args::text(env, "verbs.device", &verbs_device)?),

@@ -91,7 +91,7 @@ impl Failure {
                     CollectiveError::Closed => closed,
                     CollectiveError::BadRank { .. }
                     | CollectiveError::NotOurs { .. }
-                    | CollectiveError::Invitation { .. }
+                    | CollectiveError::BootstrapId { .. }
                     | CollectiveError::Plan(_) => jni_str!("java/lang/IllegalArgumentException"),
                     _ => endpoint,
                 };

@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p faro-pool --example lease -- [ROUNDS] [SECONDS]`
 
-use faro_pool::{Pool, PoolOptions, Purpose, FRAME_BYTES};
+use faro_pool::{Pool, PoolOptions, Purpose, PAGE_BYTES};
 use rustix::time::{clock_gettime, ClockId};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,12 +67,7 @@ fn main() {
     };
     let allocate = |bytes| move || drop(black_box(Vec::<u8>::with_capacity(bytes)));
     for round in 0..rounds {
-        for (bytes, threads) in [
-            (4 << 10, 1),
-            (4 << 10, 2),
-            (FRAME_BYTES, 1),
-            (FRAME_BYTES, 2),
-        ] {
+        for (bytes, threads) in [(4 << 10, 1), (4 << 10, 2), (PAGE_BYTES, 1), (PAGE_BYTES, 2)] {
             let before = pool.counters();
             let ours = measure(threads, time, &lease(bytes));
             let after = pool.counters();

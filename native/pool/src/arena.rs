@@ -9,12 +9,12 @@
 
 use crate::admission::{Admission, Held, Refused};
 use crate::frames::{FrameIndex, FreeFrames};
-use crate::gate::{Gate, Listener};
+use crate::gate::{EventCount, Listener};
 use crate::pieces::Shelf;
 use crate::slabs::{Slabs, Source};
 use crate::sync::{lock, spin_loop, AtomicU32, AtomicU64, Mutex, Ordering};
-use crate::tenure::Tenure;
-use crate::{PoolError, Purpose, FRAME_BYTES, SIZE_CLASSES};
+use crate::tenure::RegistrationPins;
+use crate::{PoolError, Purpose, PAGE_BYTES, SIZE_CLASSES};
 use crossbeam_utils::CachePadded;
 use std::time::Instant;
 
@@ -35,7 +35,7 @@ pub struct Geometry {
 /// Where a lease is: a frame, or one piece of a cut frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Place {
-    /// Counted over all slabs.
+    /// RegistrationCount over all slabs.
     pub frame: FrameIndex,
     /// Position in the frame, in units of the class; 0 for a whole frame.
     pub piece: u32,
@@ -59,11 +59,11 @@ pub struct Arena {
     free: FreeFrames,
     /// By purpose and class.
     shelves: [[Shelf; SMALL_CLASSES]; 2],
-    gate: Gate,
+    gate: EventCount,
     /// Held while a slab is mapped, withdrawn, woken or emptied.
     slabs: Mutex<Slabs>,
     /// By slab.
-    tenures: Box<[Tenure]>,
+    tenures: Box<[RegistrationPins]>,
     /// By slab: the `clock` when a frame of it came back last.
     last_use: Box<[AtomicU32]>,
     /// What `last_use` is measured by; its unit is the caller's.
@@ -94,15 +94,17 @@ impl Arena {
     pub fn new(geometry: Geometry) -> Self {
         let frames = geometry.slabs * geometry.frames_per_slab;
         let shelves =
-            || std::array::from_fn(|class| Shelf::new((FRAME_BYTES / SIZE_CLASSES[class]) as u32));
+            || std::array::from_fn(|class| Shelf::new((PAGE_BYTES / SIZE_CLASSES[class]) as u32));
         Self {
             geometry,
             admission: Admission::new(frames, geometry.reserve_frames),
             free: FreeFrames::new(frames),
             shelves: [shelves(), shelves()],
-            gate: Gate::new(),
+            gate: EventCount::new(),
             slabs: Mutex::new(Slabs::new(geometry.slabs)),
-            tenures: (0..geometry.slabs).map(|_| Tenure::new()).collect(),
+            tenures: (0..geometry.slabs)
+                .map(|_| RegistrationPins::new())
+                .collect(),
             last_use: (0..geometry.slabs).map(|_| AtomicU32::new(0)).collect(),
             clock: AtomicU32::new(0),
             spare: CachePadded::new(AtomicU64::new(0)),
@@ -113,8 +115,8 @@ impl Arena {
     /// Bytes leased, of slabs and outside of them. While others lease and return it may be off by
     /// what they are at.
     pub fn leased_bytes(&self) -> u64 {
-        let held = i64::from(self.held().total()) * FRAME_BYTES as i64;
-        // Counted a moment before or after its frame, a piece must not make more of it than is held.
+        let held = i64::from(self.held().total()) * PAGE_BYTES as i64;
+        // RegistrationCount a moment before or after its frame, a piece must not make more of it than is held.
         (held - self.spare.load(Ordering::Relaxed) as i64).clamp(0, held) as u64
     }
 
@@ -134,10 +136,10 @@ impl Arena {
 
     /// The smallest class that holds `bytes`.
     pub fn class_of(bytes: usize) -> Result<u8, PoolError> {
-        if bytes == 0 || bytes > FRAME_BYTES {
+        if bytes == 0 || bytes > PAGE_BYTES {
             return Err(PoolError::BadSize {
                 got: bytes,
-                max: FRAME_BYTES,
+                max: PAGE_BYTES,
             });
         }
         // At most four, and `bytes` fits the last.
@@ -167,7 +169,7 @@ impl Arena {
         }
         let frame = self.take_frame(purpose, map)?;
         let piece = shelf.cut(frame);
-        self.spare(FRAME_BYTES, bytes);
+        self.spare(PAGE_BYTES, bytes);
         // Others may have been refused because this frame was already counted but not yet cut.
         self.gate.announce();
         Ok(place(frame, piece))
@@ -208,7 +210,7 @@ impl Arena {
         let whole = match self.shelf(place.class, place.purpose) {
             Some(shelf) => {
                 let whole = shelf.give(place.frame, place.piece);
-                let of_frame = if whole { FRAME_BYTES } else { 0 };
+                let of_frame = if whole { PAGE_BYTES } else { 0 };
                 self.spare(place.bytes(), of_frame);
                 whole
             }
@@ -223,7 +225,7 @@ impl Arena {
         self.gate.announce();
     }
 
-    /// See `Gate`.
+    /// See `EventCount`.
     pub fn listen(&self, listener: Listener) {
         self.gate.listen(listener);
     }
@@ -256,8 +258,8 @@ impl Arena {
             .enter(purpose)
             .map_err(|Refused { held, limit }| PoolError::Exhausted {
                 purpose,
-                held: u64::from(held) * FRAME_BYTES as u64,
-                limit: u64::from(limit) * FRAME_BYTES as u64,
+                held: u64::from(held) * PAGE_BYTES as u64,
+                limit: u64::from(limit) * PAGE_BYTES as u64,
             })?;
         loop {
             if let Some(frame) = self.free.take(purpose) {
@@ -318,7 +320,7 @@ impl Arena {
     }
 
     /// Whether that slab's pages must stay.
-    pub fn tenure(&self, slab: u32) -> Option<&Tenure> {
+    pub fn tenure(&self, slab: u32) -> Option<&RegistrationPins> {
         self.tenures.get(slab as usize)
     }
 
@@ -404,7 +406,7 @@ impl Arena {
             });
         }
         slabs.wrap(bytes);
-        self.spare(frames as usize * FRAME_BYTES, bytes as usize);
+        self.spare(frames as usize * PAGE_BYTES, bytes as usize);
         Ok(())
     }
 
@@ -415,7 +417,7 @@ impl Arena {
         slabs.unwrap(bytes);
         let fewer = before - slabs.wrapped_slabs(0);
         let frames = fewer as u32 * self.geometry.frames_per_slab;
-        self.spare(bytes as usize, frames as usize * FRAME_BYTES);
+        self.spare(bytes as usize, frames as usize * PAGE_BYTES);
         self.admission.leave_many(Purpose::Read, frames);
         drop(slabs);
         self.gate.announce();

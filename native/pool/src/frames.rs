@@ -34,7 +34,7 @@ struct Hot {
     count: usize,
     /// Position after the newest entry, < `HOT_FRAMES`.
     top: usize,
-    /// Frames taken from here since the start. Counted here because the lock is held anyway: an
+    /// Frames taken from here since the start. RegistrationCount here because the lock is held anyway: an
     /// atomic of its own would cost a lease a tenth of its time.
     taken: u64,
 }

@@ -25,7 +25,7 @@ use std::time::Instant;
 pub type Listener = Arc<dyn Fn() + Send + Sync>;
 
 /// The meeting point.
-pub(crate) struct Gate {
+pub(crate) struct EventCount {
     /// Threads in `wait_for`.
     waiters: CachePadded<AtomicU32>,
     /// Someone was refused since the listeners were last called.
@@ -38,7 +38,7 @@ pub(crate) struct Gate {
     listeners: Mutex<Arc<Vec<Listener>>>,
 }
 
-impl Gate {
+impl EventCount {
     pub(crate) fn new() -> Self {
         Self {
             waiters: CachePadded::new(AtomicU32::new(0)),

@@ -7,8 +7,8 @@
 //! contract (`revoke`), not this type's.
 
 use crate::arena::Place;
-use crate::outside::Outside;
-use crate::{Pool, FRAME_BYTES, SLAB_BYTES};
+use crate::outside::ExternalMemory;
+use crate::{Pool, PAGE_BYTES, SLAB_BYTES};
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ enum Origin {
     /// and takes the place back.
     Slab(Arc<Pool>, Place),
     /// All of that memory.
-    Outside(Arc<Outside>),
+    ExternalMemory(Arc<ExternalMemory>),
 }
 
 /// Exclusive, counted use of bytes in a slab, or of wrapped memory; dropping it returns them.
@@ -31,7 +31,7 @@ pub struct Lease {
 
 // SAFETY: `start` points into memory that the arena, or the owner of wrapped memory, gave to this
 // lease alone and that `origin` keeps; it is reached only through `&self` and `&mut self`, like a
-// boxed slice. `Pool` and `Outside` are Send and Sync.
+// boxed slice. `Pool` and `ExternalMemory` are Send and Sync.
 unsafe impl Send for Lease {}
 // SAFETY: as above; `&Lease` gives only `&[u8]`.
 unsafe impl Sync for Lease {}
@@ -44,9 +44,9 @@ impl Lease {
     }
 
     /// All of that memory, which nobody else uses.
-    pub(crate) fn of_outside(memory: Outside) -> Self {
+    pub(crate) fn of_outside(memory: ExternalMemory) -> Self {
         let start = memory.start();
-        let origin = Origin::Outside(Arc::new(memory));
+        let origin = Origin::ExternalMemory(Arc::new(memory));
         Self { origin, start }
     }
 
@@ -54,15 +54,15 @@ impl Lease {
     pub fn capacity(&self) -> usize {
         match &self.origin {
             Origin::Slab(_, place) => place.bytes(),
-            Origin::Outside(memory) => memory.bytes(),
+            Origin::ExternalMemory(memory) => memory.bytes(),
         }
     }
 
     /// Slab index; for memory outside the slabs a number that no slab has.
     pub fn slab(&self) -> u32 {
         match &self.origin {
-            Origin::Slab(_, place) => place.frame / (SLAB_BYTES / FRAME_BYTES) as u32,
-            Origin::Outside(memory) => memory.number(),
+            Origin::Slab(_, place) => place.frame / (SLAB_BYTES / PAGE_BYTES) as u32,
+            Origin::ExternalMemory(memory) => memory.number(),
         }
     }
 
@@ -70,19 +70,19 @@ impl Lease {
     pub fn offset(&self) -> u32 {
         match &self.origin {
             Origin::Slab(_, place) => {
-                let frame = place.frame % (SLAB_BYTES / FRAME_BYTES) as u32;
-                frame * FRAME_BYTES as u32 + place.piece * place.bytes() as u32
+                let frame = place.frame % (SLAB_BYTES / PAGE_BYTES) as u32;
+                frame * PAGE_BYTES as u32 + place.piece * place.bytes() as u32
             }
-            Origin::Outside(_) => 0,
+            Origin::ExternalMemory(_) => 0,
         }
     }
 
     /// The memory, if it is not in a slab; for fabrics, which register it when they first use it.
     #[must_use]
-    pub fn outside(&self) -> Option<&Arc<Outside>> {
+    pub fn outside(&self) -> Option<&Arc<ExternalMemory>> {
         match &self.origin {
             Origin::Slab(..) => None,
-            Origin::Outside(memory) => Some(memory),
+            Origin::ExternalMemory(memory) => Some(memory),
         }
     }
 
@@ -133,7 +133,7 @@ impl fmt::Debug for Lease {
                 .field("capacity", &self.capacity())
                 .field("purpose", &place.purpose)
                 .finish(),
-            Origin::Outside(memory) => f.debug_tuple("Lease").field(memory).finish(),
+            Origin::ExternalMemory(memory) => f.debug_tuple("Lease").field(memory).finish(),
         }
     }
 }

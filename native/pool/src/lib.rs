@@ -11,7 +11,7 @@
 //!    │        ├───── tenure      whether a slab's pages must stay
 //!    │        └───── gate        who was refused and is told when memory returns
 //!    ├── Slab × n ── pages       memfd + mapping
-//!    ├── Outside                 memory outside the slabs: wrapped, or to be registered lazily
+//!    ├── ExternalMemory                 memory outside the slabs: wrapped, or to be registered lazily
 //!    └── counters
 //! ```
 //! The arena knows no memory, only numbers, and is explored by a loom model and an oracle; the pool
@@ -21,7 +21,7 @@
 //!
 //! The pool does not register anything: fabrics do. They learn of new slabs by `slab`, of idle ones
 //! by `rests` and `is_resting`, of memory outside the slabs by the leases of it, and tell the pool
-//! what they registered by [`Pin`] and [`Counted`].
+//! what they registered by [`RegistrationPin`] and [`RegistrationCount`].
 
 mod counters;
 mod error;
@@ -61,13 +61,13 @@ pub mod tenure;
 pub use counters::PoolCounters;
 pub use error::{PoolError, Purpose};
 pub use lease::Lease;
-pub use outside::{Access, Attachment, CleanUp, Outside, WrapRefused, MAX_OUTSIDE_BYTES};
-pub use registration::{Counted, Pin};
+pub use outside::{Access, Attachment, CleanUp, ExternalMemory, WrapRefused, MAX_EXTERNAL_BYTES};
+pub use registration::{RegistrationCount, RegistrationPin};
 pub use slab::Slab;
 
 use arena::{Arena, Geometry, Place};
 use idle::Idle;
-use slab::FRAMES_PER_SLAB;
+use slab::PAGES_PER_SLAB;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -77,9 +77,9 @@ use std::time::{Duration, Instant};
 /// Bytes of one slab.
 pub const SLAB_BYTES: usize = 16 << 20;
 /// Bytes of one frame, the largest lease of a slab.
-pub const FRAME_BYTES: usize = 256 << 10;
+pub const PAGE_BYTES: usize = 256 << 10;
 /// Lease sizes, ascending; the last is a frame.
-pub const SIZE_CLASSES: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, FRAME_BYTES];
+pub const SIZE_CLASSES: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, PAGE_BYTES];
 /// Smallest limit a pool accepts: one slab for each purpose.
 pub const MIN_LIMIT_BYTES: u64 = 2 * SLAB_BYTES as u64;
 /// Largest limit a pool accepts; its lists are sized for the limit when it is made.
@@ -150,7 +150,7 @@ impl Pool {
         }
         // Within u32 by MAX_LIMIT_BYTES, as are all frames.
         let slabs = (limit_bytes / SLAB_BYTES as u64) as u32;
-        let frames_per_slab = FRAMES_PER_SLAB as u32;
+        let frames_per_slab = PAGES_PER_SLAB as u32;
         Ok(Arc::new(Self {
             arena: Arena::new(Geometry {
                 slabs,
@@ -220,7 +220,7 @@ impl Pool {
         bytes: usize,
         clean_up: CleanUp,
     ) -> Result<Lease, WrapRefused> {
-        Outside::new(self, start, bytes, clean_up).map(Lease::of_outside)
+        ExternalMemory::new(self, start, bytes, clean_up).map(Lease::of_outside)
     }
 
     /// New, zeroed memory of exactly `bytes` bytes, outside the slabs: registered when the NIC first
@@ -256,20 +256,20 @@ impl Pool {
     /// Keeps a slab's pages where they are, to be taken before it is registered and dropped after it
     /// is de-registered. `None`: the slab rests (so that nobody has a lease of it).
     #[must_use]
-    pub fn pin(self: &Arc<Self>, index: u32) -> Option<Pin> {
-        Pin::new(self, index)
+    pub fn pin(self: &Arc<Self>, index: u32) -> Option<RegistrationPin> {
+        RegistrationPin::new(self, index)
     }
 
     /// Counts a registration that took that long, until the answer is dropped.
     #[must_use]
-    pub fn count_registration(self: &Arc<Self>, bytes: usize, took: Duration) -> Counted {
-        Counted::new(self, bytes, took)
+    pub fn count_registration(self: &Arc<Self>, bytes: usize, took: Duration) -> RegistrationCount {
+        RegistrationCount::new(self, bytes, took)
     }
 
     /// Bytes that `purpose` may hold at most; what is larger can never be leased at once.
     #[must_use]
     pub fn share_bytes(&self, purpose: Purpose) -> u64 {
-        u64::from(self.arena.share_frames(purpose)) * FRAME_BYTES as u64
+        u64::from(self.arena.share_frames(purpose)) * PAGE_BYTES as u64
     }
 
     /// Counters.
@@ -283,7 +283,7 @@ impl Pool {
         let slabs = |count: usize| (count * SLAB_BYTES) as u64;
         PoolCounters {
             limit_bytes: slabs(self.slabs.len()),
-            held_bytes: u64::from(self.arena.held().total()) * FRAME_BYTES as u64,
+            held_bytes: u64::from(self.arena.held().total()) * PAGE_BYTES as u64,
             leased_bytes: self.arena.leased_bytes(),
             resting_bytes: slabs(resting as usize),
             ..self
@@ -320,16 +320,16 @@ impl Pool {
     }
 
     fn lease(self: &Arc<Self>, place: Place) -> Lease {
-        let slab = self.slabs[place.frame as usize / FRAMES_PER_SLAB]
+        let slab = self.slabs[place.frame as usize / PAGES_PER_SLAB]
             .get()
             .expect("the arena gives out only frames of mapped slabs");
-        let frame = place.frame as usize % FRAMES_PER_SLAB;
+        let frame = place.frame as usize % PAGES_PER_SLAB;
         let in_frame = place.piece as usize * place.bytes();
         let reused = slab.touch(frame, in_frame, place.bytes());
         self.counters.leased(self.arena.leased_bytes(), reused);
         // SAFETY: the frame is in the slab and the piece in the frame, so the sum is below the
         // slab's SLAB_BYTES, all of which are mapped at `base`.
-        let start = unsafe { slab.base().add(frame * FRAME_BYTES + in_frame) };
+        let start = unsafe { slab.base().add(frame * PAGE_BYTES + in_frame) };
         Lease::new(Arc::clone(self), place, start)
     }
 
@@ -353,8 +353,8 @@ impl Pool {
             self.counters.refused();
             PoolError::NoRoom {
                 got: bytes,
-                held: u64::from(refused.held) * FRAME_BYTES as u64,
-                limit: u64::from(refused.limit) * FRAME_BYTES as u64,
+                held: u64::from(refused.held) * PAGE_BYTES as u64,
+                limit: u64::from(refused.limit) * PAGE_BYTES as u64,
                 slab: SLAB_BYTES,
             }
         })?;

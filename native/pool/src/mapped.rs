@@ -3,7 +3,7 @@
 //! For comparison with the arena, and so beyond its limit: a registered mapping is pinned (or paged by
 //! the device) for as long as its lease lives, whatever its size. The process never touches it.
 
-use crate::outside::{check, Access, CleanUp, Outside};
+use crate::outside::{check, Access, CleanUp, ExternalMemory};
 use crate::{Lease, Pool, PoolError};
 use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
 use std::fs::File;
@@ -46,7 +46,7 @@ impl Pool {
                 log::warn!("munmap of a file's {bytes} bytes: {error}");
             }
         });
-        let memory = Outside::uncounted(self, start, bytes, access, unmap);
+        let memory = ExternalMemory::uncounted(self, start, bytes, access, unmap);
         Ok(Lease::of_outside(memory))
     }
 }

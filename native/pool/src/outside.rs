@@ -41,7 +41,7 @@ impl fmt::Debug for WrapRefused {
 }
 
 /// Longest: ranges on the wire have 32 bits.
-pub const MAX_OUTSIDE_BYTES: usize = u32::MAX as usize;
+pub const MAX_EXTERNAL_BYTES: usize = u32::MAX as usize;
 /// Numbers of memory outside the slabs start here; slabs have those below.
 const FIRST_NUMBER: u32 = 1 << 31;
 
@@ -57,7 +57,7 @@ pub enum Access {
 }
 
 /// See the module's comment.
-pub struct Outside {
+pub struct ExternalMemory {
     /// Never given twice; no slab's.
     number: u32,
     /// First byte; valid for `bytes` until `clean_up` is called.
@@ -75,11 +75,11 @@ pub struct Outside {
 
 // SAFETY: `start` is memory that its owner lent to this value until `clean_up` (contract of
 // `Pool::wrap`), in any thread; everything else is Send.
-unsafe impl Send for Outside {}
+unsafe impl Send for ExternalMemory {}
 // SAFETY: shared uses read immutable fields, and attachments under their lock.
-unsafe impl Sync for Outside {}
+unsafe impl Sync for ExternalMemory {}
 
-impl Outside {
+impl ExternalMemory {
     /// Takes `clean_up` over only if it succeeds.
     pub(crate) fn new(
         pool: &Arc<Pool>,
@@ -161,7 +161,7 @@ impl Outside {
     }
 }
 
-impl Drop for Outside {
+impl Drop for ExternalMemory {
     fn drop(&mut self) {
         // De-registers, while the memory is still there.
         let attachments = std::mem::take(&mut *lock(&self.attachments));
@@ -175,9 +175,9 @@ impl Drop for Outside {
     }
 }
 
-impl fmt::Debug for Outside {
+impl fmt::Debug for ExternalMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Outside")
+        f.debug_struct("ExternalMemory")
             .field("number", &self.number)
             .field("start", &self.start)
             .field("bytes", &self.bytes)
@@ -189,10 +189,10 @@ impl fmt::Debug for Outside {
 /// `BadWrap` for a length that no such memory can have.
 pub(crate) fn check(bytes: usize) -> Result<(), PoolError> {
     match bytes {
-        1..=MAX_OUTSIDE_BYTES => Ok(()),
+        1..=MAX_EXTERNAL_BYTES => Ok(()),
         got => Err(PoolError::BadWrap {
             got,
-            max: MAX_OUTSIDE_BYTES,
+            max: MAX_EXTERNAL_BYTES,
         }),
     }
 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 /// A slab's pages stay where they are until this is dropped. A fabric takes it *before* it
 /// registers the slab, and drops it *after* it has de-registered it.
-pub struct Pin {
+pub struct RegistrationPin {
     pool: Arc<Pool>,
     slab: u32,
 }
 
-impl Pin {
+impl RegistrationPin {
     pub(crate) fn new(pool: &Arc<Pool>, slab: u32) -> Option<Self> {
         pool.arena.tenure(slab)?.pin().then(|| Self {
             pool: Arc::clone(pool),
@@ -20,7 +20,7 @@ impl Pin {
     }
 }
 
-impl Drop for Pin {
+impl Drop for RegistrationPin {
     fn drop(&mut self) {
         if let Some(tenure) = self.pool.arena.tenure(self.slab) {
             tenure.unpin();
@@ -29,12 +29,12 @@ impl Drop for Pin {
 }
 
 /// A registration in the counters, until it is dropped.
-pub struct Counted {
+pub struct RegistrationCount {
     pool: Arc<Pool>,
     bytes: u64,
 }
 
-impl Counted {
+impl RegistrationCount {
     pub(crate) fn new(pool: &Arc<Pool>, bytes: usize, took: Duration) -> Self {
         let bytes = bytes as u64;
         pool.counters.registered(bytes, took.as_nanos() as u64);
@@ -45,7 +45,7 @@ impl Counted {
     }
 }
 
-impl Drop for Counted {
+impl Drop for RegistrationCount {
     fn drop(&mut self) {
         self.pool.counters.deregistered(self.bytes);
     }

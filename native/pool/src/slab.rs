@@ -2,18 +2,18 @@
 
 use crate::pages::{PageKind, Pages};
 use crate::sync::{AtomicU64, Ordering};
-use crate::{PoolError, FRAME_BYTES, SIZE_CLASSES, SLAB_BYTES};
+use crate::{PoolError, PAGE_BYTES, SIZE_CLASSES, SLAB_BYTES};
 use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 
 /// Frames in a slab.
-pub(crate) const FRAMES_PER_SLAB: usize = SLAB_BYTES / FRAME_BYTES;
+pub(crate) const PAGES_PER_SLAB: usize = SLAB_BYTES / PAGE_BYTES;
 /// Smallest class; a frame has 64 of them, one for each bit of a `touched` word.
 const GRAIN_BYTES: usize = SIZE_CLASSES[0];
 
-const _: () = assert!(SLAB_BYTES % FRAME_BYTES == 0);
-const _: () = assert!(FRAME_BYTES / GRAIN_BYTES == 64);
+const _: () = assert!(SLAB_BYTES % PAGE_BYTES == 0);
+const _: () = assert!(PAGE_BYTES / GRAIN_BYTES == 64);
 const _: () = assert!(SLAB_BYTES <= u32::MAX as usize, "offsets in a slab are u32");
 
 /// One slab: a memfd and its mapping, shared with same-host peers by descriptor.
@@ -31,7 +31,7 @@ impl Slab {
         Ok(Self {
             index,
             pages: Pages::new(huge, give_back)?,
-            touched: (0..FRAMES_PER_SLAB).map(|_| AtomicU64::new(0)).collect(),
+            touched: (0..PAGES_PER_SLAB).map(|_| AtomicU64::new(0)).collect(),
         })
     }
 
@@ -109,10 +109,10 @@ mod tests {
         assert!(!slab.touch(3, 8192, 4096));
         assert!(slab.touch(3, 8192, 4096));
         assert!(!slab.touch(3, 0, 16384), "three of four grains are new");
-        assert!(!slab.touch(3, 0, FRAME_BYTES));
-        assert!(slab.touch(3, 0, FRAME_BYTES));
-        assert!(!slab.touch(4, 0, FRAME_BYTES));
+        assert!(!slab.touch(3, 0, PAGE_BYTES));
+        assert!(slab.touch(3, 0, PAGE_BYTES));
+        assert!(!slab.touch(4, 0, PAGE_BYTES));
         assert!(slab.give_back());
-        assert!(!slab.touch(3, 0, FRAME_BYTES), "its pages are new again");
+        assert!(!slab.touch(3, 0, PAGE_BYTES), "its pages are new again");
     }
 }

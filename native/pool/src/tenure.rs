@@ -21,12 +21,12 @@ use crate::sync::{AtomicU32, Ordering};
 const RESTING: u32 = 1 << 31;
 
 /// One slab's.
-pub struct Tenure {
+pub struct RegistrationPins {
     /// Bit 31: resting; below: devices that have it registered or are about to.
     word: AtomicU32,
 }
 
-impl Tenure {
+impl RegistrationPins {
     pub(crate) fn new() -> Self {
         Self {
             word: AtomicU32::new(0),

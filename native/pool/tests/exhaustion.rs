@@ -1,14 +1,14 @@
 //! What the pool does at its bounds: sizes, the cap, the reserve, waiting, listeners.
 
 use faro_pool::{
-    Lease, Pool, PoolError, Purpose, FRAME_BYTES, MAX_LIMIT_BYTES, MIN_LIMIT_BYTES, SIZE_CLASSES,
+    Lease, Pool, PoolError, Purpose, MAX_LIMIT_BYTES, MIN_LIMIT_BYTES, PAGE_BYTES, SIZE_CLASSES,
     SLAB_BYTES,
 };
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{mpsc, Arc};
 use std::time::{Duration, Instant};
 
-const FRAMES_PER_SLAB: usize = SLAB_BYTES / FRAME_BYTES;
+const PAGES_PER_SLAB: usize = SLAB_BYTES / PAGE_BYTES;
 
 fn far() -> Instant {
     Instant::now() + Duration::from_secs(600)
@@ -18,7 +18,7 @@ fn far() -> Instant {
 fn fill(pool: &Arc<Pool>, purpose: Purpose) -> (Vec<Lease>, PoolError) {
     let mut leases = Vec::new();
     loop {
-        match pool.try_lease(FRAME_BYTES, purpose) {
+        match pool.try_lease(PAGE_BYTES, purpose) {
             Ok(lease) => leases.push(lease),
             Err(error) => return (leases, error),
         }
@@ -48,10 +48,10 @@ fn limits_out_of_range_are_named() {
 #[test]
 fn sizes_out_of_range_are_named() {
     let pool = Pool::new(MIN_LIMIT_BYTES).unwrap();
-    for got in [0, FRAME_BYTES + 1, usize::MAX] {
+    for got in [0, PAGE_BYTES + 1, usize::MAX] {
         let refused = PoolError::BadSize {
             got,
-            max: FRAME_BYTES,
+            max: PAGE_BYTES,
         };
         assert_eq!(pool.try_lease(got, Purpose::Read).unwrap_err(), refused);
         assert_eq!(
@@ -112,7 +112,7 @@ fn readers_leave_the_reserve_to_owners() {
         let pool = Pool::new((slabs * SLAB_BYTES) as u64).unwrap();
         let (readers, refused) = fill(&pool, Purpose::Read);
         let share = (slabs - reserve) * SLAB_BYTES;
-        assert_eq!(readers.len(), (slabs - reserve) * FRAMES_PER_SLAB);
+        assert_eq!(readers.len(), (slabs - reserve) * PAGES_PER_SLAB);
         assert_eq!(
             refused,
             PoolError::Exhausted {
@@ -122,7 +122,7 @@ fn readers_leave_the_reserve_to_owners() {
             }
         );
         let (owners, refused) = fill(&pool, Purpose::Serve);
-        assert_eq!(owners.len(), reserve * FRAMES_PER_SLAB);
+        assert_eq!(owners.len(), reserve * PAGES_PER_SLAB);
         let all = (slabs * SLAB_BYTES) as u64;
         assert_eq!(
             refused,
@@ -146,13 +146,13 @@ fn readers_leave_the_reserve_to_owners() {
 fn owners_may_take_what_is_free_and_readers_get_it_back() {
     let pool = Pool::new(MIN_LIMIT_BYTES).unwrap();
     let (owners, _) = fill(&pool, Purpose::Serve);
-    assert_eq!(owners.len(), 2 * FRAMES_PER_SLAB);
+    assert_eq!(owners.len(), 2 * PAGES_PER_SLAB);
     assert!(matches!(
         pool.try_lease(1, Purpose::Read),
         Err(PoolError::Exhausted { purpose: Purpose::Read, held, limit }) if held == limit
     ));
     drop(owners);
-    assert_eq!(fill(&pool, Purpose::Read).0.len(), FRAMES_PER_SLAB);
+    assert_eq!(fill(&pool, Purpose::Read).0.len(), PAGES_PER_SLAB);
     assert_eq!(pool.counters().slabs_mapped, 2, "no slab was mapped twice");
 }
 
@@ -161,7 +161,7 @@ fn small_leases_cannot_eat_the_reserve_either() {
     let pool = Pool::new(MIN_LIMIT_BYTES).unwrap();
     let mut small: Vec<_> =
         std::iter::from_fn(|| pool.try_lease(4096, Purpose::Read).ok()).collect();
-    assert_eq!(small.len(), FRAMES_PER_SLAB * 64);
+    assert_eq!(small.len(), PAGES_PER_SLAB * 64);
     // One small lease left in each frame: the worst scatter there is.
     small.sort_by_key(|lease| (lease.slab(), lease.offset()));
     let scattered: Vec<_> = small
@@ -170,36 +170,36 @@ fn small_leases_cannot_eat_the_reserve_either() {
         .filter(|(i, _)| i % 64 == 0)
         .map(|(_, l)| l)
         .collect();
-    assert_eq!(scattered.len(), FRAMES_PER_SLAB);
+    assert_eq!(scattered.len(), PAGES_PER_SLAB);
     let counters = pool.counters();
     assert_eq!(counters.held_bytes, SLAB_BYTES as u64);
-    assert_eq!(counters.leased_bytes, (FRAMES_PER_SLAB * 4096) as u64);
-    assert_eq!(fill(&pool, Purpose::Serve).0.len(), FRAMES_PER_SLAB);
+    assert_eq!(counters.leased_bytes, (PAGES_PER_SLAB * 4096) as u64);
+    assert_eq!(fill(&pool, Purpose::Serve).0.len(), PAGES_PER_SLAB);
 }
 
 #[test]
 fn a_cut_frame_is_joined_when_its_last_piece_returns() {
     let pool = Pool::new(MIN_LIMIT_BYTES).unwrap();
     for class in &SIZE_CLASSES[..3] {
-        let pieces: Vec<_> = (0..FRAMES_PER_SLAB * FRAME_BYTES / class)
+        let pieces: Vec<_> = (0..PAGES_PER_SLAB * PAGE_BYTES / class)
             .map(|_| pool.try_lease(*class, Purpose::Read).unwrap())
             .collect();
         assert!(pool.try_lease(*class, Purpose::Read).is_err());
         drop(pieces);
         assert_eq!(pool.counters().held_bytes, 0);
     }
-    assert_eq!(fill(&pool, Purpose::Read).0.len(), FRAMES_PER_SLAB);
+    assert_eq!(fill(&pool, Purpose::Read).0.len(), PAGES_PER_SLAB);
 }
 
 #[test]
 fn recycled_bytes_are_not_cleared_and_new_ones_are_zero() {
     let pool = Pool::new(MIN_LIMIT_BYTES).unwrap();
-    let mut lease = pool.try_lease(FRAME_BYTES, Purpose::Read).unwrap();
+    let mut lease = pool.try_lease(PAGE_BYTES, Purpose::Read).unwrap();
     assert!(lease.bytes().iter().all(|byte| *byte == 0));
     lease.bytes_mut().fill(0xa5);
     let place = (lease.slab(), lease.offset());
     drop(lease);
-    let lease = pool.try_lease(FRAME_BYTES, Purpose::Read).unwrap();
+    let lease = pool.try_lease(PAGE_BYTES, Purpose::Read).unwrap();
     assert_eq!(
         (lease.slab(), lease.offset()),
         place,
@@ -291,8 +291,8 @@ fn a_listener_is_called_once_per_burst_of_refusals() {
         leases.pop();
         assert_eq!(calls(), 0, "nobody was refused since");
         leases.push(pool.try_lease(1, purpose).unwrap());
-        leases.push(pool.try_lease(FRAME_BYTES, purpose).unwrap());
-        pool.try_lease(FRAME_BYTES, purpose).unwrap_err();
+        leases.push(pool.try_lease(PAGE_BYTES, purpose).unwrap());
+        pool.try_lease(PAGE_BYTES, purpose).unwrap_err();
         drop(leases);
         assert_eq!(calls(), 1, "the refusal armed it again");
     }
@@ -305,7 +305,7 @@ fn a_listener_may_lease_and_return() {
     let (weak, seen) = (Arc::downgrade(&pool), Arc::clone(&got));
     pool.on_release(Box::new(move || {
         let pool = weak.upgrade().unwrap();
-        if pool.try_lease(FRAME_BYTES, Purpose::Read).is_ok() {
+        if pool.try_lease(PAGE_BYTES, Purpose::Read).is_ok() {
             seen.fetch_add(1, Ordering::Relaxed);
         }
     }));

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 
-use faro_pool::{Lease, Pin, Pool, PoolOptions, Purpose, FRAME_BYTES, SLAB_BYTES};
+use faro_pool::{Lease, Pool, PoolOptions, Purpose, RegistrationPin, PAGE_BYTES, SLAB_BYTES};
 use std::sync::Arc;
 use std::time::Duration;
 
-const FRAMES_PER_SLAB: usize = SLAB_BYTES / FRAME_BYTES;
+const PAGES_PER_SLAB: usize = SLAB_BYTES / PAGE_BYTES;
 const SLABS: usize = 4;
 const NOW: Duration = Duration::ZERO;
 
@@ -21,13 +21,13 @@ fn pool() -> Arc<Pool> {
 }
 
 fn frame(pool: &Arc<Pool>) -> Lease {
-    pool.try_lease(FRAME_BYTES, Purpose::Serve).unwrap()
+    pool.try_lease(PAGE_BYTES, Purpose::Serve).unwrap()
 }
 
 /// A pool with all slabs mapped, written and free again.
 fn used() -> Arc<Pool> {
     let pool = pool();
-    let mut all: Vec<_> = (0..SLABS * FRAMES_PER_SLAB).map(|_| frame(&pool)).collect();
+    let mut all: Vec<_> = (0..SLABS * PAGES_PER_SLAB).map(|_| frame(&pool)).collect();
     all.iter_mut().for_each(|lease| lease.bytes_mut().fill(7));
     drop(all);
     pool
@@ -41,7 +41,7 @@ fn resident(pool: &Pool) -> u64 {
         .sum()
 }
 
-fn pins(pool: &Arc<Pool>) -> Vec<Pin> {
+fn pins(pool: &Arc<Pool>) -> Vec<RegistrationPin> {
     (0..SLABS as u32)
         .map(|index| pool.pin(index).unwrap())
         .collect()
@@ -64,7 +64,7 @@ fn idle_slabs_give_their_pages_back_and_one_stays() {
     assert!(!pool.is_resting(0), "leases are packed into the lowest");
     assert_eq!(pool.rest_idle(NOW), 0);
     // Same numbers, same places: nothing dangles and nothing new is mapped.
-    let all: Vec<_> = (0..SLABS * FRAMES_PER_SLAB).map(|_| frame(&pool)).collect();
+    let all: Vec<_> = (0..SLABS * PAGES_PER_SLAB).map(|_| frame(&pool)).collect();
     assert!(pool.try_lease(1, Purpose::Serve).is_err());
     let counters = pool.counters();
     assert_eq!(counters.slabs_mapped, SLABS as u64);
@@ -79,14 +79,14 @@ fn new_pages_are_zero_and_count_as_new() {
     pool.rest_idle(NOW);
     pool.empty_rested(u32::MAX);
     let before = pool.counters();
-    let all: Vec<_> = (0..SLABS * FRAMES_PER_SLAB).map(|_| frame(&pool)).collect();
+    let all: Vec<_> = (0..SLABS * PAGES_PER_SLAB).map(|_| frame(&pool)).collect();
     for lease in &all {
         let kept = lease.slab() == 0;
         let byte = if kept { 7 } else { 0 };
         assert!(lease.bytes().iter().all(|b| *b == byte), "{lease:?}");
     }
     let hits = pool.counters().reuse_hits - before.reuse_hits;
-    assert_eq!(hits, FRAMES_PER_SLAB as u64);
+    assert_eq!(hits, PAGES_PER_SLAB as u64);
 }
 
 #[test]
@@ -125,9 +125,9 @@ fn pages_stay_while_a_device_has_them() {
     assert_eq!(pool.empty_rested(u32::MAX), 1);
     assert_eq!(resident(&pool), ((SLABS - 1) * SLAB_BYTES) as u64);
     // Woken before the device let go: nothing was lost.
-    let all: Vec<_> = (0..SLABS * FRAMES_PER_SLAB).map(|_| frame(&pool)).collect();
+    let all: Vec<_> = (0..SLABS * PAGES_PER_SLAB).map(|_| frame(&pool)).collect();
     let lost = |lease: &&Lease| lease.bytes().iter().any(|byte| *byte != 7);
-    assert_eq!(all.iter().filter(lost).count(), FRAMES_PER_SLAB);
+    assert_eq!(all.iter().filter(lost).count(), PAGES_PER_SLAB);
     assert!(pool.pin(3).is_some());
 }
 
@@ -154,7 +154,7 @@ fn tending_does_all_of_it_in_time() {
     };
     let pool = Pool::with_options(options).unwrap();
     drop(
-        (0..SLABS * FRAMES_PER_SLAB)
+        (0..SLABS * PAGES_PER_SLAB)
             .map(|_| frame(&pool))
             .collect::<Vec<_>>(),
     );

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 
-use faro_pool::{Pool, PoolOptions, Purpose, FRAME_BYTES, SLAB_BYTES};
+use faro_pool::{Pool, PoolOptions, Purpose, PAGE_BYTES, SLAB_BYTES};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,9 +35,9 @@ fn pool() -> Arc<Pool> {
 fn ten_thousand_lives_leave_nothing() {
     let pool = pool();
     let cycle = |at: usize| {
-        let mut lease = pool.try_lease(1 + at % FRAME_BYTES, Purpose::Read).unwrap();
+        let mut lease = pool.try_lease(1 + at % PAGE_BYTES, Purpose::Read).unwrap();
         lease.bytes_mut()[0] = 1;
-        let other = pool.try_lease(FRAME_BYTES, Purpose::Serve).unwrap();
+        let other = pool.try_lease(PAGE_BYTES, Purpose::Serve).unwrap();
         let mut outside = pool.allocate_lazily(1 + at * 7 % SLAB_BYTES).unwrap();
         outside.bytes_mut()[0] = 1;
         let memory = outside.outside().unwrap();
@@ -46,8 +46,8 @@ fn ten_thousand_lives_leave_nothing() {
         drop((lease, other, outside, pin));
         if at % 16 == 0 {
             // Both slabs that the cycles need wake again.
-            let all: Vec<_> = (0..SLAB_BYTES / FRAME_BYTES + 1)
-                .map(|_| pool.try_lease(FRAME_BYTES, Purpose::Serve).unwrap())
+            let all: Vec<_> = (0..SLAB_BYTES / PAGE_BYTES + 1)
+                .map(|_| pool.try_lease(PAGE_BYTES, Purpose::Serve).unwrap())
                 .collect();
             drop(all);
             pool.rest_idle(Duration::ZERO);

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 
 use faro_pool::{
-    Lease, Pool, PoolError, Purpose, WrapRefused, FRAME_BYTES, MAX_OUTSIDE_BYTES, SLAB_BYTES,
+    Lease, Pool, PoolError, Purpose, WrapRefused, MAX_EXTERNAL_BYTES, PAGE_BYTES, SLAB_BYTES,
 };
 use std::ptr::NonNull;
 use std::sync::mpsc::{channel, Sender};
@@ -66,14 +66,14 @@ fn lengths_that_cannot_be_are_named() {
     let (gone, told) = channel();
     let refused = |got| PoolError::BadWrap {
         got,
-        max: MAX_OUTSIDE_BYTES,
+        max: MAX_EXTERNAL_BYTES,
     };
     let WrapRefused { error, clean_up } = wrap(&pool, 0, &gone).unwrap_err();
     assert_eq!(error, refused(0));
     assert!(told.try_recv().is_err(), "the memory is still the caller's");
     clean_up();
     assert_eq!(pool.allocate_lazily(0).unwrap_err(), refused(0));
-    let got = MAX_OUTSIDE_BYTES + 1;
+    let got = MAX_EXTERNAL_BYTES + 1;
     assert_eq!(pool.allocate_lazily(got).unwrap_err(), refused(got));
     assert_eq!(pool.counters().held_bytes, 0);
 }
@@ -100,8 +100,8 @@ fn the_cap_is_looked_at_before_and_the_reserve_is_left() {
     );
     assert!(pool.try_lease(1, Purpose::Read).is_err());
     let reserve: Vec<_> =
-        std::iter::from_fn(|| pool.try_lease(FRAME_BYTES, Purpose::Serve).ok()).collect();
-    assert_eq!(reserve.len(), SLAB_BYTES / FRAME_BYTES);
+        std::iter::from_fn(|| pool.try_lease(PAGE_BYTES, Purpose::Serve).ok()).collect();
+    assert_eq!(reserve.len(), SLAB_BYTES / PAGE_BYTES);
     drop(lease);
     assert!(pool.try_lease(1, Purpose::Read).is_ok());
 }
@@ -112,8 +112,8 @@ fn leases_and_outside_memory_share_the_cap() {
     let _small = pool.allocate_lazily(1).unwrap();
     let _within_the_same_slab = pool.allocate_lazily(SLAB_BYTES - 1).unwrap();
     let all: Vec<_> =
-        std::iter::from_fn(|| pool.try_lease(FRAME_BYTES, Purpose::Serve).ok()).collect();
-    assert_eq!(all.len(), (SLABS - 1) * SLAB_BYTES / FRAME_BYTES);
+        std::iter::from_fn(|| pool.try_lease(PAGE_BYTES, Purpose::Serve).ok()).collect();
+    assert_eq!(all.len(), (SLABS - 1) * SLAB_BYTES / PAGE_BYTES);
     assert_eq!(pool.counters().slabs_mapped, SLABS as u64 - 1);
     assert!(pool.allocate_lazily(1).is_err());
 }
@@ -122,7 +122,7 @@ fn leases_and_outside_memory_share_the_cap() {
 fn idle_slabs_make_room() {
     let pool = pool();
     let all: Vec<_> =
-        std::iter::from_fn(|| pool.try_lease(FRAME_BYTES, Purpose::Serve).ok()).collect();
+        std::iter::from_fn(|| pool.try_lease(PAGE_BYTES, Purpose::Serve).ok()).collect();
     drop(all);
     assert_eq!(pool.counters().mapped_bytes, (SLABS * SLAB_BYTES) as u64);
     let registered = pool.pin(1).unwrap();
@@ -135,9 +135,9 @@ fn idle_slabs_make_room() {
     drop(registered);
     let other = pool.allocate_lazily(SLAB_BYTES).unwrap();
     drop((lease, other));
-    let all = std::iter::from_fn(|| pool.try_lease(FRAME_BYTES, Purpose::Serve).ok());
+    let all = std::iter::from_fn(|| pool.try_lease(PAGE_BYTES, Purpose::Serve).ok());
     assert_eq!(
         all.collect::<Vec<_>>().len(),
-        SLABS * SLAB_BYTES / FRAME_BYTES
+        SLABS * SLAB_BYTES / PAGE_BYTES
     );
 }

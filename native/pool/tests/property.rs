@@ -1,16 +1,16 @@
 //! Random histories of leases and returns against an oracle that is a list of byte ranges.
 
 use faro_pool::{
-    Lease, Pool, PoolError, PoolOptions, Purpose, FRAME_BYTES, SIZE_CLASSES, SLAB_BYTES,
+    Lease, Pool, PoolError, PoolOptions, Purpose, PAGE_BYTES, SIZE_CLASSES, SLAB_BYTES,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 const SLABS: usize = 3;
-const FRAMES: usize = SLABS * SLAB_BYTES / FRAME_BYTES;
+const FRAMES: usize = SLABS * SLAB_BYTES / PAGE_BYTES;
 /// One slab, which is more than an eighth of three.
-const READ_FRAMES: usize = FRAMES - SLAB_BYTES / FRAME_BYTES;
+const READ_FRAMES: usize = FRAMES - SLAB_BYTES / PAGE_BYTES;
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -30,10 +30,10 @@ fn purpose() -> impl Strategy<Value = Purpose> {
 
 fn step() -> impl Strategy<Value = Step> {
     let bytes = prop_oneof![
-        1..=FRAME_BYTES,
+        1..=PAGE_BYTES,
         1..=SIZE_CLASSES[0],
         prop::sample::select(&SIZE_CLASSES[..]),
-        Just(FRAME_BYTES),
+        Just(PAGE_BYTES),
     ];
     prop_oneof![
         6 => (bytes, purpose(), 1_usize..60).prop_map(|(b, p, n)| Step::Lease(b, p, n)),
@@ -85,7 +85,7 @@ impl Oracle {
         for (of, lease) in &self.live {
             if *of == purpose && class.is_none_or(|class| class == lease.capacity()) {
                 *frames
-                    .entry(range(lease).0 / FRAME_BYTES as u64)
+                    .entry(range(lease).0 / PAGE_BYTES as u64)
                     .or_insert(0) += 1;
             }
         }
@@ -97,7 +97,7 @@ impl Oracle {
     fn must_succeed(&self, purpose: Purpose, class: usize) -> bool {
         let read = self.frames(Purpose::Read, None).len();
         let serve = self.frames(Purpose::Serve, None).len();
-        let pieces = FRAME_BYTES / class;
+        let pieces = PAGE_BYTES / class;
         let piece_free = self
             .frames(purpose, Some(class))
             .values()
@@ -166,7 +166,7 @@ proptest! {
             prop_assert_eq!(counters.leased_bytes, leased);
             prop_assert_eq!(
                 counters.held_bytes,
-                ((read.len() + serve.len()) * FRAME_BYTES) as u64
+                ((read.len() + serve.len()) * PAGE_BYTES) as u64
             );
             prop_assert!(counters.mapped_bytes <= counters.limit_bytes);
             for (_, lease) in &oracle.live {
@@ -179,7 +179,7 @@ proptest! {
         oracle.live.clear();
         prop_assert_eq!(pool.counters().held_bytes, 0);
         let all: Vec<_> =
-            std::iter::from_fn(|| pool.try_lease(FRAME_BYTES, Purpose::Serve).ok()).collect();
+            std::iter::from_fn(|| pool.try_lease(PAGE_BYTES, Purpose::Serve).ok()).collect();
         prop_assert_eq!(all.len(), FRAMES);
     }
 }

@@ -25,10 +25,10 @@
 
 #[cfg(not(loom))]
 mod admission;
+#[cfg(not(loom))]
+mod cache;
 mod error;
 mod region;
-#[cfg(not(loom))]
-mod residency;
 mod sync;
 
 // Public for the model only.
@@ -41,13 +41,13 @@ mod version;
 #[cfg(loom)]
 pub mod version;
 
+#[cfg(not(loom))]
+pub use cache::{ChunkCache, ChunkCacheCounters, Exits, FillGuard, ReadGuard, Sleep};
 pub use error::RegionError;
 pub use region::{Region, RegionId};
-#[cfg(not(loom))]
-pub use residency::{Claim, Exits, Pin, Residency, ResidencyCounters, Sleep};
 pub use version::{is_stable, Version, VERSION_BYTES};
 
 /// Bytes of a chunk: what one slot holds, from a multiple of it in the region.
-pub const CHUNK_BYTES: u64 = faro_pool::FRAME_BYTES as u64;
+pub const CHUNK_BYTES: u64 = faro_pool::PAGE_BYTES as u64;
 /// Most slots: their versions, and one more that never changes, fill one frame.
-pub const MAX_SLOTS: usize = faro_pool::FRAME_BYTES / VERSION_BYTES - 1;
+pub const MAX_SLOTS: usize = faro_pool::PAGE_BYTES / VERSION_BYTES - 1;

@@ -2,13 +2,13 @@
 #![cfg(not(loom))]
 #![allow(clippy::unwrap_used)]
 
-use faro_pool::{Pool, FRAME_BYTES};
-use faro_region::{Pin, Region, RegionId, Residency, Sleep, CHUNK_BYTES};
+use faro_pool::{Pool, PAGE_BYTES};
+use faro_region::{ChunkCache, ReadGuard, Region, RegionId, Sleep, CHUNK_BYTES};
 use proptest::prelude::*;
 use std::sync::Arc;
 
 const REGIONS: usize = 5;
-const BYTES: usize = 2 * FRAME_BYTES + 777;
+const BYTES: usize = 2 * PAGE_BYTES + 777;
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -45,7 +45,7 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     let (region, chunk) = (0..REGIONS, 0..3u64);
     prop_oneof![
-        4 => (region.clone(), 0..BYTES, 1..FRAME_BYTES, any::<bool>())
+        4 => (region.clone(), 0..BYTES, 1..PAGE_BYTES, any::<bool>())
             .prop_map(|(region, offset, length, sleep)| Step::Read { region, offset, length, sleep }),
         4 => (region.clone(), chunk.clone(), any::<bool>())
             .prop_map(|(region, chunk, evict)| Step::Stage { region, chunk, evict }),
@@ -67,7 +67,7 @@ fn id(region: usize) -> RegionId {
 
 fn chunk_of(data: &[u8], chunk: u64) -> &[u8] {
     let from = (chunk * CHUNK_BYTES) as usize;
-    &data[from..data.len().min(from + FRAME_BYTES)]
+    &data[from..data.len().min(from + PAGE_BYTES)]
 }
 
 proptest! {
@@ -87,8 +87,8 @@ proptest! {
             Region::export(id(r), &path).unwrap()
         }).collect();
         let pool = Pool::new(32 << 20).unwrap();
-        let residency = Residency::new(Arc::clone(&pool), slots).unwrap();
-        let mut held: Vec<(usize, u64, Pin)> = Vec::new();
+        let cache = ChunkCache::new(Arc::clone(&pool), slots).unwrap();
+        let mut held: Vec<(usize, u64, ReadGuard)> = Vec::new();
         // Slot, version, frame, region, chunk: as an owner would have told a peer.
         let mut told = Vec::new();
         for step in steps {
@@ -97,14 +97,14 @@ proptest! {
                     let length = length.min(BYTES - offset);
                     let mut out = vec![0; length];
                     let sleep = if sleep { Sleep::May } else { Sleep::Never };
-                    let got = residency.read(&regions[region], offset as u64, &mut out, sleep).unwrap();
+                    let got = cache.read(&regions[region], offset as u64, &mut out, sleep).unwrap();
                     prop_assert!(got == length || sleep == Sleep::Never);
                     prop_assert!(out[..got] == data[region][offset..offset + got]);
                 }
                 Step::Stage { region, chunk, evict } => {
-                    residency.stage(&regions[region], chunk, evict).unwrap();
+                    cache.prefetch(&regions[region], chunk, evict).unwrap();
                 }
-                Step::Hold { region, chunk } => if let Some(pin) = residency.pin(id(region), chunk) {
+                Step::Hold { region, chunk } => if let Some(pin) = cache.get(id(region), chunk) {
                     prop_assert!(pin.bytes() == chunk_of(&data[region], chunk));
                     told.push((pin.slot(), pin.version(), Arc::clone(pin.frame()), region, chunk));
                     held.push((region, chunk, pin));
@@ -114,25 +114,25 @@ proptest! {
                     let expected = chunk_of(&data[*region], *chunk);
                     // One thread, so nothing is overwritten meanwhile: a copy, then the version.
                     let copy = frame.bytes()[..expected.len()].to_vec();
-                    if residency.is_still(*slot, *version) {
+                    if cache.is_still(*slot, *version) {
                         prop_assert!(copy == expected, "believed and wrong");
                     }
                 },
-                Step::Abandon { region, chunk } => if let Some(mut claim) = residency.claim(id(region), chunk) {
+                Step::Abandon { region, chunk } => if let Some(mut claim) = cache.begin_fill(id(region), chunk) {
                     claim.bytes_mut().fill(0xee);
                 },
-                Step::Forget { group } => residency.forget(group),
-                Step::GiveBack { frames } => { residency.give_back(frames); }
+                Step::Forget { group } => cache.forget(group),
+                Step::GiveBack { frames } => { cache.release(frames); }
             }
-            residency.check();
+            cache.check();
             for (region, chunk, pin) in &held {
                 prop_assert!(pin.bytes() == chunk_of(&data[*region], *chunk), "changed under a pin");
             }
         }
         drop((held, told));
-        residency.give_back(slots);
-        prop_assert!(residency.counters().held_bytes <= 4096, "the versions");
-        drop(residency);
+        cache.release(slots);
+        prop_assert!(cache.counters().held_bytes <= 4096, "the versions");
+        drop(cache);
         prop_assert_eq!(pool.counters().leased_bytes, 0);
     }
 }

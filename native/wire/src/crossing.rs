@@ -24,7 +24,7 @@ use zerocopy::IntoBytes;
 /// Bytes before the segments.
 pub const RECORD_HEAD_BYTES: usize = 48;
 /// Bytes of one segment.
-pub const SEGMENT_BYTES: usize = 16;
+pub const SLICE_BYTES: usize = 16;
 /// Bytes of one block entry.
 pub const BLOCK_ENTRY_BYTES: usize = 16;
 
@@ -68,7 +68,7 @@ pub enum FetchErrorCode {
 
 /// A run of bytes in a slab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Segment {
+pub struct BufferSlice {
     /// Slab index in the pool.
     pub slab: u32,
     /// Offset in the slab.
@@ -95,7 +95,7 @@ pub struct Record<'a> {
     /// Nothing follows for this request.
     pub last: bool,
     /// The bytes.
-    pub segments: &'a [Segment],
+    pub segments: &'a [BufferSlice],
     /// The blocks; as many as `block_count`, or none on an error.
     pub blocks: &'a [BlockEntry],
     /// For people; empty when delivered.
@@ -107,7 +107,7 @@ impl Record<'_> {
     #[must_use]
     pub fn encoded_bytes(&self) -> usize {
         RECORD_HEAD_BYTES
-            + self.segments.len() * SEGMENT_BYTES
+            + self.segments.len() * SLICE_BYTES
             + self.blocks.len() * BLOCK_ENTRY_BYTES
             + self.detail.len().next_multiple_of(8)
     }

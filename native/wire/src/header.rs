@@ -10,7 +10,7 @@
 //! `length` counts the body, which follows the header. `header_crc` is the CRC-32C of the 32 header
 //! bytes with that field zero, so that a flipped bit can never move a frame's end. `body_crc` is
 //! the CRC-32C of the body; of `kind::WRITE` and `kind::READ_REPLY` it is that of the head before the
-//! payload, whose own checksum travels end to end in `PUSHED`.
+//! payload, whose own checksum travels end to end in `DATA_WRITTEN`.
 
 use crate::{crc32c, WireError};
 use zerocopy::little_endian::{U16, U32, U64};
@@ -52,9 +52,9 @@ pub mod kind {
     /// shm: the descriptor, by `SCM_RIGHTS`.
     pub const SLAB_REPLY: u8 = 0x0a;
     /// verbs: the sender's queue pair.
-    pub const PAIR: u8 = 0x0b;
+    pub const QP_INFO: u8 = 0x0b;
     /// verbs: the first word over the queue pairs; both are ready.
-    pub const PAIRED: u8 = 0x0c;
+    pub const QP_READY: u8 = 0x0c;
     /// verbs: memory that the receiver may reach from now on, and how.
     pub const EXPOSE: u8 = 0x0d;
     /// verbs: let go of it.
@@ -62,35 +62,35 @@ pub mod kind {
     /// verbs: let go of; nothing of ours is on its way there any more.
     pub const REVOKED: u8 = 0x0f;
     /// verbs: may I? About an operation that what was exposed does not cover.
-    pub const ASK: u8 = 0x10;
-    /// verbs: the answer to `ASK`.
-    pub const ANSWER: u8 = 0x11;
+    pub const ACCESS_QUERY: u8 = 0x10;
+    /// verbs: the answer to `ACCESS_QUERY`.
+    pub const ACCESS_REPLY: u8 = 0x11;
 
     /// First kind that belongs to the endpoint layer.
     pub const FIRST_MESSAGE: u8 = 0x20;
     /// Reader to owner: blocks wanted, first credits.
     pub const FETCH: u8 = 0x20;
     /// Owner to reader: status and exact length of every block.
-    pub const LAYOUT: u8 = 0x21;
+    pub const FETCH_RESPONSE: u8 = 0x21;
     /// Reader to owner: more credits.
-    pub const CREDIT: u8 = 0x22;
+    pub const MORE_BUFFERS: u8 = 0x22;
     /// Owner to reader: credits that were filled, with the CRC of each.
-    pub const PUSHED: u8 = 0x23;
+    pub const DATA_WRITTEN: u8 = 0x23;
     /// Reader to owner: forget this request.
     pub const CANCEL: u8 = 0x24;
     /// Owner to reader: this request failed or was cancelled; no more writes will come.
     pub const FAILED: u8 = 0x25;
     /// Owner to reader: where all of it lies, to be read one-sidedly.
-    pub const LOCATED: u8 = 0x26;
+    pub const READ_OFFER: u8 = 0x26;
 
     /// Member of a team to another: here I am.
-    pub const KNOCK: u8 = 0x40;
+    pub const JOIN: u8 = 0x40;
     /// Receiver of a part to its sender: memory to write it into, and the round's shape.
-    pub const GRANT: u8 = 0x41;
+    pub const CLEAR_TO_SEND: u8 = 0x41;
     /// Sender of a part to its receiver: granted chunks that were written.
-    pub const LANDED: u8 = 0x42;
+    pub const DATA_READY: u8 = 0x42;
     /// Member of a team to all who knocked: it takes no further part, and why.
-    pub const FAREWELL: u8 = 0x43;
+    pub const ABORT: u8 = 0x43;
 }
 
 /// See the module's diagram.

@@ -16,14 +16,14 @@ pub const INVITATION_VERSION: u32 = 1;
 
 /// A seat and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Invitation {
+pub struct BootstrapId {
     /// Random, and so known to the team's members only.
     pub seat: u64,
     /// The endpoint that the seat is on.
     pub card: Card,
 }
 
-impl Invitation {
+impl BootstrapId {
     /// The invitation's bytes: UTF-8.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {

@@ -20,4 +20,4 @@ pub use card::{Card, CardAddress};
 pub use checksum::crc32c;
 pub use error::WireError;
 pub use header::{kind, FrameHeader};
-pub use invitation::Invitation;
+pub use invitation::BootstrapId;

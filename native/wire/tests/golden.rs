@@ -6,9 +6,9 @@ mod support;
 
 use faro_wire::header::HEADER_BYTES;
 use faro_wire::message::{
-    Failed, Farewell, Fetch, Grant, Knock, Landed, Layout, MoreCredit, Pushed,
+    Abort, ClearToSend, DataReady, DataWritten, Failed, Fetch, FetchResponse, Join, MoreBuffers,
 };
-use faro_wire::{Card, FrameHeader, Invitation};
+use faro_wire::{BootstrapId, Card, FrameHeader};
 use std::path::PathBuf;
 use std::sync::Once;
 use support::samples;
@@ -92,33 +92,36 @@ fn the_files_decode_to_the_samples() {
     assert_eq!(Card::decode(&read("card")), Ok(samples::card()));
     assert_eq!(Fetch::decode(&read("message_fetch")), Ok(samples::fetch()));
     assert_eq!(
-        Layout::decode(&read("message_layout")),
+        FetchResponse::decode(&read("message_layout")),
         Ok(samples::layout())
     );
     assert_eq!(
-        MoreCredit::decode(&read("message_credit")),
+        MoreBuffers::decode(&read("message_credit")),
         Ok(samples::more_credit())
     );
     assert_eq!(
-        Pushed::decode(&read("message_pushed")),
+        DataWritten::decode(&read("message_pushed")),
         Ok(samples::pushed())
     );
     assert_eq!(
         Failed::decode(&read("message_failed")),
         Ok(samples::failed())
     );
-    assert_eq!(Knock::decode(&read("message_knock")), Ok(samples::knock()));
-    assert_eq!(Grant::decode(&read("message_grant")), Ok(samples::grant()));
+    assert_eq!(Join::decode(&read("message_knock")), Ok(samples::knock()));
     assert_eq!(
-        Landed::decode(&read("message_landed")),
+        ClearToSend::decode(&read("message_grant")),
+        Ok(samples::grant())
+    );
+    assert_eq!(
+        DataReady::decode(&read("message_landed")),
         Ok(samples::landed())
     );
     assert_eq!(
-        Farewell::decode(&read("message_farewell")),
+        Abort::decode(&read("message_farewell")),
         Ok(samples::farewell())
     );
     assert_eq!(
-        Invitation::decode(&read("invitation")),
+        BootstrapId::decode(&read("invitation")),
         Ok(samples::invitation())
     );
 

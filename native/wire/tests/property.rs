@@ -3,13 +3,14 @@
 mod support;
 
 use faro_wire::card::{MAX_CARD_BYTES, MAX_NAME_BYTES};
-use faro_wire::crossing::{FabricCode, FetchErrorCode, Record, Segment};
+use faro_wire::crossing::{BufferSlice, FabricCode, FetchErrorCode, Record};
 use faro_wire::header::HEADER_BYTES;
 use faro_wire::message::{
-    BlockEntry, Chunk, Credit, Failed, FailureCode, Farewell, FarewellCause, Fetch, Grant,
-    GrantHead, Knock, Landed, Layout, MoreCredit, Pushed, MAX_DETAIL_BYTES,
+    Abort, AbortCause, BlockEntry, ClearToSend, ClearToSendHead, DataReady, DataWritten, Failed,
+    FailureCode, Fetch, FetchResponse, Join, MoreBuffers, RemoteBuffer, WrittenBuffer,
+    MAX_DETAIL_BYTES,
 };
-use faro_wire::{BlockId, BlockStatus, Card, CardAddress, FrameHeader, Invitation, WireError};
+use faro_wire::{BlockId, BlockStatus, BootstrapId, Card, CardAddress, FrameHeader, WireError};
 use proptest::prelude::*;
 use proptest::sample::select;
 use support::decoders;
@@ -30,8 +31,8 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn credit()(key in any::<u64>(), offset in any::<u64>(), length in 1..=u32::MAX) -> Credit {
-        Credit {
+    fn credit()(key in any::<u64>(), offset in any::<u64>(), length in 1..=u32::MAX) -> RemoteBuffer {
+        RemoteBuffer {
             key: key.into(),
             offset: offset.into(),
             length: length.into(),
@@ -41,8 +42,8 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn chunk()(credit in any::<u32>(), length in 1..=u32::MAX, crc in any::<u32>()) -> Chunk {
-        Chunk {
+    fn chunk()(credit in any::<u32>(), length in 1..=u32::MAX, crc in any::<u32>()) -> WrittenBuffer {
+        WrittenBuffer {
             credit: credit.into(),
             length: length.into(),
             crc: crc.into(),
@@ -78,19 +79,19 @@ prop_compose! {
     }
 }
 
-fn pushed() -> impl Strategy<Value = Pushed> {
+fn pushed() -> impl Strategy<Value = DataWritten> {
     prop_oneof![
-        prop::collection::vec(chunk(), 1..20).prop_map(|chunks| Pushed {
+        prop::collection::vec(chunk(), 1..20).prop_map(|chunks| DataWritten {
             chunks,
             last: false
         }),
-        prop::collection::vec(chunk(), 0..20).prop_map(|chunks| Pushed { chunks, last: true }),
+        prop::collection::vec(chunk(), 0..20).prop_map(|chunks| DataWritten { chunks, last: true }),
     ]
 }
 
 prop_compose! {
-    fn knock()(seat in any::<u64>(), ranks in 1..=u32::MAX, from in any::<u32>(), to in any::<u32>()) -> Knock {
-        Knock {
+    fn knock()(seat in any::<u64>(), ranks in 1..=u32::MAX, from in any::<u32>(), to in any::<u32>()) -> Join {
+        Join {
             from_seat: seat.into(),
             from_rank: (from % ranks).into(),
             to_rank: (to % ranks).into(),
@@ -107,8 +108,8 @@ prop_compose! {
         (element, operation, mode) in (1_u32..=2, 1_u32..=2, 1_u32..=3),
         first_chunk in 0_u32..u32::MAX - 20,
         credits in prop::collection::vec(credit(), 0..20),
-    ) -> Grant {
-        let head = GrantHead {
+    ) -> ClearToSend {
+        let head = ClearToSendHead {
             round: round.into(),
             epoch: epoch.into(),
             elements: elements.into(),
@@ -121,7 +122,7 @@ prop_compose! {
             first_chunk: first_chunk.into(),
             credits: (credits.len() as u32).into(),
         };
-        Grant { head, credits }
+        ClearToSend { head, credits }
     }
 }
 
@@ -129,8 +130,8 @@ prop_compose! {
     fn landed()(
         round in any::<u64>(), step in any::<u32>(), from_rank in any::<u32>(),
         chunks in prop::collection::vec(chunk(), 1..20),
-    ) -> Landed {
-        Landed { round, step, from_rank, chunks }
+    ) -> DataReady {
+        DataReady { round, step, from_rank, chunks }
     }
 }
 
@@ -138,9 +139,9 @@ prop_compose! {
     fn farewell()(
         round in any::<u64>(), from_rank in any::<u32>(), culprit in any::<u32>(),
         cause in 1_u32..=7, detail in ".{0,60}",
-    ) -> Farewell {
-        let cause = FarewellCause::try_from(cause).expect("1 to 7 are causes");
-        Farewell { round, from_rank, culprit, cause, detail }
+    ) -> Abort {
+        let cause = AbortCause::try_from(cause).expect("1 to 7 are causes");
+        Abort { round, from_rank, culprit, cause, detail }
     }
 }
 
@@ -167,30 +168,30 @@ fn any_message() -> impl Strategy<Value = (Vec<u8>, Check)> {
         fetch().prop_map(|m| (m.encode(), (|b: &[u8]| Fetch::decode(b).map(drop)) as Check)),
         prop::collection::vec(entry(), 1..60).prop_map(|blocks| {
             (
-                Layout { blocks }.encode(),
-                (|b: &[u8]| Layout::decode(b).map(drop)) as Check,
+                FetchResponse { blocks }.encode(),
+                (|b: &[u8]| FetchResponse::decode(b).map(drop)) as Check,
             )
         }),
         prop::collection::vec(credit(), 1..20).prop_map(|credits| {
             (
-                MoreCredit { credits }.encode(),
-                (|b: &[u8]| MoreCredit::decode(b).map(drop)) as Check,
+                MoreBuffers { credits }.encode(),
+                (|b: &[u8]| MoreBuffers::decode(b).map(drop)) as Check,
             )
         }),
         pushed().prop_map(|m| (
             m.encode(),
-            (|b: &[u8]| Pushed::decode(b).map(drop)) as Check
+            (|b: &[u8]| DataWritten::decode(b).map(drop)) as Check
         )),
-        knock().prop_map(|m| (m.encode(), (|b: &[u8]| Knock::decode(b).map(drop)) as Check)),
-        grant().prop_map(|m| (m.encode(), (|b: &[u8]| Grant::decode(b).map(drop)) as Check)),
+        knock().prop_map(|m| (m.encode(), (|b: &[u8]| Join::decode(b).map(drop)) as Check)),
+        grant().prop_map(|m| (
+            m.encode(),
+            (|b: &[u8]| ClearToSend::decode(b).map(drop)) as Check
+        )),
         landed().prop_map(|m| (
             m.encode(),
-            (|b: &[u8]| Landed::decode(b).map(drop)) as Check
+            (|b: &[u8]| DataReady::decode(b).map(drop)) as Check
         )),
-        farewell().prop_map(|m| (
-            m.encode(),
-            (|b: &[u8]| Farewell::decode(b).map(drop)) as Check
-        )),
+        farewell().prop_map(|m| (m.encode(), (|b: &[u8]| Abort::decode(b).map(drop)) as Check)),
         (failure_code(), ".{0,60}").prop_map(|(code, detail)| {
             (
                 Failed { code, detail }.encode(),
@@ -219,37 +220,37 @@ proptest! {
 
     #[test]
     fn layout_makes_the_round_trip(blocks in prop::collection::vec(entry(), 1..200)) {
-        let message = Layout { blocks };
-        prop_assert_eq!(Layout::decode(&message.encode()), Ok(message));
+        let message = FetchResponse { blocks };
+        prop_assert_eq!(FetchResponse::decode(&message.encode()), Ok(message));
     }
 
     #[test]
     fn credit_makes_the_round_trip(credits in prop::collection::vec(credit(), 1..200)) {
-        let message = MoreCredit { credits };
-        prop_assert_eq!(MoreCredit::decode(&message.encode()), Ok(message));
+        let message = MoreBuffers { credits };
+        prop_assert_eq!(MoreBuffers::decode(&message.encode()), Ok(message));
     }
 
     #[test]
     fn pushed_makes_the_round_trip(message in pushed()) {
-        prop_assert_eq!(Pushed::decode(&message.encode()), Ok(message));
+        prop_assert_eq!(DataWritten::decode(&message.encode()), Ok(message));
     }
 
     #[test]
     fn messages_of_collectives_make_the_round_trip(
         knock in knock(), grant in grant(), landed in landed(), farewell in farewell(),
     ) {
-        prop_assert_eq!(Knock::decode(&knock.encode()), Ok(knock));
-        prop_assert_eq!(Grant::decode(&grant.encode()), Ok(grant));
-        prop_assert_eq!(Landed::decode(&landed.encode()), Ok(landed));
-        prop_assert_eq!(Farewell::decode(&farewell.encode()), Ok(farewell));
+        prop_assert_eq!(Join::decode(&knock.encode()), Ok(knock));
+        prop_assert_eq!(ClearToSend::decode(&grant.encode()), Ok(grant));
+        prop_assert_eq!(DataReady::decode(&landed.encode()), Ok(landed));
+        prop_assert_eq!(Abort::decode(&farewell.encode()), Ok(farewell));
     }
 
     #[test]
     fn an_invitation_makes_the_round_trip(seat in any::<u64>(), card in card()) {
-        let invitation = Invitation { seat, card };
+        let invitation = BootstrapId { seat, card };
         let card = invitation.card.encode();
         prop_assume!(card.len() <= MAX_CARD_BYTES && invitation.card.name.len() <= MAX_NAME_BYTES);
-        prop_assert_eq!(Invitation::decode(&invitation.encode()), Ok(invitation));
+        prop_assert_eq!(BootstrapId::decode(&invitation.encode()), Ok(invitation));
     }
 
     #[test]
@@ -378,7 +379,7 @@ proptest! {
     ) {
         let segments: Vec<_> = segments
             .into_iter()
-            .map(|(slab, offset, length)| Segment { slab, offset, length })
+            .map(|(slab, offset, length)| BufferSlice { slab, offset, length })
             .collect();
         let record = Record {
             error, request, first_block, block_count: blocks.len() as u32, batch, fabric, last,

@@ -4,10 +4,10 @@ mod support;
 
 use faro_wire::card::{MAX_CARD_BYTES, MAX_NAME_BYTES};
 use faro_wire::message::{
-    BlockEntry, Failed, Farewell, Fetch, Grant, Knock, Landed, Layout, Located, MoreCredit, Pushed,
-    MAX_BLOCKS, MAX_CREDITS, MAX_DETAIL_BYTES, MAX_EXTENTS,
+    Abort, BlockEntry, ClearToSend, DataReady, DataWritten, Failed, Fetch, FetchResponse, Join,
+    MoreBuffers, ReadOffer, MAX_BLOCKS, MAX_BUFFERS, MAX_DETAIL_BYTES, MAX_OFFERED_SLICES,
 };
-use faro_wire::{crc32c, BlockStatus, Card, FrameHeader, Invitation, WireError};
+use faro_wire::{crc32c, BlockStatus, BootstrapId, Card, FrameHeader, WireError};
 use support::samples;
 use zerocopy::IntoBytes;
 
@@ -46,7 +46,7 @@ fn reserved_fields_must_be_zero() {
     for at in [4, 8 + 4, 8 + 5 * 16 + 4] {
         let layout = samples::layout().encode();
         assert_eq!(
-            bad_value(Layout::decode(&with(layout, at, 7))),
+            bad_value(FetchResponse::decode(&with(layout, at, 7))),
             reserved,
             "at {at}"
         );
@@ -54,7 +54,7 @@ fn reserved_fields_must_be_zero() {
     for at in [4, 8 + 20, 8 + 44] {
         let credit = samples::more_credit().encode();
         assert_eq!(
-            bad_value(MoreCredit::decode(&with(credit, at, 7))),
+            bad_value(MoreBuffers::decode(&with(credit, at, 7))),
             reserved,
             "at {at}"
         );
@@ -62,7 +62,7 @@ fn reserved_fields_must_be_zero() {
     for at in [8 + 12, 8 + 28] {
         let pushed = samples::pushed().encode();
         assert_eq!(
-            bad_value(Pushed::decode(&with(pushed, at, 7))),
+            bad_value(DataWritten::decode(&with(pushed, at, 7))),
             reserved,
             "at {at}"
         );
@@ -84,7 +84,7 @@ fn extents_that_nobody_could_check_are_refused() {
     let located = samples::located().encode();
     // Versions' length 4096: 512 slots. The first extent begins at 32.
     for (at, word, what) in [
-        (0, 0, "LOCATED extents"),
+        (0, 0, "READ_OFFER extents"),
         (4, 7, "reserved field"),
         (28, 7, "reserved field"),
         (32 + 36, 7, "reserved field"),
@@ -92,13 +92,16 @@ fn extents_that_nobody_could_check_are_refused() {
         (32 + 20, 512, "slot of an extent"),
         (32 + 24, 7, "version of an extent (odd)"),
     ] {
-        let decoded = Located::decode(&with(located.clone(), at, word));
+        let decoded = ReadOffer::decode(&with(located.clone(), at, word));
         assert_eq!(bad_value(decoded), (what, u64::from(word)), "at {at}");
     }
-    let (got, limit) = too_large(Located::decode(&with(located, 0, MAX_EXTENTS + 1)));
+    let (got, limit) = too_large(ReadOffer::decode(&with(located, 0, MAX_OFFERED_SLICES + 1)));
     assert_eq!(
         (got, limit),
-        (u64::from(MAX_EXTENTS) + 1, u64::from(MAX_EXTENTS))
+        (
+            u64::from(MAX_OFFERED_SLICES) + 1,
+            u64::from(MAX_OFFERED_SLICES)
+        )
     );
 }
 
@@ -106,52 +109,52 @@ fn extents_that_nobody_could_check_are_refused() {
 fn what_collectives_refuse() {
     let knock = samples::knock().encode();
     for (at, rank) in [(8, 9), (12, 17)] {
-        let refused = bad_value(Knock::decode(&with(knock.clone(), at, rank)));
-        assert_eq!(refused, ("rank in KNOCK", u64::from(rank)));
+        let refused = bad_value(Join::decode(&with(knock.clone(), at, rank)));
+        assert_eq!(refused, ("rank in JOIN", u64::from(rank)));
     }
     assert_eq!(
-        bad_value(Knock::decode(&with(knock, 20, 7))),
+        bad_value(Join::decode(&with(knock, 20, 7))),
         ("reserved field", 7)
     );
     let grant = samples::grant().encode();
     for (at, most, what) in [
-        (32, 2, "element of GRANT"),
-        (36, 2, "operation of GRANT"),
-        (40, 3, "mode of GRANT"),
+        (32, 2, "element of CLEAR_TO_SEND"),
+        (36, 2, "operation of CLEAR_TO_SEND"),
+        (40, 3, "mode of CLEAR_TO_SEND"),
     ] {
         for got in [0, most + 1] {
-            let refused = bad_value(Grant::decode(&with(grant.clone(), at, got)));
+            let refused = bad_value(ClearToSend::decode(&with(grant.clone(), at, got)));
             assert_eq!(refused, (what, u64::from(got)));
         }
     }
     assert_eq!(
-        bad_value(Grant::decode(&with(grant.clone(), 48, u32::MAX))).0,
-        "first chunk of GRANT"
+        bad_value(ClearToSend::decode(&with(grant.clone(), 48, u32::MAX))).0,
+        "first chunk of CLEAR_TO_SEND"
     );
     assert_eq!(
-        bad_value(Grant::decode(&with(grant.clone(), 56 + 16, 0))),
+        bad_value(ClearToSend::decode(&with(grant.clone(), 56 + 16, 0))),
         ("length of a credit", 0)
     );
     let landed = samples::landed().encode();
     assert_eq!(
-        bad_value(Landed::decode(&with(landed.clone(), 16, 0))),
-        ("LANDED chunks", 0)
+        bad_value(DataReady::decode(&with(landed.clone(), 16, 0))),
+        ("DATA_READY chunks", 0)
     );
-    for got in [MAX_CREDITS + 1, u32::MAX] {
-        let expected = (u64::from(got), u64::from(MAX_CREDITS));
+    for got in [MAX_BUFFERS + 1, u32::MAX] {
+        let expected = (u64::from(got), u64::from(MAX_BUFFERS));
         assert_eq!(
-            too_large(Grant::decode(&with(grant.clone(), 52, got))),
+            too_large(ClearToSend::decode(&with(grant.clone(), 52, got))),
             expected
         );
         assert_eq!(
-            too_large(Landed::decode(&with(landed.clone(), 16, got))),
+            too_large(DataReady::decode(&with(landed.clone(), 16, got))),
             expected
         );
     }
     let farewell = samples::farewell().encode();
     for cause in [0, 8] {
-        let refused = bad_value(Farewell::decode(&with(farewell.clone(), 16, cause)));
-        assert_eq!(refused, ("cause of FAREWELL", u64::from(cause)));
+        let refused = bad_value(Abort::decode(&with(farewell.clone(), 16, cause)));
+        assert_eq!(refused, ("cause of ABORT", u64::from(cause)));
     }
     let text = String::from_utf8(samples::invitation().encode()).unwrap();
     for (from, to, what) in [
@@ -168,7 +171,7 @@ fn what_collectives_refuse() {
         ),
     ] {
         let bad = text.replacen(from, to, 1);
-        assert_eq!(bad_value(Invitation::decode(bad.as_bytes())).0, what);
+        assert_eq!(bad_value(BootstrapId::decode(bad.as_bytes())).0, what);
     }
 }
 
@@ -220,26 +223,32 @@ fn runs_of_nothing_are_refused() {
     );
     let credit = samples::more_credit().encode();
     assert_eq!(
-        bad_value(MoreCredit::decode(&with(credit, 8 + 24 + 16, 0))),
+        bad_value(MoreBuffers::decode(&with(credit, 8 + 24 + 16, 0))),
         ("length of a credit", 0)
     );
     assert_eq!(
-        bad_value(MoreCredit::decode(&[0; 8])),
-        ("CREDIT credits", 0)
+        bad_value(MoreBuffers::decode(&[0; 8])),
+        ("MORE_BUFFERS credits", 0)
     );
-    assert_eq!(bad_value(Layout::decode(&[0; 8])), ("LAYOUT blocks", 0));
-    assert_eq!(bad_value(Pushed::decode(&[0; 8])), ("PUSHED chunks", 0));
-    let nothing_and_last = Pushed {
+    assert_eq!(
+        bad_value(FetchResponse::decode(&[0; 8])),
+        ("FETCH_RESPONSE blocks", 0)
+    );
+    assert_eq!(
+        bad_value(DataWritten::decode(&[0; 8])),
+        ("DATA_WRITTEN chunks", 0)
+    );
+    let nothing_and_last = DataWritten {
         chunks: vec![],
         last: true,
     };
     assert_eq!(
-        Pushed::decode(&nothing_and_last.encode()),
+        DataWritten::decode(&nothing_and_last.encode()),
         Ok(nothing_and_last)
     );
     let pushed = samples::pushed().encode();
     assert_eq!(
-        bad_value(Pushed::decode(&with(pushed, 8 + 16 + 4, 0))),
+        bad_value(DataWritten::decode(&with(pushed, 8 + 16 + 4, 0))),
         ("length of a chunk", 0)
     );
 }
@@ -253,18 +262,22 @@ fn counts_beyond_their_bound_are_refused_before_anything_is_sized_by_them() {
             expected
         );
         assert_eq!(
-            too_large(Layout::decode(&with(samples::layout().encode(), 0, got))),
+            too_large(FetchResponse::decode(&with(
+                samples::layout().encode(),
+                0,
+                got
+            ))),
             expected
         );
     }
-    for got in [MAX_CREDITS + 1, u32::MAX] {
-        let expected = (u64::from(got), u64::from(MAX_CREDITS));
+    for got in [MAX_BUFFERS + 1, u32::MAX] {
+        let expected = (u64::from(got), u64::from(MAX_BUFFERS));
         assert_eq!(
             too_large(Fetch::decode(&with(samples::fetch().encode(), 4, got))),
             expected
         );
         assert_eq!(
-            too_large(MoreCredit::decode(&with(
+            too_large(MoreBuffers::decode(&with(
                 samples::more_credit().encode(),
                 0,
                 got
@@ -272,7 +285,11 @@ fn counts_beyond_their_bound_are_refused_before_anything_is_sized_by_them() {
             expected
         );
         assert_eq!(
-            too_large(Pushed::decode(&with(samples::pushed().encode(), 0, got))),
+            too_large(DataWritten::decode(&with(
+                samples::pushed().encode(),
+                0,
+                got
+            ))),
             expected
         );
     }
@@ -287,12 +304,12 @@ fn counts_beyond_their_bound_are_refused_before_anything_is_sized_by_them() {
 fn the_largest_messages_are_accepted() {
     let mut fetch = samples::fetch();
     fetch.blocks = vec![fetch.blocks[0]; MAX_BLOCKS as usize];
-    fetch.credits = vec![fetch.credits[0]; MAX_CREDITS as usize];
+    fetch.credits = vec![fetch.credits[0]; MAX_BUFFERS as usize];
     assert_eq!(Fetch::decode(&fetch.encode()), Ok(fetch));
-    let layout = Layout {
+    let layout = FetchResponse {
         blocks: vec![BlockEntry::found(1); MAX_BLOCKS as usize],
     };
-    assert_eq!(Layout::decode(&layout.encode()), Ok(layout));
+    assert_eq!(FetchResponse::decode(&layout.encode()), Ok(layout));
 }
 
 #[test]
@@ -307,13 +324,13 @@ fn unknown_codes_are_refused_with_their_value() {
     }
     let layout = samples::layout().encode();
     assert_eq!(
-        bad_value(Layout::decode(&with(layout, 8, 5))),
+        bad_value(FetchResponse::decode(&with(layout, 8, 5))),
         ("block status", 5)
     );
     let pushed = samples::pushed().encode();
     assert_eq!(
-        bad_value(Pushed::decode(&with(pushed, 4, 2))),
-        ("PUSHED last", 2)
+        bad_value(DataWritten::decode(&with(pushed, 4, 2))),
+        ("DATA_WRITTEN last", 2)
     );
 }
 
@@ -321,7 +338,8 @@ fn unknown_codes_are_refused_with_their_value() {
 fn a_layout_cannot_lie_about_lengths() {
     let mut missing = BlockEntry::missing(BlockStatus::BadRange);
     missing.length = 3.into();
-    let decode = |blocks: Vec<BlockEntry>| Layout::decode(&Layout { blocks }.encode());
+    let decode =
+        |blocks: Vec<BlockEntry>| FetchResponse::decode(&FetchResponse { blocks }.encode());
     assert_eq!(
         bad_value(decode(vec![missing])),
         ("length of a missing block", 3)

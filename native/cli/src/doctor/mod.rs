@@ -17,7 +17,7 @@ use crate::perf::args::FabricName;
 use crate::CliError;
 use args::Choice;
 use faro_fabric::diagnose::{Finding, Host, Level};
-use faro_fabric::verbs::Wishes;
+use faro_fabric::verbs::VerbsOptions;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::Path;
@@ -89,11 +89,11 @@ fn examine(args: &Args, near: IpAddr) -> Vec<Finding> {
     findings
 }
 
-fn wishes(args: &Args) -> Wishes {
-    Wishes {
+fn wishes(args: &Args) -> VerbsOptions {
+    VerbsOptions {
         device: args.device.clone(),
         gid_index: args.gid_index,
-        ..Wishes::default()
+        ..VerbsOptions::default()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::PerfError;
 use clap::{Subcommand, ValueEnum};
-use faro_pool::FRAME_BYTES;
+use faro_pool::PAGE_BYTES;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -178,7 +178,7 @@ impl ClientArgs {
 
 /// Operations of a transfer.
 pub fn chunks(size: usize) -> usize {
-    size.div_ceil(FRAME_BYTES)
+    size.div_ceil(PAGE_BYTES)
 }
 
 /// Transfers of that size that a connection takes at once: a fabric's bounds on operations and on
@@ -189,7 +189,7 @@ pub fn deepest(size: usize) -> usize {
 
 /// Lengths of a transfer's operations.
 pub fn lengths(size: usize) -> impl Iterator<Item = usize> {
-    (0..chunks(size)).map(move |at| (size - at * FRAME_BYTES).min(FRAME_BYTES))
+    (0..chunks(size)).map(move |at| (size - at * PAGE_BYTES).min(PAGE_BYTES))
 }
 
 /// `4096`, `64KiB`, `256MiB`.
@@ -226,9 +226,9 @@ mod tests {
     fn a_transfer_is_cut_into_frames() {
         let cut = |size| lengths(size).collect::<Vec<_>>();
         assert_eq!(cut(1), [1]);
-        assert_eq!(cut(FRAME_BYTES), [FRAME_BYTES]);
-        assert_eq!(cut(FRAME_BYTES + 1), [FRAME_BYTES, 1]);
-        assert_eq!(cut(1 << 20), [FRAME_BYTES; 4]);
+        assert_eq!(cut(PAGE_BYTES), [PAGE_BYTES]);
+        assert_eq!(cut(PAGE_BYTES + 1), [PAGE_BYTES, 1]);
+        assert_eq!(cut(1 << 20), [PAGE_BYTES; 4]);
     }
 
     #[test]

@@ -5,8 +5,8 @@ use super::protocol::{self, body, counters, message, Counters, Job, Ready, Start
 use super::server::post_writes;
 use super::site::{near, not_accepted, Site};
 use super::PerfError;
-use faro_fabric::{Event, Exposure, Message, Outcome, PeerId, Read, RemoteRange};
-use faro_pool::{Lease, FRAME_BYTES};
+use faro_fabric::{ConnectionId, Event, Exposure, Message, Outcome, Read, RemoteRange};
+use faro_pool::{Lease, PAGE_BYTES};
 use hdrhistogram::Histogram;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ pub struct Round {
 
 pub struct Client {
     site: Site,
-    peer: PeerId,
+    connection: ConnectionId,
     events: Vec<Event>,
     timeout: Duration,
     depth: usize,
@@ -45,8 +45,8 @@ impl Client {
         let endpoint = u128::from(std::process::id()) << 32 | u128::from(number);
         let mut site = Site::open(&args.fabric, bind, endpoint)?;
         let deadline = Instant::now() + args.timeout;
-        let peer = site.fabric.connect(&args.location, SERVER, deadline)?;
-        let source = Arc::new(site.lease(FRAME_BYTES)?);
+        let connection = site.fabric.connect(&args.location, SERVER, deadline)?;
+        let source = Arc::new(site.lease(PAGE_BYTES)?);
         let nowhere = RemoteRange {
             key: 0,
             offset: 0,
@@ -54,7 +54,7 @@ impl Client {
         };
         let mut client = Self {
             site,
-            peer,
+            connection,
             events: Vec::new(),
             timeout: args.timeout,
             depth: args.depth as usize,
@@ -66,8 +66,8 @@ impl Client {
         client.wait("connection", |event| {
             matches!(event, Event::Connected { .. }).then_some(Ok(()))
         })?;
-        let writable = Exposure::Writable(client.site.lease(FRAME_BYTES)?);
-        client.writable = client.site.expose(peer, writable)?;
+        let writable = Exposure::Writable(client.site.lease(PAGE_BYTES)?);
+        client.writable = client.site.expose(connection, writable)?;
         Ok(client)
     }
 
@@ -205,7 +205,7 @@ impl Client {
                 let target = ready.writable.into();
                 post_writes(
                     &mut self.site,
-                    self.peer,
+                    self.connection,
                     &self.source,
                     target,
                     job.size,
@@ -230,7 +230,7 @@ impl Client {
                     };
                     self.site
                         .fabric
-                        .read(self.peer, read)
+                        .read(self.connection, read)
                         .map_err(|rejected| not_accepted("a read", &rejected))?;
                 }
                 Ok(count)
@@ -245,7 +245,7 @@ impl Client {
                 };
                 self.site
                     .fabric
-                    .send(self.peer, data)
+                    .send(self.connection, data)
                     .map_err(|rejected| not_accepted("a message", &rejected))?;
                 Ok(1)
             }
@@ -326,7 +326,7 @@ impl Client {
         self.next_id += 1;
         self.site
             .fabric
-            .send(self.peer, asked)
+            .send(self.connection, asked)
             .map_err(|rejected| not_accepted("a question", &rejected))?;
         self.wait("answer", |event| match event {
             Event::Message { message, .. } if message.kind == answer => Some(Ok(message.clone())),

@@ -5,8 +5,10 @@ use super::protocol::{self, body, counters, message, Ready, Start};
 use super::site::{not_accepted, Site};
 use super::PerfError;
 use crate::CliError;
-use faro_fabric::{CloseReason, Event, Exposure, Message, PeerId, Rejected, RemoteRange, Write};
-use faro_pool::{Lease, FRAME_BYTES};
+use faro_fabric::{
+    CloseReason, ConnectionId, Event, Exposure, Message, Rejected, RemoteRange, Write,
+};
+use faro_pool::{Lease, PAGE_BYTES};
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -67,19 +69,22 @@ impl Server<'_> {
     /// True: a client left.
     fn handle(&mut self, event: Event) -> Result<bool, PerfError> {
         match event {
-            Event::Accepted { peer, .. } => match self.welcome(peer) {
-                Ok(client) => drop(self.clients.insert(peer.0, client)),
+            Event::Accepted { connection, .. } => match self.welcome(connection) {
+                Ok(client) => drop(self.clients.insert(connection.0, client)),
                 Err(error) => {
                     let detail = error.to_string();
                     let reason = CloseReason::Unable { detail };
-                    self.site.fabric.disconnect(peer, reason);
+                    self.site.fabric.disconnect(connection, reason);
                 }
             },
-            Event::Message { peer, message } => self.take(peer, message)?,
-            Event::Written { peer, .. } => self.write_back(peer)?,
-            Event::Closed { peer, reason } => {
-                (self.told)(peer.0, &reason);
-                if let Some(client) = self.clients.remove(&peer.0) {
+            Event::Message {
+                connection,
+                message,
+            } => self.take(connection, message)?,
+            Event::Written { connection, .. } => self.write_back(connection)?,
+            Event::Closed { connection, reason } => {
+                (self.told)(connection.0, &reason);
+                if let Some(client) = self.clients.remove(&connection.0) {
                     // What comes back later does so in an event that needs no answer.
                     for key in [client.writable.key, client.readable.key] {
                         drop(self.site.fabric.revoke(key));
@@ -92,20 +97,20 @@ impl Server<'_> {
         Ok(false)
     }
 
-    fn welcome(&mut self, peer: PeerId) -> Result<Client, PerfError> {
-        let writable = Exposure::Writable(self.site.lease(FRAME_BYTES)?);
-        let readable = Exposure::Readable(Arc::new(self.site.lease(FRAME_BYTES)?));
+    fn welcome(&mut self, connection: ConnectionId) -> Result<Client, PerfError> {
+        let writable = Exposure::Writable(self.site.lease(PAGE_BYTES)?);
+        let readable = Exposure::Readable(Arc::new(self.site.lease(PAGE_BYTES)?));
         Ok(Client {
-            writable: self.site.expose(peer, writable)?,
-            readable: self.site.expose(peer, readable)?,
-            source: Arc::new(self.site.lease(FRAME_BYTES)?),
+            writable: self.site.expose(connection, writable)?,
+            readable: self.site.expose(connection, readable)?,
+            source: Arc::new(self.site.lease(PAGE_BYTES)?),
             job: None,
             waiting: VecDeque::new(),
         })
     }
 
-    fn take(&mut self, peer: PeerId, came: Message) -> Result<(), PerfError> {
-        let Some(client) = self.clients.get_mut(&peer.0) else {
+    fn take(&mut self, connection: ConnectionId, came: Message) -> Result<(), PerfError> {
+        let Some(client) = self.clients.get_mut(&connection.0) else {
             return Ok(());
         };
         let now = || counters(self.site.fabric.counters());
@@ -150,15 +155,15 @@ impl Server<'_> {
                 what: "answers that a client does not fetch",
                 limit: WAITING as u64,
             };
-            self.site.fabric.disconnect(peer, reason);
+            self.site.fabric.disconnect(connection, reason);
         }
         Ok(())
     }
 
     fn send_waiting(&mut self) {
-        for (peer, client) in &mut self.clients {
+        for (connection, client) in &mut self.clients {
             while let Some(answer) = client.waiting.pop_front() {
-                match self.site.fabric.send(PeerId(*peer), answer) {
+                match self.site.fabric.send(ConnectionId(*connection), answer) {
                     Ok(()) => {}
                     Err(Rejected::Full(answer)) => {
                         client.waiting.push_front(answer);
@@ -172,8 +177,8 @@ impl Server<'_> {
     }
 
     /// The other half of a round trip.
-    fn write_back(&mut self, peer: PeerId) -> Result<(), PerfError> {
-        let Some(client) = self.clients.get(&peer.0) else {
+    fn write_back(&mut self, connection: ConnectionId) -> Result<(), PerfError> {
+        let Some(client) = self.clients.get(&connection.0) else {
             return Ok(());
         };
         let Some(start) = &client.job else {
@@ -184,7 +189,7 @@ impl Server<'_> {
         }
         match post_writes(
             &mut self.site,
-            peer,
+            connection,
             &client.source,
             start.writable.into(),
             start.job.size,
@@ -200,7 +205,7 @@ impl Server<'_> {
 /// One transfer as writes into `target`; how many. `told`: the last has an immediate.
 pub fn post_writes(
     site: &mut Site,
-    peer: PeerId,
+    connection: ConnectionId,
     source: &Arc<Lease>,
     target: RemoteRange,
     size: usize,
@@ -209,7 +214,7 @@ pub fn post_writes(
     let count = super::args::chunks(size);
     for (at, length) in lengths(size).enumerate() {
         site.fabric.write(
-            peer,
+            connection,
             Write {
                 token: at as u64,
                 source: Arc::clone(source),

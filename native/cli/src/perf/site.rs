@@ -4,9 +4,9 @@ use super::args::{FabricArgs, FabricName};
 use super::PerfError;
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
-use faro_fabric::verbs::{VerbsConfig, VerbsFabric, Wishes};
-use faro_fabric::{EndpointId, Exposure, Fabric, PeerId, Rejected, RemoteRange};
-use faro_pool::{Lease, Pool, Purpose, FRAME_BYTES};
+use faro_fabric::verbs::{VerbsConfig, VerbsFabric, VerbsOptions};
+use faro_fabric::{ConnectionId, EndpointId, Exposure, Fabric, Rejected, RemoteRange};
+use faro_pool::{Lease, Pool, Purpose, PAGE_BYTES};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,10 +46,10 @@ impl Site {
                 advertise,
                 endpoint,
                 pool: owned,
-                wishes: Wishes {
+                wishes: VerbsOptions {
                     device: args.device.clone(),
                     gid_index: args.gid_index,
-                    ..Wishes::default()
+                    ..VerbsOptions::default()
                 },
             })?),
         };
@@ -59,14 +59,18 @@ impl Site {
 
     /// A lease of the largest size, every byte touched.
     pub fn lease(&self, bytes: usize) -> Result<Lease, PerfError> {
-        let mut lease = self.pool.try_lease(bytes.min(FRAME_BYTES), Purpose::Read)?;
+        let mut lease = self.pool.try_lease(bytes.min(PAGE_BYTES), Purpose::Read)?;
         lease.bytes_mut().fill(0x5a);
         Ok(lease)
     }
 
-    pub fn expose(&mut self, peer: PeerId, exposure: Exposure) -> Result<RemoteRange, PerfError> {
+    pub fn expose(
+        &mut self,
+        connection: ConnectionId,
+        exposure: Exposure,
+    ) -> Result<RemoteRange, PerfError> {
         self.fabric
-            .expose(peer, exposure)
+            .expose(connection, exposure)
             .map_err(|rejected| not_accepted("an exposure", &rejected))
     }
 }
@@ -74,7 +78,7 @@ impl Site {
 pub fn not_accepted<T>(what: &'static str, rejected: &Rejected<T>) -> PerfError {
     let why = match rejected {
         Rejected::Full(_) => "the queue is full".to_owned(),
-        Rejected::NotConnected(_, peer) => format!("connection {} is not open", peer.0),
+        Rejected::NotConnected(_, connection) => format!("connection {} is not open", connection.0),
         Rejected::TooLarge(_, most) => format!("at most {most} bytes are possible"),
     };
     PerfError::Rejected { what, why }

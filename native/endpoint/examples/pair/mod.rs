@@ -50,7 +50,7 @@ fn config(name: &str, setup: Setup, memory_limit: u64, staging: Staging) -> Conf
         bind: LOCALHOST,
         advertise: LOCALHOST,
         port: 0,
-        verbs: faro_endpoint::Wishes::default(),
+        verbs: faro_endpoint::VerbsOptions::default(),
         memory_limit,
         idle_release: Duration::ZERO,
         staging,

@@ -4,7 +4,7 @@ use super::ArrayFault;
 use crate::EndpointError;
 use faro_exchange::ExchangeError;
 use faro_pool::PoolError;
-use faro_wire::message::FarewellCause;
+use faro_wire::message::AbortCause;
 use faro_wire::WireError;
 use thiserror::Error;
 
@@ -15,7 +15,7 @@ pub enum CollectiveError {
     #[error("round {round}: {detail}")]
     Failed {
         /// What happened.
-        cause: FarewellCause,
+        cause: AbortCause,
         /// The member that it happened to, or that did it.
         rank: u32,
         /// Rounds that were completed before.
@@ -34,7 +34,7 @@ pub enum CollectiveError {
     NotOurs { rank: usize },
     /// A member's invitation cannot be read.
     #[error("invitation of rank {rank}: {source}")]
-    Invitation { rank: usize, source: WireError },
+    BootstrapId { rank: usize, source: WireError },
     /// Group or number of ranks.
     #[error(transparent)]
     Plan(#[from] ExchangeError),

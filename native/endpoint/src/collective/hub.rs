@@ -6,9 +6,9 @@
 use super::{CollectiveError, Errand};
 use crate::counters::Counter;
 use crossbeam_channel::{Receiver, Sender};
-use faro_fabric::{FabricKind, PeerId};
+use faro_fabric::{ConnectionId, FabricKind};
 use faro_pool::Lease;
-use faro_wire::message::{Chunk, Farewell, FarewellCause, Grant, Knock};
+use faro_wire::message::{Abort, AbortCause, ClearToSend, Join, WrittenBuffer};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -22,25 +22,25 @@ const MAX_GONE: usize = 1_024;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reply {
     pub(super) fabric: FabricKind,
-    pub(super) peer: PeerId,
+    pub(super) peer: ConnectionId,
 }
 
 /// What comes for a seat.
 pub(super) enum Event {
     /// A member is there.
-    Knocked(Knock),
+    Knocked(Join),
     /// A member wants a part of ours.
-    Granted(Reply, Grant),
+    Granted(Reply, ClearToSend),
     /// A chunk that was granted is there; nobody writes into the lease any more.
-    Landed {
+    DataReady {
         rank: u32,
-        chunk: Chunk,
+        chunk: WrittenBuffer,
         lease: Lease,
     },
     /// A member cannot be reached any more.
     Lost { rank: u32, detail: String },
     /// A member takes no further part.
-    Farewell(Farewell),
+    Abort(Abort),
     /// This seat or its endpoint closes.
     Closing,
 }
@@ -92,7 +92,7 @@ pub(crate) struct Tally {
 #[derive(Default)]
 struct Seats {
     open: HashMap<u64, Arc<Mailbox>>,
-    gone: VecDeque<(u64, Farewell)>,
+    gone: VecDeque<(u64, Abort)>,
     closed: bool,
 }
 
@@ -127,7 +127,7 @@ impl Hub {
     ///
     /// # Errors
     /// What a seat that is gone left behind.
-    pub(super) fn find(&self, seat: u64) -> Result<Arc<Mailbox>, Option<Farewell>> {
+    pub(super) fn find(&self, seat: u64) -> Result<Arc<Mailbox>, Option<Abort>> {
         let seats = self.lock();
         if let Some(mailbox) = seats.open.get(&seat) {
             return Ok(Arc::clone(mailbox));
@@ -150,7 +150,7 @@ impl Hub {
     }
 
     /// Ends a seat. False: it had ended.
-    pub(super) fn leave(&self, seat: u64, farewell: &Farewell) -> bool {
+    pub(super) fn leave(&self, seat: u64, farewell: &Abort) -> bool {
         let mut seats = self.lock();
         if seats.open.remove(&seat).is_none() {
             return false;
@@ -178,12 +178,12 @@ impl Hub {
 }
 
 /// What is said of a seat that nobody here remembers.
-pub(super) fn nobody(rank: u32) -> Farewell {
-    Farewell {
+pub(super) fn nobody(rank: u32) -> Abort {
+    Abort {
         round: 0,
         from_rank: rank,
         culprit: rank,
-        cause: FarewellCause::Left,
+        cause: AbortCause::Left,
         detail: format!("rank {rank} has no seat here, or not any more"),
     }
 }

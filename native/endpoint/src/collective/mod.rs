@@ -3,10 +3,10 @@
 //! ```text
 //!  caller's thread                   progress thread                        the partner's
 //!   Team ── plan (faro-exchange)
-//!    ├─ KNOCK, GRANT {leases} ─────▶ Room: expose, send ───────────────────▶ Room ─▶ mailbox
+//!    ├─ JOIN, CLEAR_TO_SEND {leases} ─────▶ Room: expose, send ───────────────────▶ Room ─▶ mailbox
 //!    ├─ fill a lease, Write ───────▶ Room: WRITE into a granted range ═════▶
-//!    │                               Room: LANDED ─────────────────────────▶ Room: revoke ─▶ mailbox
-//!    └─ mailbox ◀─ Landed {lease} ── Room: revoke
+//!    │                               Room: DATA_READY ─────────────────────────▶ Room: revoke ─▶ mailbox
+//!    └─ mailbox ◀─ DataReady {lease} ── Room: revoke
 //!       check, add to the array
 //! ```
 //! Idea: the receiver of a part exposes leases of the arena, the sender copies into a lease of its
@@ -21,7 +21,7 @@
 //! 2. A team holds one frame of its own (`home`), so a member whose arena is exhausted still grants.
 //!    Frames to send from are another purpose's, whose holders wait for nobody (`faro_pool::Purpose`).
 //! 3. Every wait ends at the round's deadline, and looks whether the caller has given up.
-//! 4. Who ends or fails says so (`FAREWELL`) to all who knocked, and who knocks later is told the
+//! 4. Who ends or fails says so (`ABORT`) to all who knocked, and who knocks later is told the
 //!    same. A process that dies without a word is noticed by its connections, which every partner has.
 //!
 //! A lost connection with parts under way fails the round: the sender's array has moved on, so there

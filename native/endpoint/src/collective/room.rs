@@ -1,7 +1,7 @@
 //! The collective's room on one progress thread: what seats here send, and what comes for them.
 //!
 //! Nothing here waits or computes. Connections are the reader's (`reader/links.rs`), whose rules hold
-//! for a `GRANT` as they do for a `FETCH`: it takes the best connection, and what answers it takes the
+//! for a `CLEAR_TO_SEND` as they do for a `FETCH`: it takes the best connection, and what answers it takes the
 //! same one.
 
 use super::hub::{nobody, Event, Hub, Reply};
@@ -10,10 +10,10 @@ use crate::reader::{Link, Reader};
 use crate::router::Router;
 use crate::routes::Route;
 use faro_fabric::{
-    CloseReason, EndpointId, Exposure, Fabric, Message, PeerId, RemoteRange, Revoked, Write,
+    CloseReason, ConnectionId, EndpointId, Exposure, Fabric, Message, RemoteRange, Revoked, Write,
 };
 use faro_pool::Lease;
-use faro_wire::message::{Credit, Farewell, Grant, GrantHead, Knock, Landed};
+use faro_wire::message::{Abort, ClearToSend, ClearToSendHead, DataReady, Join, RemoteBuffer};
 use faro_wire::{kind, WireError};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -46,17 +46,17 @@ pub(crate) struct Errand {
 impl Errand {
     /// It holds nothing, and its partner waits for it even if the seat is through with its rounds.
     fn outlives_its_seat(&self) -> bool {
-        matches!(&self.what, What::Grant { leases, .. } if leases.is_empty())
+        matches!(&self.what, What::ClearToSend { leases, .. } if leases.is_empty())
     }
 }
 
 pub(super) enum What {
-    Knock {
-        knock: Knock,
+    Join {
+        knock: Join,
         tries: u8,
     },
-    Grant {
-        head: Box<GrantHead>,
+    ClearToSend {
+        head: Box<ClearToSendHead>,
         leases: Vec<Memory>,
     },
 }
@@ -64,11 +64,11 @@ pub(super) enum What {
 /// A part's chunk, on its way to who granted memory for it.
 pub(crate) struct Posting {
     pub(super) seat: u64,
-    pub(super) peer: PeerId,
+    pub(super) peer: ConnectionId,
     pub(super) source: Arc<Lease>,
     pub(super) target: RemoteRange,
     pub(super) to: u64,
-    pub(super) landed: Landed,
+    pub(super) landed: DataReady,
 }
 
 /// What a progress thread is asked for.
@@ -76,12 +76,12 @@ pub(crate) enum Order {
     Errand(Errand, Route),
     Post(Posting),
     /// A seat is gone.
-    Leave(u64, Farewell),
+    Leave(u64, Abort),
 }
 
 /// Memory that a partner may write.
 struct Landing {
-    peer: PeerId,
+    peer: ConnectionId,
     key: u64,
     bytes: u32,
     round: u64,
@@ -96,11 +96,11 @@ pub(crate) struct Room {
     /// By seat, rank of the writer, chunk.
     landings: HashMap<(u64, u32, u32), Landing>,
     /// Knocks that were sent, by own and other seat, and the connection they took.
-    knocks: HashMap<(u64, u64), (PeerId, Errand)>,
+    knocks: HashMap<(u64, u64), (ConnectionId, Errand)>,
     /// Who knocked at a seat here: the connection, and their seat.
-    visitors: HashMap<u64, Vec<(PeerId, u64)>>,
+    visitors: HashMap<u64, Vec<(ConnectionId, u64)>>,
     /// Chunks that were granted to a seat here and are not sent, by connection.
-    owed: HashMap<(PeerId, u64), u32>,
+    owed: HashMap<(ConnectionId, u64), u32>,
 }
 
 impl Room {
@@ -116,7 +116,7 @@ impl Room {
     }
 
     /// Is anything under way on that connection?
-    pub(crate) fn uses(&self, peer: PeerId) -> bool {
+    pub(crate) fn uses(&self, peer: ConnectionId) -> bool {
         self.landings.values().any(|landing| landing.peer == peer)
             || self.owed.keys().any(|(at, _)| *at == peer)
     }
@@ -172,7 +172,7 @@ impl Room {
         &mut self,
         fabric: &mut dyn Fabric,
         outbox: &mut Outbox,
-        peer: PeerId,
+        peer: ConnectionId,
         errand: Errand,
     ) {
         // The seat may have ended while this waited; then nobody takes its leases back later.
@@ -181,16 +181,16 @@ impl Room {
         }
         let (seat, to) = (errand.seat, errand.to);
         match errand.what {
-            What::Knock { knock, tries } => {
+            What::Join { knock, tries } => {
                 let body = knock.encode();
                 let again = Errand {
-                    what: What::Knock { knock, tries },
+                    what: What::Join { knock, tries },
                     ..errand
                 };
                 self.knocks.insert((seat, to.seat), (peer, again));
-                send(fabric, outbox, peer, kind::KNOCK, to.seat, body);
+                send(fabric, outbox, peer, kind::JOIN, to.seat, body);
             }
-            What::Grant { head, leases } => {
+            What::ClearToSend { head, leases } => {
                 let mut credits = Vec::with_capacity(leases.len());
                 for ((lease, bytes), chunk) in leases.into_iter().zip(head.first_chunk.get()..) {
                     let Ok(range) = fabric.expose(peer, Exposure::Writable(lease)) else {
@@ -206,19 +206,19 @@ impl Room {
                         step: head.step.get(),
                     };
                     self.landings.insert((seat, to.rank, chunk), landing);
-                    credits.push(Credit {
+                    credits.push(RemoteBuffer {
                         key: range.key.into(),
                         offset: range.offset.into(),
                         length: bytes.into(),
                         reserved: 0.into(),
                     });
                 }
-                let body = Grant {
+                let body = ClearToSend {
                     head: *head,
                     credits,
                 }
                 .encode();
-                send(fabric, outbox, peer, kind::GRANT, to.seat, body);
+                send(fabric, outbox, peer, kind::CLEAR_TO_SEND, to.seat, body);
             }
         }
     }
@@ -242,16 +242,10 @@ impl Room {
         };
         outbox.post(fabric, peer, Post::Write(write));
         let body = posting.landed.encode();
-        send(fabric, outbox, peer, kind::LANDED, posting.to, body);
+        send(fabric, outbox, peer, kind::DATA_READY, posting.to, body);
     }
 
-    fn leave(
-        &mut self,
-        fabric: &mut dyn Fabric,
-        outbox: &mut Outbox,
-        seat: u64,
-        farewell: &Farewell,
-    ) {
+    fn leave(&mut self, fabric: &mut dyn Fabric, outbox: &mut Outbox, seat: u64, farewell: &Abort) {
         self.waiting.retain(|_, errands| {
             errands.retain(|(errand, _)| errand.seat != seat || errand.outlives_its_seat());
             !errands.is_empty()
@@ -266,14 +260,7 @@ impl Room {
             *own != seat
         });
         for (peer, theirs) in self.visitors.remove(&seat).unwrap_or_default() {
-            send(
-                fabric,
-                outbox,
-                peer,
-                kind::FAREWELL,
-                theirs,
-                farewell.encode(),
-            );
+            send(fabric, outbox, peer, kind::ABORT, theirs, farewell.encode());
         }
     }
 
@@ -297,7 +284,7 @@ impl Room {
         outbox: &mut Outbox,
         reader: &mut Reader,
         endpoint: Option<EndpointId>,
-        peer: PeerId,
+        peer: ConnectionId,
         reason: &CloseReason,
     ) {
         self.owed.retain(|(at, _), _| *at != peer);
@@ -339,7 +326,7 @@ impl Room {
 
     /// Whether the member is still there is found out by trying.
     fn knock_again(&self, mut errand: Errand, reason: &CloseReason) {
-        if let What::Knock { tries, .. } = &mut errand.what {
+        if let What::Join { tries, .. } = &mut errand.what {
             *tries += 1;
             if *tries > MAX_KNOCKS {
                 return self.hub().lost(&errand, reason.to_string());
@@ -348,7 +335,7 @@ impl Room {
         self.pass_on(errand, None);
     }
 
-    /// `KNOCK`, `GRANT`, `LANDED` and `FAREWELL`.
+    /// `JOIN`, `CLEAR_TO_SEND`, `DATA_READY` and `ABORT`.
     ///
     /// # Errors
     /// What the peer sent breaks the protocol.
@@ -356,14 +343,14 @@ impl Room {
         &mut self,
         fabric: &mut dyn Fabric,
         outbox: &mut Outbox,
-        peer: PeerId,
+        peer: ConnectionId,
         message: &Message,
     ) -> Result<(), WireError> {
         let (seat, body) = (message.id, &message.body);
         match message.kind {
-            kind::KNOCK => self.knocked(fabric, outbox, peer, seat, Knock::decode(body)?),
-            kind::GRANT => {
-                let grant = Grant::decode(body)?;
+            kind::JOIN => self.knocked(fabric, outbox, peer, seat, Join::decode(body)?),
+            kind::CLEAR_TO_SEND => {
+                let grant = ClearToSend::decode(body)?;
                 let chunks = grant.head.credits.get();
                 let reply = Reply {
                     fabric: fabric.kind(),
@@ -374,10 +361,10 @@ impl Room {
                 }
                 Ok(())
             }
-            kind::LANDED => self.landed(fabric, peer, seat, &Landed::decode(body)?),
+            kind::DATA_READY => self.landed(fabric, peer, seat, &DataReady::decode(body)?),
             _ => {
-                let farewell = Farewell::decode(body)?;
-                self.deliver(seat, Event::Farewell(farewell)).map(drop)
+                let farewell = Abort::decode(body)?;
+                self.deliver(seat, Event::Abort(farewell)).map(drop)
             }
         }
     }
@@ -402,9 +389,9 @@ impl Room {
         &mut self,
         fabric: &mut dyn Fabric,
         outbox: &mut Outbox,
-        peer: PeerId,
+        peer: ConnectionId,
         seat: u64,
-        knock: Knock,
+        knock: Join,
     ) -> Result<(), WireError> {
         let theirs = knock.from_seat.get();
         match self.hub().find(seat) {
@@ -416,14 +403,7 @@ impl Room {
             }
             Err(farewell) => {
                 let farewell = farewell.unwrap_or_else(|| nobody(knock.to_rank.get()));
-                send(
-                    fabric,
-                    outbox,
-                    peer,
-                    kind::FAREWELL,
-                    theirs,
-                    farewell.encode(),
-                );
+                send(fabric, outbox, peer, kind::ABORT, theirs, farewell.encode());
                 Ok(())
             }
         }
@@ -432,9 +412,9 @@ impl Room {
     fn landed(
         &mut self,
         fabric: &mut dyn Fabric,
-        peer: PeerId,
+        peer: ConnectionId,
         seat: u64,
-        landed: &Landed,
+        landed: &DataReady,
     ) -> Result<(), WireError> {
         let Ok(mailbox) = self.hub().find(seat) else {
             self.router.counters.late_messages.add(1);
@@ -446,21 +426,21 @@ impl Room {
             let landing = self
                 .landings
                 .remove(&place)
-                .ok_or(bad("chunk of LANDED", u64::from(chunk.credit.get())))?;
+                .ok_or(bad("chunk of DATA_READY", u64::from(chunk.credit.get())))?;
             let key = landing.key;
             let Revoked::Now(Exposure::Writable(lease)) = fabric.revoke(key) else {
                 return Err(bad("key of a landing", key));
             };
             if landing.peer != peer || (landing.round, landing.step) != (landed.round, landed.step)
             {
-                return Err(bad("round of LANDED", landed.round));
+                return Err(bad("round of DATA_READY", landed.round));
             }
             if landing.bytes != chunk.length.get() {
                 return Err(bad("length of a chunk", u64::from(chunk.length.get())));
             }
             let rank = landed.from_rank;
             let chunk = *chunk;
-            mailbox.push(Event::Landed { rank, chunk, lease });
+            mailbox.push(Event::DataReady { rank, chunk, lease });
         }
         Ok(())
     }
@@ -469,7 +449,7 @@ impl Room {
 fn send(
     fabric: &mut dyn Fabric,
     outbox: &mut Outbox,
-    peer: PeerId,
+    peer: ConnectionId,
     kind: u8,
     id: u64,
     body: Vec<u8>,

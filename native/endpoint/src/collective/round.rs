@@ -3,7 +3,7 @@
 use super::Element;
 use crate::collective::CollectiveError;
 use faro_exchange::collective::{plan, Mode, Plan};
-use faro_wire::message::GrantHead;
+use faro_wire::message::ClearToSendHead;
 use std::time::Duration;
 
 /// Who works with whom; see `faro_exchange::collective`.
@@ -93,7 +93,7 @@ impl Shape {
         }
     }
 
-    pub(super) fn of(head: &GrantHead) -> Self {
+    pub(super) fn of(head: &ClearToSendHead) -> Self {
         Self {
             element: head.element.get(),
             elements: head.elements.get(),
@@ -105,8 +105,8 @@ impl Shape {
     }
 
     /// The head of a grant for a part of this shape; who, which step and which chunks follow.
-    pub(super) fn head(&self, round: u64) -> GrantHead {
-        GrantHead {
+    pub(super) fn head(&self, round: u64) -> ClearToSendHead {
+        ClearToSendHead {
             round: round.into(),
             epoch: self.epoch.into(),
             elements: self.elements.into(),

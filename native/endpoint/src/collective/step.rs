@@ -7,8 +7,8 @@
 //! Whatever arrives within the window is kept; it is applied in the order of the items.
 
 use faro_exchange::collective::{Action, Plan};
-use faro_pool::{Lease, FRAME_BYTES};
-use faro_wire::message::Chunk;
+use faro_pool::{Lease, PAGE_BYTES};
+use faro_wire::message::WrittenBuffer;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -29,14 +29,14 @@ impl Part {
     }
 
     pub(super) fn chunks(&self) -> u32 {
-        self.bytes().div_ceil(FRAME_BYTES) as u32
+        self.bytes().div_ceil(PAGE_BYTES) as u32
     }
 
     /// First element and bytes of a chunk, if the part has it.
     pub(super) fn chunk(&self, chunk: u32) -> Option<(usize, usize)> {
-        let from = chunk as usize * FRAME_BYTES;
+        let from = chunk as usize * PAGE_BYTES;
         let bytes = self.bytes().checked_sub(from).filter(|left| *left > 0)?;
-        Some((self.range.start + from / self.size, bytes.min(FRAME_BYTES)))
+        Some((self.range.start + from / self.size, bytes.min(PAGE_BYTES)))
     }
 }
 
@@ -59,12 +59,12 @@ pub(super) struct Incoming {
 pub(super) struct Step {
     pub(super) incoming: Vec<Incoming>,
     pub(super) outgoing: Vec<Outgoing>,
-    /// Chunk, position in `incoming`.
+    /// WrittenBuffer, position in `incoming`.
     items: Vec<(u32, usize)>,
     granted: usize,
     applied: usize,
     /// Arrived, not applied: by chunk and rank.
-    arrived: HashMap<(u32, u32), (Lease, Chunk)>,
+    arrived: HashMap<(u32, u32), (Lease, WrittenBuffer)>,
 }
 
 impl Step {
@@ -141,7 +141,7 @@ impl Step {
     }
 
     /// Keeps what arrived until it is its turn.
-    pub(super) fn keep(&mut self, rank: u32, chunk: Chunk, lease: Lease) {
+    pub(super) fn keep(&mut self, rank: u32, chunk: WrittenBuffer, lease: Lease) {
         let mut senders = self.incoming.iter_mut();
         if let Some(incoming) = senders.find(|i| i.part.partner == rank) {
             incoming.landed += 1;
@@ -151,7 +151,7 @@ impl Step {
     }
 
     /// What is to be applied next, if it is there: position in `incoming`, first element.
-    pub(super) fn next_arrived(&mut self) -> Option<(usize, usize, Lease, Chunk)> {
+    pub(super) fn next_arrived(&mut self) -> Option<(usize, usize, Lease, WrittenBuffer)> {
         let (chunk, at) = *self.items.get(self.applied)?;
         let part = &self.incoming[at].part;
         let (lease, landed) = self.arrived.remove(&(chunk, part.partner))?;

@@ -10,7 +10,7 @@
 use super::mapped;
 use crate::config::RegionMode;
 use faro_pool::{Lease, Pool};
-use faro_region::{Region, RegionError, RegionId, Residency, Sleep};
+use faro_region::{ChunkCache, Region, RegionError, RegionId, Sleep};
 use faro_wire::{BlockStatus, OutputId};
 use std::fs::File;
 use std::io;
@@ -164,13 +164,13 @@ impl Output {
     /// What the file says; `UnexpectedEof` when it has become shorter.
     pub(crate) fn read(
         &self,
-        residency: &Arc<Residency>,
+        cache: &Arc<ChunkCache>,
         offset: u64,
         buffer: &mut [u8],
         sleep: Sleep,
     ) -> io::Result<usize> {
         match &self.data {
-            Some(region) => residency.read(region, offset, buffer, sleep),
+            Some(region) => cache.read(region, offset, buffer, sleep),
             None if buffer.is_empty() => Ok(0),
             None => Err(io::ErrorKind::UnexpectedEof.into()),
         }
@@ -220,7 +220,7 @@ mod tests {
     fn read(output: &Output, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let pool = Pool::new(faro_pool::MIN_LIMIT_BYTES).unwrap();
         output.read(
-            &Residency::new(pool, 1).unwrap(),
+            &ChunkCache::new(pool, 1).unwrap(),
             offset,
             buffer,
             Sleep::May,

@@ -6,7 +6,7 @@ use crate::files::{Answer, Catalog, Lookup, Output};
 use crate::memory::Memory;
 use crate::progress::{Command, Inbox};
 use crossbeam_channel::{Receiver, Sender};
-use faro_region::{Residency, Sleep, CHUNK_BYTES};
+use faro_region::{ChunkCache, Sleep, CHUNK_BYTES};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -169,7 +169,7 @@ fn run(shared: &Arc<Shared>, queue: &Receiver<Task>) {
         let Work { mut job, home } = match task {
             Task::Turn(work) => work,
             Task::Stage(output, chunks, evict) => {
-                stage(&shared.memory.residency, &output, chunks, evict);
+                stage(&shared.memory.cache, &output, chunks, evict);
                 continue;
             }
             Task::Stop => return,
@@ -191,14 +191,14 @@ fn run(shared: &Arc<Shared>, queue: &Receiver<Task>) {
     }
 }
 
-fn stage(residency: &Arc<Residency>, output: &Output, chunks: Range<u64>, evict: bool) {
+fn stage(cache: &Arc<ChunkCache>, output: &Output, chunks: Range<u64>, evict: bool) {
     let Some(region) = output.region() else {
         return;
     };
     for chunk in chunks {
-        match residency.stage(region, chunk, evict) {
+        match cache.prefetch(region, chunk, evict) {
             Ok(true) => {}
-            Ok(false) if residency.has(region.id(), chunk) => {}
+            Ok(false) if cache.has(region.id(), chunk) => {}
             Ok(false) => return,
             Err(error) => return log::warn!("a map output cannot be staged: {error}"),
         }

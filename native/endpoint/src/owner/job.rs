@@ -4,9 +4,9 @@ use super::locate::{locate, Place};
 use crate::config::limits::{MAX_CREDITS_HELD, PREPARED_BLOCKS, TURN_CREDITS};
 use crate::files::{Answer, Output, Run};
 use crate::memory::Memory;
-use faro_pool::{Lease, PoolError, Purpose, FRAME_BYTES};
+use faro_pool::{Lease, PoolError, Purpose, PAGE_BYTES};
 use faro_region::{Sleep, CHUNK_BYTES};
-use faro_wire::message::{BlockEntry, Chunk, Credit, Fetch, Layout};
+use faro_wire::message::{BlockEntry, Fetch, FetchResponse, RemoteBuffer, WrittenBuffer};
 use faro_wire::{crc32c, BlockId, BlockStatus, OutputId, WireError};
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -31,7 +31,7 @@ pub(crate) struct Job {
     push_only: bool,
     /// Sum of `runs`.
     remaining: u64,
-    credits: VecDeque<Credit>,
+    credits: VecDeque<RemoteBuffer>,
     /// Position of `credits`' first among all credits of the request.
     next_credit: u32,
     /// For the counters, once all is out.
@@ -49,14 +49,14 @@ pub(crate) struct Served {
 /// A frame filled for one credit.
 pub(crate) struct Filled {
     pub(crate) lease: Arc<Lease>,
-    pub(crate) target: Credit,
-    pub(crate) chunk: Chunk,
+    pub(crate) target: RemoteBuffer,
+    pub(crate) chunk: WrittenBuffer,
 }
 
 /// What a turn gave.
 pub(crate) enum Turn {
     Staged {
-        /// The body of `LAYOUT`, on the first turn.
+        /// The body of `FETCH_RESPONSE`, on the first turn.
         layout: Option<Vec<u8>>,
         filled: Vec<Filled>,
         /// All bytes are staged.
@@ -65,7 +65,7 @@ pub(crate) enum Turn {
         starved: bool,
     },
     /// All of it is resident: the reader takes it by itself.
-    Located { layout: Vec<u8>, places: Vec<Place> },
+    ReadOffer { layout: Vec<u8>, places: Vec<Place> },
     /// The next bytes are not in memory, and the turn may not sleep. It did nothing.
     Cold,
     /// Bytes that were promised cannot be read.
@@ -96,7 +96,7 @@ impl Job {
 
     /// # Errors
     /// See `new`; and more credits than are held.
-    pub(crate) fn add_credits(&mut self, credits: Vec<Credit>) -> Result<(), WireError> {
+    pub(crate) fn add_credits(&mut self, credits: Vec<RemoteBuffer>) -> Result<(), WireError> {
         check_credits(&credits)?;
         let got = (self.credits.len() + credits.len()) as u64;
         if got > MAX_CREDITS_HELD as u64 {
@@ -177,7 +177,7 @@ impl Job {
         self.lay_out();
         if let Some(layout) = self.layout.take_if(|_| !self.push_only) {
             match locate(memory, &self.outputs, &self.runs, self.remaining, sleep) {
-                Some(places) => return Turn::Located { layout, places },
+                Some(places) => return Turn::ReadOffer { layout, places },
                 None => self.push_instead(layout),
             }
         }
@@ -207,7 +207,7 @@ impl Job {
                 Ok(false) => break,
                 Err(detail) => return Turn::Broken { detail },
             }
-            let chunk = Chunk {
+            let chunk = WrittenBuffer {
                 credit: self.next_credit.into(),
                 length: (length as u32).into(),
                 crc: crc32c(bytes).into(),
@@ -269,7 +269,7 @@ impl Job {
             }
         }
         self.remaining = self.served.bytes;
-        Layout { blocks: entries }.encode()
+        FetchResponse { blocks: entries }.encode()
     }
 
     /// Reads the next `bytes.len()` bytes of the stream; `false`: not all of them are in memory, and
@@ -280,7 +280,7 @@ impl Job {
             let length = run.length.min((bytes.len() - done) as u64) as usize;
             let piece = &mut bytes[done..done + length];
             let got = self.outputs[*position]
-                .read(&memory.residency, run.offset, piece, sleep)
+                .read(&memory.cache, run.offset, piece, sleep)
                 .map_err(|error| {
                     format!("{length} bytes at {} of a map output: {error}", run.offset)
                 })?;
@@ -314,7 +314,7 @@ impl Job {
     }
 }
 
-fn check_credits(credits: &[Credit]) -> Result<(), WireError> {
+fn check_credits(credits: &[RemoteBuffer]) -> Result<(), WireError> {
     for credit in credits {
         let got = u64::from(credit.length.get());
         if got == 0 {
@@ -323,8 +323,8 @@ fn check_credits(credits: &[Credit]) -> Result<(), WireError> {
                 got,
             });
         }
-        if got > FRAME_BYTES as u64 {
-            let limit = FRAME_BYTES as u64;
+        if got > PAGE_BYTES as u64 {
+            let limit = PAGE_BYTES as u64;
             return Err(WireError::TooLarge {
                 what: "length of a credit",
                 got,

@@ -10,7 +10,7 @@ use crate::memory::Memory;
 use faro_pool::Lease;
 use faro_region::{Sleep, Version, CHUNK_BYTES};
 use faro_wire::crc32c;
-use faro_wire::message::MAX_EXTENTS;
+use faro_wire::message::MAX_OFFERED_SLICES;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub(crate) fn locate(
     total: u64,
     sleep: Sleep,
 ) -> Option<Vec<Place>> {
-    let most = (total / PULL_MEAN_BYTES).min(u64::from(MAX_EXTENTS)) as usize;
+    let most = (total / PULL_MEAN_BYTES).min(u64::from(MAX_OFFERED_SLICES)) as usize;
     if total < PULL_BYTES {
         return None;
     }
@@ -62,7 +62,7 @@ pub(crate) fn locate(
 
 fn in_frame(memory: &Memory, output: &Output, at: u64, length: u32) -> Option<Place> {
     let (chunk, within) = (at / CHUNK_BYTES, (at % CHUNK_BYTES) as usize);
-    let pin = memory.residency.pin(output.region()?.id(), chunk)?;
+    let pin = memory.cache.get(output.region()?.id(), chunk)?;
     let bytes = pin.bytes().get(within..within + length as usize)?;
     Some(Place {
         frame: Arc::clone(pin.frame()),
@@ -83,9 +83,9 @@ fn in_mapping(
     length: u32,
     sleep: Sleep,
 ) -> Option<Place> {
-    let (slot, version) = memory.residency.unchanging()?;
+    let (slot, version) = memory.cache.constant()?;
     let mut bytes = vec![0; length as usize];
-    let got = output.read(&memory.residency, at, &mut bytes, sleep).ok()?;
+    let got = output.read(&memory.cache, at, &mut bytes, sleep).ok()?;
     (got == bytes.len()).then(|| Place {
         frame: Arc::clone(lease),
         offset: at,

@@ -6,9 +6,9 @@
 
 use super::locate::Place;
 use crate::config::limits::MAX_SHOWN;
-use faro_fabric::{Exposure, Fabric, FabricKind, PeerId, RemoteRange};
+use faro_fabric::{ConnectionId, Exposure, Fabric, FabricKind, RemoteRange};
 use faro_pool::Lease;
-use faro_wire::message::{Credit, Extent, Located};
+use faro_wire::message::{OfferedSlice, ReadOffer, RemoteBuffer};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ struct ToPeer {
 /// See the module's comment.
 #[derive(Default)]
 pub(super) struct Shown {
-    peers: HashMap<PeerId, ToPeer>,
+    peers: HashMap<ConnectionId, ToPeer>,
     /// That the device does not register what it is asked to.
     warned: bool,
 }
@@ -33,10 +33,10 @@ impl Shown {
     pub(super) fn show(
         &mut self,
         fabric: &mut dyn Fabric,
-        peer: PeerId,
+        peer: ConnectionId,
         versions: &Arc<Lease>,
         places: &[Place],
-    ) -> Option<Located> {
+    ) -> Option<ReadOffer> {
         let to = self.peers.entry(peer).or_default();
         let versions = match to.versions {
             Some(range) => range,
@@ -63,7 +63,7 @@ impl Shown {
                     range
                 }
             };
-            extents.push(Extent {
+            extents.push(OfferedSlice {
                 key: range.key.into(),
                 offset: (range.offset + place.offset).into(),
                 length: place.length.into(),
@@ -73,17 +73,17 @@ impl Shown {
                 reserved: 0.into(),
             });
         }
-        let versions = Credit {
+        let versions = RemoteBuffer {
             key: versions.key.into(),
             offset: versions.offset.into(),
             length: versions.length.into(),
             reserved: 0.into(),
         };
-        Some(Located { versions, extents })
+        Some(ReadOffer { versions, extents })
     }
 
     /// Takes everything back from a peer.
-    pub(super) fn take_back(&mut self, fabric: &mut dyn Fabric, peer: PeerId) {
+    pub(super) fn take_back(&mut self, fabric: &mut dyn Fabric, peer: ConnectionId) {
         let Some(to) = self.peers.remove(&peer) else {
             return;
         };
@@ -95,14 +95,14 @@ impl Shown {
 
     /// Takes everything back from everybody; reads under way end `Refused` and are pushed.
     pub(super) fn take_all_back(&mut self, fabric: &mut dyn Fabric) {
-        let peers: Vec<PeerId> = self.peers.keys().copied().collect();
+        let peers: Vec<ConnectionId> = self.peers.keys().copied().collect();
         for peer in peers {
             self.take_back(fabric, peer);
         }
     }
 }
 
-fn expose(fabric: &mut dyn Fabric, peer: PeerId, lease: &Arc<Lease>) -> Option<RemoteRange> {
+fn expose(fabric: &mut dyn Fabric, peer: ConnectionId, lease: &Arc<Lease>) -> Option<RemoteRange> {
     fabric
         .expose(peer, Exposure::Readable(Arc::clone(lease)))
         .ok()

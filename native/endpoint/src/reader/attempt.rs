@@ -3,7 +3,7 @@
 //! ```text
 //!  granted  |--credit 0--|--credit 1--|--credit 2--|          capacity given to the owner
 //!  arrived  |============|=======|                            bytes whose CRC agreed
-//!  blocks   |--b0--|-b1-|----b2----|--b3--| ...               from LAYOUT
+//!  blocks   |--b0--|-b1-|----b2----|--b3--| ...               from FETCH_RESPONSE
 //!                            ^ handed out up to here
 //! ```
 
@@ -12,15 +12,15 @@ use super::Request;
 use crate::completion::{Delivery, Piece};
 use crate::config::limits::{COMPACT_BYTES, CREDIT_WINDOW_BYTES};
 use crate::memory::Memory;
-use faro_pool::{Lease, Purpose, FRAME_BYTES};
-use faro_wire::message::{BlockEntry, Chunk, Layout, Located};
+use faro_pool::{Lease, Purpose, PAGE_BYTES};
+use faro_wire::message::{BlockEntry, FetchResponse, ReadOffer, WrittenBuffer};
 use faro_wire::{crc32c, WireError};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
 /// Memory that the owner may write.
-pub(crate) struct Grant {
+pub(crate) struct OfferedBuffer {
     pub(crate) key: u64,
     pub(crate) capacity: u32,
 }
@@ -28,16 +28,16 @@ pub(crate) struct Grant {
 /// See the module's comment.
 pub(crate) struct Attempt {
     pub(crate) request: Request,
-    pub(crate) connection: faro_fabric::PeerId,
+    pub(crate) connection: faro_fabric::ConnectionId,
     /// Given and not filled, in order.
-    pub(crate) grants: VecDeque<Grant>,
+    pub(crate) grants: VecDeque<OfferedBuffer>,
     /// Sum of all capacities ever given.
     granted: u64,
     /// Position of `grants`' first among all of the attempt.
     first_grant: u32,
     layout: Option<Vec<BlockEntry>>,
     /// Where the bytes lie, if the owner said so; until the layout comes.
-    pub(crate) located: Option<Located>,
+    pub(crate) located: Option<ReadOffer>,
     /// Pulling them, from then on.
     pub(crate) pull: Option<Pull>,
     /// Bytes of the whole stream; known with the layout.
@@ -71,7 +71,11 @@ pub(crate) struct Ready {
 }
 
 impl Attempt {
-    pub(crate) fn new(request: Request, connection: faro_fabric::PeerId, now: Instant) -> Self {
+    pub(crate) fn new(
+        request: Request,
+        connection: faro_fabric::ConnectionId,
+        now: Instant,
+    ) -> Self {
         let deadline = now + request.patience;
         Self {
             request,
@@ -94,7 +98,7 @@ impl Attempt {
 
     pub(crate) fn granted(&mut self, key: u64, capacity: u32) {
         self.granted += u64::from(capacity);
-        self.grants.push_back(Grant { key, capacity });
+        self.grants.push_back(OfferedBuffer { key, capacity });
     }
 
     /// Bytes of the next credit that should be given now; zero: none.
@@ -111,16 +115,16 @@ impl Attempt {
         if outstanding >= CREDIT_WINDOW_BYTES {
             return 0;
         }
-        rest.min(FRAME_BYTES as u64) as usize
+        rest.min(PAGE_BYTES as u64) as usize
     }
 
     /// # Errors
     /// A second layout, or one for another number of blocks.
-    pub(crate) fn on_layout(&mut self, layout: Layout) -> Result<(), WireError> {
+    pub(crate) fn on_layout(&mut self, layout: FetchResponse) -> Result<(), WireError> {
         let (got, wanted) = (layout.blocks.len(), self.request.missing().len());
         if self.layout.is_some() || got != wanted {
             return Err(WireError::BadValue {
-                what: "number of blocks in LAYOUT",
+                what: "number of blocks in FETCH_RESPONSE",
                 got: got as u64,
             });
         }
@@ -130,7 +134,7 @@ impl Attempt {
             .try_fold(0u64, |sum, block| sum.checked_add(block.length.get()))
             .filter(|total| *total <= i64::MAX as u64)
             .ok_or(WireError::BadValue {
-                what: "sum of lengths in LAYOUT",
+                what: "sum of lengths in FETCH_RESPONSE",
                 got: u64::MAX,
             })?;
         self.total = total;
@@ -148,10 +152,10 @@ impl Attempt {
     ///
     /// # Errors
     /// The chunk is not the next one, or too long or too short.
-    pub(crate) fn expect(&mut self, chunk: &Chunk) -> Result<Grant, WireError> {
+    pub(crate) fn expect(&mut self, chunk: &WrittenBuffer) -> Result<OfferedBuffer, WireError> {
         if self.layout.is_none() || self.pull.is_some() {
             return Err(WireError::BadValue {
-                what: "PUSHED before LAYOUT or after LOCATED of request",
+                what: "DATA_WRITTEN before FETCH_RESPONSE or after READ_OFFER of request",
                 got: self.request.id,
             });
         }
@@ -183,7 +187,7 @@ impl Attempt {
     ///
     /// # Errors
     /// `Corrupt`.
-    pub(crate) fn take(&mut self, lease: Lease, chunk: &Chunk) -> Result<(), Trouble> {
+    pub(crate) fn take(&mut self, lease: Lease, chunk: &WrittenBuffer) -> Result<(), Trouble> {
         let length = chunk.length.get();
         let (expected, got) = (chunk.crc.get(), crc32c(&lease.bytes()[..length as usize]));
         if expected != got {
@@ -210,10 +214,10 @@ impl Attempt {
 
     /// # Errors
     /// It was said before, or is not to be said.
-    pub(crate) fn on_located(&mut self, located: Located) -> Result<(), WireError> {
+    pub(crate) fn on_located(&mut self, located: ReadOffer) -> Result<(), WireError> {
         if self.request.push_only || self.layout.is_some() || self.located.is_some() {
             return Err(WireError::BadValue {
-                what: "LOCATED, which must come once and before LAYOUT, of request",
+                what: "READ_OFFER, which must come once and before FETCH_RESPONSE, of request",
                 got: self.request.id,
             });
         }
@@ -228,7 +232,7 @@ impl Attempt {
             return Ok(());
         }
         Err(WireError::BadValue {
-            what: "last of PUSHED",
+            what: "last of DATA_WRITTEN",
             got: u64::from(last),
         })
     }

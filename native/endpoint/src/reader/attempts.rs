@@ -7,10 +7,12 @@ use crate::config::limits::MEMORY_WAIT;
 use crate::memory::Memory;
 use crate::outbox::{Outbox, Post};
 use crate::router::{Router, CANCELLED};
-use faro_fabric::{CloseReason, Exposure, Fabric, Message, PeerId, Revoked};
-use faro_pool::{Purpose, FRAME_BYTES};
+use faro_fabric::{CloseReason, ConnectionId, Exposure, Fabric, Message, Revoked};
+use faro_pool::{Purpose, PAGE_BYTES};
 use faro_wire::crossing::FetchErrorCode;
-use faro_wire::message::{Credit, Failed, FailureCode, Fetch, Layout, Located, MoreCredit, Pushed};
+use faro_wire::message::{
+    DataWritten, Failed, FailureCode, Fetch, FetchResponse, MoreBuffers, ReadOffer, RemoteBuffer,
+};
 use faro_wire::{kind, WireError};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -27,7 +29,7 @@ pub(super) struct Attempts {
     /// Reads under way: the id on the wire of whose they are (or were).
     pub(super) reads: HashMap<u64, u64>,
     /// Connections on which a read brought what its owner never had.
-    pub(super) no_pulls: HashSet<PeerId>,
+    pub(super) no_pulls: HashSet<ConnectionId>,
     /// Of the next read.
     pub(super) next_token: u64,
     next_wire_id: u64,
@@ -41,7 +43,7 @@ impl Attempts {
         let largest_block = memory
             .pool
             .share_bytes(Purpose::Read)
-            .saturating_sub(2 * FRAME_BYTES as u64);
+            .saturating_sub(2 * PAGE_BYTES as u64);
         Self {
             largest_block,
             router,
@@ -60,7 +62,7 @@ impl Attempts {
     }
 
     /// Is anything under way on that connection?
-    pub(super) fn any_on(&self, peer: PeerId) -> bool {
+    pub(super) fn any_on(&self, peer: ConnectionId) -> bool {
         self.by_id.values().any(|a| a.connection == peer)
     }
 
@@ -69,7 +71,7 @@ impl Attempts {
         &mut self,
         fabric: &mut dyn Fabric,
         outbox: &mut Outbox,
-        peer: PeerId,
+        peer: ConnectionId,
         mut request: Request,
     ) {
         request.push_only |= self.no_pulls.contains(&peer);
@@ -79,7 +81,7 @@ impl Attempts {
         let mut attempt = Attempt::new(request, peer, Instant::now());
         // One frame at once: a thousand tiny blocks then take a single round trip.
         let credits = self
-            .grant(fabric, &mut attempt, FRAME_BYTES)
+            .grant(fabric, &mut attempt, PAGE_BYTES)
             .into_iter()
             .collect();
         let fetch = Fetch {
@@ -103,13 +105,13 @@ impl Attempts {
         fabric: &mut dyn Fabric,
         attempt: &mut Attempt,
         bytes: usize,
-    ) -> Option<Credit> {
+    ) -> Option<RemoteBuffer> {
         let lease = self.memory.try_lease(bytes, Purpose::Read).ok()?;
         let range = fabric
             .expose(attempt.connection, Exposure::Writable(lease))
             .ok()?;
         attempt.granted(range.key, range.length);
-        Some(Credit {
+        Some(RemoteBuffer {
             key: range.key.into(),
             offset: range.offset.into(),
             length: range.length.into(),
@@ -117,7 +119,7 @@ impl Attempts {
         })
     }
 
-    /// `LAYOUT`, `PUSHED`, `LOCATED` and `FAILED`.
+    /// `FETCH_RESPONSE`, `DATA_WRITTEN`, `READ_OFFER` and `FAILED`.
     ///
     /// # Errors
     /// What the peer sent breaks the protocol.
@@ -125,7 +127,7 @@ impl Attempts {
         &mut self,
         fabric: &mut dyn Fabric,
         outbox: &mut Outbox,
-        peer: PeerId,
+        peer: ConnectionId,
         message: &Message,
     ) -> Result<(), WireError> {
         let id = message.id;
@@ -133,8 +135,8 @@ impl Attempts {
             Some(attempt) if attempt.connection == peer => {
                 attempt.deadline = Instant::now() + attempt.request.patience;
                 match message.kind {
-                    kind::LAYOUT => {
-                        attempt.on_layout(Layout::decode(&message.body)?)?;
+                    kind::FETCH_RESPONSE => {
+                        attempt.on_layout(FetchResponse::decode(&message.body)?)?;
                         let (block, room) = (attempt.largest_block(), self.largest_block);
                         if block > room {
                             let detail =
@@ -150,9 +152,9 @@ impl Attempts {
                         self.thirsty.push_back(id);
                         self.quench(fabric, outbox);
                     }
-                    kind::LOCATED => attempt.on_located(Located::decode(&message.body)?)?,
-                    kind::PUSHED => {
-                        self.pushed(fabric, outbox, id, &Pushed::decode(&message.body)?)?
+                    kind::READ_OFFER => attempt.on_located(ReadOffer::decode(&message.body)?)?,
+                    kind::DATA_WRITTEN => {
+                        self.pushed(fabric, outbox, id, &DataWritten::decode(&message.body)?)?
                     }
                     _ => self.failed(fabric, id, Failed::decode(&message.body)?),
                 }
@@ -167,7 +169,7 @@ impl Attempts {
         fabric: &mut dyn Fabric,
         outbox: &mut Outbox,
         id: u64,
-        pushed: &Pushed,
+        pushed: &DataWritten,
     ) -> Result<(), WireError> {
         let Some(attempt) = self.by_id.get_mut(&id) else {
             return Ok(());
@@ -251,12 +253,12 @@ impl Attempts {
             let peer = attempt.connection;
             self.by_id.insert(id, attempt);
             if !credits.is_empty() {
-                let body = MoreCredit { credits }.encode();
+                let body = MoreBuffers { credits }.encode();
                 outbox.post(
                     fabric,
                     peer,
                     Post::Message(Message {
-                        kind: kind::CREDIT,
+                        kind: kind::MORE_BUFFERS,
                         id,
                         body,
                     }),
@@ -325,7 +327,7 @@ impl Attempts {
         &mut self,
         fabric: &mut dyn Fabric,
         outbox: &mut Outbox,
-        peer: PeerId,
+        peer: ConnectionId,
         reason: &CloseReason,
     ) {
         let code = match reason {

@@ -38,7 +38,7 @@
 //! the other too.
 
 use super::Request;
-use faro_fabric::{EndpointId, PeerId};
+use faro_fabric::{ConnectionId, EndpointId};
 use std::collections::HashMap;
 
 enum State {
@@ -48,7 +48,7 @@ enum State {
 }
 
 struct Link {
-    peer: PeerId,
+    peer: ConnectionId,
     /// This side made it.
     ours: bool,
     state: State,
@@ -57,7 +57,7 @@ struct Link {
 /// What a request can do now.
 pub(super) enum Way {
     /// Be sent on this connection.
-    Open(PeerId, Request),
+    Open(ConnectionId, Request),
     /// It waits for a connection that was begun.
     Waits,
     /// There is none: one has to be begun.
@@ -71,7 +71,7 @@ pub(super) struct Rest {
     /// It was never open.
     pub(super) failed: bool,
     /// Another open one to the same peer.
-    pub(super) other: Option<PeerId>,
+    pub(super) other: Option<ConnectionId>,
 }
 
 /// See the module's comment.
@@ -80,9 +80,9 @@ pub(super) struct Links {
     /// By the other end, oldest first; no entry is empty.
     by_endpoint: HashMap<EndpointId, Vec<Link>>,
     /// Every connection once.
-    endpoints: HashMap<PeerId, EndpointId>,
+    endpoints: HashMap<ConnectionId, EndpointId>,
     /// Ours, open, not the best when they were put here.
-    surplus: Vec<PeerId>,
+    surplus: Vec<ConnectionId>,
 }
 
 impl Links {
@@ -95,7 +95,7 @@ impl Links {
         }
     }
 
-    pub(super) fn all(&self) -> Vec<PeerId> {
+    pub(super) fn all(&self) -> Vec<ConnectionId> {
         self.endpoints.keys().copied().collect()
     }
 
@@ -135,23 +135,28 @@ impl Links {
     }
 
     /// The best one, and whether it is open.
-    pub(super) fn state(&mut self, endpoint: EndpointId) -> Option<(PeerId, bool)> {
+    pub(super) fn state(&mut self, endpoint: EndpointId) -> Option<(ConnectionId, bool)> {
         let link = self.best(endpoint)?;
         Some((link.peer, matches!(link.state, State::Open)))
     }
 
-    pub(super) fn endpoint_of(&self, peer: PeerId) -> Option<EndpointId> {
+    pub(super) fn endpoint_of(&self, peer: ConnectionId) -> Option<EndpointId> {
         self.endpoints.get(&peer).copied()
     }
 
     /// A connection was begun, for `request` if not for a collective.
-    pub(super) fn begun(&mut self, endpoint: EndpointId, peer: PeerId, request: Option<Request>) {
+    pub(super) fn begun(
+        &mut self,
+        endpoint: EndpointId,
+        peer: ConnectionId,
+        request: Option<Request>,
+    ) {
         let waiting = request.into_iter().collect();
         self.insert(endpoint, peer, true, State::Connecting(waiting));
     }
 
     /// One of ours is through; gives what waited for it, to be sent on it.
-    pub(super) fn connected(&mut self, peer: PeerId) -> Vec<Request> {
+    pub(super) fn connected(&mut self, peer: ConnectionId) -> Vec<Request> {
         let Some(link) = self.find(peer) else {
             return Vec::new();
         };
@@ -166,8 +171,8 @@ impl Links {
     pub(super) fn accepted(
         &mut self,
         endpoint: EndpointId,
-        peer: PeerId,
-    ) -> Option<(PeerId, Vec<Request>)> {
+        peer: ConnectionId,
+    ) -> Option<(ConnectionId, Vec<Request>)> {
         self.insert(endpoint, peer, false, State::Open);
         if self.prefers_ours(endpoint) {
             return None;
@@ -189,7 +194,7 @@ impl Links {
 
     /// Connections of ours beside which there is a better one: to be given up when nothing is
     /// under way on them.
-    pub(super) fn surplus(&mut self) -> Vec<PeerId> {
+    pub(super) fn surplus(&mut self) -> Vec<ConnectionId> {
         let (by_endpoint, endpoints) = (&self.by_endpoint, &self.endpoints);
         let theirs = |links: &Vec<Link>| links.iter().any(|link| !link.ours);
         self.surplus.retain(|peer| {
@@ -200,7 +205,7 @@ impl Links {
     }
 
     /// It ended, or is about to.
-    pub(super) fn removed(&mut self, peer: PeerId) -> Option<Rest> {
+    pub(super) fn removed(&mut self, peer: ConnectionId) -> Option<Rest> {
         let endpoint = self.endpoints.remove(&peer)?;
         let links = self.by_endpoint.get_mut(&endpoint)?;
         let at = links.iter().position(|link| link.peer == peer)?;
@@ -248,13 +253,13 @@ impl Links {
             .collect()
     }
 
-    fn insert(&mut self, endpoint: EndpointId, peer: PeerId, ours: bool, state: State) {
+    fn insert(&mut self, endpoint: EndpointId, peer: ConnectionId, ours: bool, state: State) {
         self.endpoints.insert(peer, endpoint);
         let links = self.by_endpoint.entry(endpoint).or_default();
         links.push(Link { peer, ours, state });
     }
 
-    fn find(&mut self, peer: PeerId) -> Option<&mut Link> {
+    fn find(&mut self, peer: ConnectionId) -> Option<&mut Link> {
         let links = self.by_endpoint.get_mut(self.endpoints.get(&peer)?)?;
         links.iter_mut().find(|link| link.peer == peer)
     }

@@ -3,7 +3,7 @@
 
 use super::links::{Links, Rest, Way};
 use super::Request;
-use faro_fabric::PeerId;
+use faro_fabric::ConnectionId;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
@@ -105,14 +105,14 @@ impl World {
                     ends,
                     to,
                 });
-                let peer = PeerId(self.conns.len() as u64 - 1);
+                let peer = ConnectionId(self.conns.len() as u64 - 1);
                 let links = &mut self.sides[side].links;
                 links.begun(self.ids[1 - side], peer, Some(request));
             }
         }
     }
 
-    fn issue(&mut self, side: usize, peer: PeerId, request: &Request) {
+    fn issue(&mut self, side: usize, peer: ConnectionId, request: &Request) {
         let at = peer.0 as usize;
         self.sides[side].attempts.insert(request.id, at);
         assert!(self.conns[at].ends[side] == End::Open || self.cuts > 0);
@@ -126,7 +126,7 @@ impl World {
         }
     }
 
-    fn close(&mut self, side: usize, peer: PeerId) {
+    fn close(&mut self, side: usize, peer: ConnectionId) {
         let at = peer.0 as usize;
         self.conns[at].ends[side] = End::Closed;
         self.send(at, 1 - side, Frame::Goodbye);
@@ -137,7 +137,7 @@ impl World {
         let Some(frame) = self.conns[at].to[side].pop_front() else {
             return;
         };
-        let peer = PeerId(at as u64);
+        let peer = ConnectionId(at as u64);
         if self.conns[at].ends[side] == End::Closed {
             let lost = matches!(frame, Frame::Fetch(_) | Frame::Reply(_));
             assert!(!lost || self.cuts > 0, "{frame:?} came to a closed end");
@@ -180,7 +180,7 @@ impl World {
         let mut again: Vec<u64> = under_way.map(|(id, _)| *id).collect();
         here.attempts.retain(|_, on| *on != at);
         self.faults += again.len();
-        if let Some(Rest { waiting, other, .. }) = here.links.removed(PeerId(at as u64)) {
+        if let Some(Rest { waiting, other, .. }) = here.links.removed(ConnectionId(at as u64)) {
             assert!(known);
             match other {
                 Some(other) => waiting.iter().for_each(|r| self.issue(side, other, r)),

@@ -1,7 +1,7 @@
 //! A stream that the reader takes by itself: extents out of the owner's frames, then their versions.
 //!
 //! ```text
-//!  todo      |--extent--|--extent--| ...             as LOCATED named them
+//!  todo      |--extent--|--extent--| ...             as READ_OFFER named them
 //!  batch     |==========|=====     |                 being read, up to a window
 //!  versions  read when the whole batch is here       one read for all of it
 //! ```
@@ -11,14 +11,14 @@
 
 use crate::config::limits::PULL_WINDOW_BYTES;
 use faro_fabric::RemoteRange;
-use faro_pool::{Lease, FRAME_BYTES};
-use faro_wire::message::{Extent, Located, VERSION_BYTES};
+use faro_pool::{Lease, PAGE_BYTES};
+use faro_wire::message::{OfferedSlice, ReadOffer, VERSION_BYTES};
 use faro_wire::{crc32c, WireError};
 use std::collections::VecDeque;
 
 /// An extent on its way.
 struct Flying {
-    extent: Extent,
+    extent: OfferedSlice,
     token: u64,
     /// Its bytes, once they are here.
     lease: Option<Lease>,
@@ -27,7 +27,7 @@ struct Flying {
 /// See the module's comment.
 pub(super) struct Pull {
     versions: RemoteRange,
-    todo: VecDeque<Extent>,
+    todo: VecDeque<OfferedSlice>,
     batch: Vec<Flying>,
     /// For the versions, taken before the batch: with the batch in hand it would be too late to wait
     /// for memory, which others may hold in the same way.
@@ -51,19 +51,19 @@ pub(super) enum Verdict {
 impl Pull {
     /// # Errors
     /// The extents are not `total` bytes; more versions than a frame holds.
-    pub(super) fn new(located: Located, total: u64) -> Result<Self, WireError> {
+    pub(super) fn new(located: ReadOffer, total: u64) -> Result<Self, WireError> {
         let lengths = located.extents.iter().map(|e| u64::from(e.length.get()));
         let got = lengths.sum::<u64>();
         if got != total {
-            let what = "sum of the extents of LOCATED";
+            let what = "sum of the extents of READ_OFFER";
             return Err(WireError::BadValue { what, got });
         }
         let got = u64::from(located.versions.length.get());
-        if got > FRAME_BYTES as u64 {
+        if got > PAGE_BYTES as u64 {
             return Err(WireError::TooLarge {
-                what: "versions of LOCATED",
+                what: "versions of READ_OFFER",
                 got,
-                limit: FRAME_BYTES as u64,
+                limit: PAGE_BYTES as u64,
             });
         }
         Ok(Self {

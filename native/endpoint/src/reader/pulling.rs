@@ -3,10 +3,10 @@
 use super::attempts::Attempts;
 use super::pull::{Pull, Verdict};
 use crate::outbox::Outbox;
-use faro_fabric::{Fabric, Outcome, PeerId, Read, Rejected, RemoteRange};
+use faro_fabric::{ConnectionId, Fabric, Outcome, Read, Rejected, RemoteRange};
 use faro_pool::{Lease, Purpose};
 use faro_wire::crossing::FetchErrorCode;
-use faro_wire::message::Located;
+use faro_wire::message::ReadOffer;
 use faro_wire::WireError;
 use std::time::Instant;
 
@@ -28,7 +28,7 @@ impl Attempts {
         fabric: &mut dyn Fabric,
         outbox: &mut Outbox,
         id: u64,
-        located: Located,
+        located: ReadOffer,
     ) -> Result<(), WireError> {
         if let Some(attempt) = self.by_id.get_mut(&id) {
             attempt.pull = Some(Pull::new(located, attempt.total())?);
@@ -75,7 +75,7 @@ impl Attempts {
     fn post_reads(
         &mut self,
         fabric: &mut dyn Fabric,
-        peer: PeerId,
+        peer: ConnectionId,
         id: u64,
         pull: &mut Pull,
     ) -> Result<(), NotPosted> {
@@ -122,7 +122,7 @@ impl Attempts {
     fn post_read(
         &mut self,
         fabric: &mut dyn Fabric,
-        peer: PeerId,
+        peer: ConnectionId,
         id: u64,
         source: RemoteRange,
         target: Lease,

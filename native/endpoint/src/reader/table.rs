@@ -8,7 +8,7 @@ use crate::memory::Memory;
 use crate::outbox::Outbox;
 use crate::router::{Router, CANCELLED};
 use crate::routes::Route;
-use faro_fabric::{CloseReason, EndpointId, Fabric, FabricError, Message, Outcome, PeerId};
+use faro_fabric::{CloseReason, ConnectionId, EndpointId, Fabric, FabricError, Message, Outcome};
 use faro_pool::Lease;
 use faro_wire::crossing::FetchErrorCode;
 use faro_wire::WireError;
@@ -25,7 +25,7 @@ pub(crate) struct Reader {
 /// What there is to an endpoint.
 pub(crate) enum Link {
     /// The best connection, for requests and what is like one.
-    Open(PeerId),
+    Open(ConnectionId),
     /// A connection was begun; it will be open, or closed.
     Begun,
     None,
@@ -45,7 +45,7 @@ impl Reader {
     }
 
     /// All connections of the thread, whoever made them.
-    pub(crate) fn connections(&self) -> Vec<PeerId> {
+    pub(crate) fn connections(&self) -> Vec<ConnectionId> {
         self.links.all()
     }
 
@@ -63,7 +63,7 @@ impl Reader {
     }
 
     /// The other end of a connection, until it is closed.
-    pub(crate) fn endpoint_of(&self, peer: PeerId) -> Option<EndpointId> {
+    pub(crate) fn endpoint_of(&self, peer: ConnectionId) -> Option<EndpointId> {
         self.links.endpoint_of(peer)
     }
 
@@ -116,7 +116,7 @@ impl Reader {
         &mut self,
         fabric: &mut dyn Fabric,
         outbox: &mut Outbox,
-        peer: PeerId,
+        peer: ConnectionId,
         endpoint: EndpointId,
     ) {
         self.router.works(endpoint, fabric.kind());
@@ -130,7 +130,7 @@ impl Reader {
         &mut self,
         fabric: &mut dyn Fabric,
         outbox: &mut Outbox,
-        peer: PeerId,
+        peer: ConnectionId,
         endpoint: EndpointId,
     ) {
         let Some((unneeded, waiting)) = self.links.accepted(endpoint, peer) else {
@@ -148,7 +148,7 @@ impl Reader {
     pub(crate) fn give_up_surplus(
         &mut self,
         fabric: &mut dyn Fabric,
-        serves: impl Fn(PeerId) -> bool,
+        serves: impl Fn(ConnectionId) -> bool,
     ) {
         for peer in self.links.surplus() {
             if !self.attempts.any_on(peer) && !serves(peer) {
@@ -159,7 +159,7 @@ impl Reader {
         }
     }
 
-    /// `LAYOUT`, `PUSHED`, `LOCATED` and `FAILED`.
+    /// `FETCH_RESPONSE`, `DATA_WRITTEN`, `READ_OFFER` and `FAILED`.
     ///
     /// # Errors
     /// What the peer sent breaks the protocol.
@@ -167,7 +167,7 @@ impl Reader {
         &mut self,
         fabric: &mut dyn Fabric,
         outbox: &mut Outbox,
-        peer: PeerId,
+        peer: ConnectionId,
         message: &Message,
     ) -> Result<(), WireError> {
         self.attempts.on_message(fabric, outbox, peer, message)
@@ -209,7 +209,7 @@ impl Reader {
         &mut self,
         fabric: &mut dyn Fabric,
         outbox: &mut Outbox,
-        peer: PeerId,
+        peer: ConnectionId,
         reason: &CloseReason,
     ) {
         // Unknown: it was given up, with nothing on it.

@@ -43,7 +43,7 @@ pub fn config(name: &str, fabric: FabricChoice) -> Config {
         bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
         advertise: IpAddr::V4(Ipv4Addr::LOCALHOST),
         port: 0,
-        verbs: faro_fabric::verbs::Wishes::default(),
+        verbs: faro_fabric::verbs::VerbsOptions::default(),
         memory_limit: MEMORY,
         idle_release: Duration::ZERO,
         staging: faro_endpoint::Staging::OnDemand,

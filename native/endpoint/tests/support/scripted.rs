@@ -2,9 +2,11 @@
 #![allow(clippy::unwrap_used)] // Test code; clippy allows it only inside test functions.
 
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
-use faro_fabric::{CloseReason, Event, Fabric, Message, PeerId, RemoteRange, Write};
+use faro_fabric::{CloseReason, ConnectionId, Event, Fabric, Message, RemoteRange, Write};
 use faro_pool::{Pool, Purpose};
-use faro_wire::message::{BlockEntry, Chunk, Credit, Fetch, Layout, Pushed};
+use faro_wire::message::{
+    BlockEntry, DataWritten, Fetch, FetchResponse, RemoteBuffer, WrittenBuffer,
+};
 use faro_wire::{crc32c, kind, Card, CardAddress};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,7 +21,7 @@ pub struct Stage {
 #[allow(dead_code)] // Each test binary uses its own part.
 impl Stage {
     /// Makes a connection of its own to the endpoint of that card.
-    pub fn connect(&mut self, card: &[u8]) -> PeerId {
+    pub fn connect(&mut self, card: &[u8]) -> ConnectionId {
         let card = Card::decode(card).unwrap();
         let deadline = Instant::now() + crate::support::PATIENCE;
         let location = &card.addresses[0].location;
@@ -28,18 +30,18 @@ impl Stage {
     }
 
     /// Answers a fetch of one block with `bytes`.
-    pub fn answer(&mut self, peer: PeerId, id: u64, fetch: &Fetch, bytes: &[u8]) {
+    pub fn answer(&mut self, peer: ConnectionId, id: u64, fetch: &Fetch, bytes: &[u8]) {
         self.write(peer, &fetch.credits[0], bytes);
         self.layout(peer, id, &[bytes.len() as u64]);
         self.pushed(peer, id, &[(0, bytes, 0)], true);
     }
 
-    pub fn send(&mut self, peer: PeerId, kind: u8, id: u64, body: Vec<u8>) {
+    pub fn send(&mut self, peer: ConnectionId, kind: u8, id: u64, body: Vec<u8>) {
         assert!(self.fabric.send(peer, Message { kind, id, body }).is_ok());
     }
 
     /// Writes `bytes` into `credit`.
-    pub fn write(&mut self, peer: PeerId, credit: &Credit, bytes: &[u8]) {
+    pub fn write(&mut self, peer: ConnectionId, credit: &RemoteBuffer, bytes: &[u8]) {
         let mut lease = self.pool.try_lease(bytes.len(), Purpose::Serve).unwrap();
         lease.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
         let target = RemoteRange {
@@ -60,34 +62,50 @@ impl Stage {
         assert!(self.fabric.write(peer, write).is_ok());
     }
 
-    pub fn layout(&mut self, peer: PeerId, id: u64, lengths: &[u64]) {
+    pub fn layout(&mut self, peer: ConnectionId, id: u64, lengths: &[u64]) {
         let blocks = lengths
             .iter()
             .map(|length| BlockEntry::found(*length))
             .collect();
-        self.send(peer, kind::LAYOUT, id, Layout { blocks }.encode());
+        self.send(
+            peer,
+            kind::FETCH_RESPONSE,
+            id,
+            FetchResponse { blocks }.encode(),
+        );
     }
 
-    pub fn pushed(&mut self, peer: PeerId, id: u64, chunks: &[(u32, &[u8], u32)], last: bool) {
+    pub fn pushed(
+        &mut self,
+        peer: ConnectionId,
+        id: u64,
+        chunks: &[(u32, &[u8], u32)],
+        last: bool,
+    ) {
         let chunks = chunks
             .iter()
-            .map(|(credit, bytes, lie)| Chunk {
+            .map(|(credit, bytes, lie)| WrittenBuffer {
                 credit: (*credit).into(),
                 length: (bytes.len() as u32).into(),
                 crc: (crc32c(bytes) ^ lie).into(),
                 reserved: 0.into(),
             })
             .collect();
-        self.send(peer, kind::PUSHED, id, Pushed { chunks, last }.encode());
+        self.send(
+            peer,
+            kind::DATA_WRITTEN,
+            id,
+            DataWritten { chunks, last }.encode(),
+        );
     }
 
-    pub fn hang_up(&mut self, peer: PeerId) {
+    pub fn hang_up(&mut self, peer: ConnectionId) {
         self.fabric.disconnect(peer, CloseReason::Local);
     }
 }
 
 /// Handles one event; the `Fetch` is decoded when it is one.
-pub type Script = Box<dyn FnMut(&mut Stage, PeerId, u64, Option<Fetch>, &Message) + Send>;
+pub type Script = Box<dyn FnMut(&mut Stage, ConnectionId, u64, Option<Fetch>, &Message) + Send>;
 
 #[allow(dead_code)] // Each test binary uses its own part.
 pub struct Scripted {
@@ -130,7 +148,10 @@ impl Scripted {
                         .unwrap();
                     for event in events.drain(..) {
                         match event {
-                            Event::Message { peer, message } => {
+                            Event::Message {
+                                connection: peer,
+                                message,
+                            } => {
                                 let fetch = (message.kind == kind::FETCH)
                                     .then(|| Fetch::decode(&message.body).unwrap());
                                 script(&mut stage, peer, message.id, fetch, &message);

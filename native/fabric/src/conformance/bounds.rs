@@ -2,7 +2,7 @@
 
 use super::{Bench, Rig};
 use crate::{Event, Message, Outcome, Rejected, Write};
-use faro_pool::FRAME_BYTES;
+use faro_pool::PAGE_BYTES;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ fn message(id: u64) -> Message {
 }
 
 /// Fills the queue of messages to a peer: how many went in.
-fn stuff(rig: &mut Rig, end: (usize, crate::PeerId)) -> u64 {
+fn stuff(rig: &mut Rig, end: (usize, crate::ConnectionId)) -> u64 {
     for id in 0..PLENTY {
         match rig.fabric(end.0).send(end.1, message(id)) {
             Ok(()) => {}
@@ -88,20 +88,20 @@ pub fn room_ends_the_next_poll(bench: &dyn Bench) {
 /// Bytes are bounded as well as operations.
 pub fn a_full_queue_of_bytes_hands_back_and_recovers(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
-    let range = rig.writable(link.to, FRAME_BYTES, 0);
-    let source = Arc::new(rig.lease(0, FRAME_BYTES, 5));
+    let range = rig.writable(link.to, PAGE_BYTES, 0);
+    let source = Arc::new(rig.lease(0, PAGE_BYTES, 5));
     let write = |token| Write {
         token,
         source: source.clone(),
         offset: 0,
-        length: FRAME_BYTES,
+        length: PAGE_BYTES,
         target: range,
         immediate: None,
         last: false,
     };
     let mut posted = 0;
     loop {
-        assert!(posted * FRAME_BYTES as u64 <= 1 << 30, "no bound on bytes");
+        assert!(posted * PAGE_BYTES as u64 <= 1 << 30, "no bound on bytes");
         match rig.fabric(0).write(link.from.1, write(posted)) {
             Ok(()) => posted += 1,
             Err(Rejected::Full(rejected)) => {

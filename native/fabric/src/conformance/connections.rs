@@ -2,13 +2,18 @@
 
 use super::{Bench, Rig};
 use crate::RemoteRange;
-use crate::{CloseReason, Event, Exposure, FabricError, Message, PeerId, Read, Rejected, Write};
+use crate::{
+    CloseReason, ConnectionId, Event, Exposure, FabricError, Message, Read, Rejected, Write,
+};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-fn closed(rig: &mut Rig, station: usize, peer: PeerId) -> CloseReason {
+fn closed(rig: &mut Rig, station: usize, connection: ConnectionId) -> CloseReason {
     rig.wait(station, "Closed", |event| match event {
-        Event::Closed { peer: got, reason } if *got == peer => Some(reason.clone()),
+        Event::Closed {
+            connection: got,
+            reason,
+        } if *got == connection => Some(reason.clone()),
         _ => None,
     })
 }
@@ -17,12 +22,15 @@ fn closed(rig: &mut Rig, station: usize, peer: PeerId) -> CloseReason {
 pub fn connects_and_names_both_ends(bench: &dyn Bench) {
     let mut rig = Rig::new(bench, 2);
     let (mine, theirs) = (rig.at(0).endpoint, rig.at(1).endpoint);
-    let peer = rig.connect(0, 1);
+    let connection = rig.connect(0, 1);
     let named = rig.wait(0, "Connected", |event| match event {
-        Event::Connected { peer, endpoint } => Some((*peer, *endpoint)),
+        Event::Connected {
+            connection,
+            endpoint,
+        } => Some((*connection, *endpoint)),
         _ => None,
     });
-    assert_eq!(named, (peer, theirs));
+    assert_eq!(named, (connection, theirs));
     let named = rig.wait(1, "Accepted", |event| match event {
         Event::Accepted { endpoint, .. } => Some(*endpoint),
         _ => None,
@@ -38,11 +46,11 @@ pub fn refuses_to_be_mistaken_for_another(bench: &dyn Bench) {
     let location = rig.fabric(1).location();
     let got = rig.at(1).endpoint;
     let expected = got ^ 1;
-    let peer = rig
+    let connection = rig
         .fabric(0)
         .connect(&location, expected, Rig::deadline())
         .expect("the location is good");
-    let reason = closed(&mut rig, 0, peer);
+    let reason = closed(&mut rig, 0, connection);
     assert_eq!(reason, CloseReason::WrongEndpoint { expected, got });
     assert!(rig.events(1).is_empty(), "never a peer of the other side");
 }
@@ -51,11 +59,11 @@ pub fn refuses_to_be_mistaken_for_another(bench: &dyn Bench) {
 pub fn nobody_there_ends_in_unreachable(bench: &dyn Bench) {
     let mut rig = Rig::new(bench, 1);
     let location = bench.nowhere();
-    let peer = rig
+    let connection = rig
         .fabric(0)
         .connect(&location, 7, Rig::deadline())
         .expect("the location is of the right form");
-    match closed(&mut rig, 0, peer) {
+    match closed(&mut rig, 0, connection) {
         CloseReason::Unreachable { location: got, .. } => assert_eq!(got, location),
         reason => panic!("expected Unreachable, got {reason}"),
     }
@@ -69,11 +77,11 @@ pub fn a_silent_place_ends_at_the_deadline(bench: &dyn Bench) {
     let location = rig.fabric(1).location();
     let expected = rig.at(1).endpoint;
     let deadline = Instant::now() + Duration::from_millis(20);
-    let peer = rig
+    let connection = rig
         .fabric(0)
         .connect(&location, expected, deadline)
         .expect("the location is good");
-    let reason = closed(&mut rig, 0, peer);
+    let reason = closed(&mut rig, 0, connection);
     assert!(
         matches!(reason, CloseReason::Unreachable { .. }),
         "{reason}"
@@ -97,16 +105,18 @@ pub fn nonsense_is_no_location(bench: &dyn Bench) {
 pub fn both_connect_at_once(bench: &dyn Bench) {
     let mut rig = Rig::new(bench, 2);
     let (ours, theirs) = (rig.connect(0, 1), rig.connect(1, 0));
-    for (station, peer) in [(0, ours), (1, theirs)] {
+    for (station, connection) in [(0, ours), (1, theirs)] {
         rig.wait(station, "Connected", |event| match event {
-            Event::Connected { peer: got, .. } if *got == peer => Some(()),
+            Event::Connected {
+                connection: got, ..
+            } if *got == connection => Some(()),
             _ => None,
         });
         let accepted = rig.wait(station, "Accepted", |event| match event {
-            Event::Accepted { peer, .. } => Some(*peer),
+            Event::Accepted { connection, .. } => Some(*connection),
             _ => None,
         });
-        assert_ne!(accepted, peer);
+        assert_ne!(accepted, connection);
         rig.say((station, accepted), 1, b"over the accepted one");
     }
     rig.say((0, ours), 2, b"over ours");
@@ -135,7 +145,7 @@ pub fn what_is_not_connected_is_handed_back(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     let pending = rig.connect(0, 1);
     rig.fabric(0).disconnect(link.from.1, CloseReason::Local);
-    for peer in [link.from.1, pending, PeerId(u64::MAX)] {
+    for connection in [link.from.1, pending, ConnectionId(u64::MAX)] {
         let source = Arc::new(rig.lease(0, 64, 1));
         let target = RemoteRange {
             key: 1,
@@ -147,8 +157,10 @@ pub fn what_is_not_connected_is_handed_back(bench: &dyn Bench) {
             id: 1,
             body: b"x".to_vec(),
         };
-        match rig.fabric(0).send(peer, message.clone()) {
-            Err(Rejected::NotConnected(got, named)) => assert_eq!((got, named), (message, peer)),
+        match rig.fabric(0).send(connection, message.clone()) {
+            Err(Rejected::NotConnected(got, named)) => {
+                assert_eq!((got, named), (message, connection))
+            }
             other => panic!("{other:?}"),
         }
         let write = Write {
@@ -161,7 +173,7 @@ pub fn what_is_not_connected_is_handed_back(bench: &dyn Bench) {
             last: false,
         };
         assert!(matches!(
-            rig.fabric(0).write(peer, write),
+            rig.fabric(0).write(connection, write),
             Err(Rejected::NotConnected(Write { token: 5, .. }, _))
         ));
         let read = Read {
@@ -170,11 +182,11 @@ pub fn what_is_not_connected_is_handed_back(bench: &dyn Bench) {
             target: rig.lease(0, 64, 1),
         };
         assert!(matches!(
-            rig.fabric(0).read(peer, read),
+            rig.fabric(0).read(connection, read),
             Err(Rejected::NotConnected(Read { token: 6, .. }, _))
         ));
         assert!(matches!(
-            rig.fabric(0).expose(peer, Exposure::Readable(source)),
+            rig.fabric(0).expose(connection, Exposure::Readable(source)),
             Err(Rejected::NotConnected(Exposure::Readable(_), _))
         ));
     }

@@ -1,8 +1,8 @@
 //! How connections end.
 
 use super::{assert_filled, Bench, Rig};
-use crate::{CloseReason, Event, Message, Outcome, PeerId, Read, Rejected, Write};
-use faro_pool::FRAME_BYTES;
+use crate::{CloseReason, ConnectionId, Event, Message, Outcome, Read, Rejected, Write};
+use faro_pool::PAGE_BYTES;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ const READS: u64 = 5;
 
 /// Posts writes and reads that cannot all be over at once.
 fn post(rig: &mut Rig, link: super::Link) -> Arc<faro_pool::Lease> {
-    let range = rig.writable(link.to, FRAME_BYTES, 0);
-    let readable = rig.readable(link.to, FRAME_BYTES, 0);
-    let source = Arc::new(rig.lease(link.from.0, FRAME_BYTES, 1));
+    let range = rig.writable(link.to, PAGE_BYTES, 0);
+    let readable = rig.readable(link.to, PAGE_BYTES, 0);
+    let source = Arc::new(rig.lease(link.from.0, PAGE_BYTES, 1));
     for token in 0..WRITES {
         let write = Write {
             token,
             source: source.clone(),
             offset: 0,
-            length: FRAME_BYTES,
+            length: PAGE_BYTES,
             target: range,
             immediate: Some(token as u16),
             last: false,
@@ -30,7 +30,7 @@ fn post(rig: &mut Rig, link: super::Link) -> Arc<faro_pool::Lease> {
         let read = Read {
             token,
             source: readable,
-            target: rig.lease(link.from.0, FRAME_BYTES, 0),
+            target: rig.lease(link.from.0, PAGE_BYTES, 0),
         };
         rig.fabric(link.from.0)
             .read(link.from.1, read)
@@ -42,11 +42,15 @@ fn post(rig: &mut Rig, link: super::Link) -> Arc<faro_pool::Lease> {
 }
 
 /// Every operation ended once, and `Closed` was the last of it.
-fn all_ended(rig: &mut Rig, station: usize, peer: PeerId) -> (BTreeMap<u64, Outcome>, CloseReason) {
+fn all_ended(
+    rig: &mut Rig,
+    station: usize,
+    connection: ConnectionId,
+) -> (BTreeMap<u64, Outcome>, CloseReason) {
     rig.drive_until("Closed", |rig| {
         rig.pending(station)
             .iter()
-            .any(|event| matches!(event, Event::Closed { peer: got, .. } if *got == peer))
+            .any(|event| matches!(event, Event::Closed { connection: got, .. } if *got == connection))
             .then_some(())
     });
     let mut outcomes = BTreeMap::new();
@@ -94,9 +98,12 @@ pub fn disconnect_flushes_and_closes_last(bench: &dyn Bench) {
     assert!(rig.events(0).is_empty(), "closing twice says nothing new");
 }
 
-fn all_closed(rig: &mut Rig, station: usize, peer: PeerId) -> CloseReason {
+fn all_closed(rig: &mut Rig, station: usize, connection: ConnectionId) -> CloseReason {
     rig.wait(station, "Closed", |event| match event {
-        Event::Closed { peer: got, reason } if *got == peer => Some(reason.clone()),
+        Event::Closed {
+            connection: got,
+            reason,
+        } if *got == connection => Some(reason.clone()),
         _ => None,
     })
 }
@@ -197,8 +204,8 @@ pub fn exposures_outlive_their_peer(bench: &dyn Bench) {
 /// What one side sent is what the other received.
 pub fn counters_add_up(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
-    let range = rig.writable(link.to, FRAME_BYTES, 0);
-    let source = Arc::new(rig.lease(0, FRAME_BYTES, 1));
+    let range = rig.writable(link.to, PAGE_BYTES, 0);
+    let source = Arc::new(rig.lease(0, PAGE_BYTES, 1));
     for token in 0..10 {
         let write = Write {
             token,

@@ -2,7 +2,7 @@
 
 use super::{assert_filled, fill, Bench, Link, Rig};
 use crate::{Event, Outcome, Read, Rejected, RemoteRange};
-use faro_pool::{Lease, FRAME_BYTES, SLAB_BYTES};
+use faro_pool::{Lease, PAGE_BYTES, SLAB_BYTES};
 
 fn read(rig: &mut Rig, link: Link, source: RemoteRange, target: Lease) -> (Lease, Outcome) {
     let read = Read {
@@ -18,12 +18,12 @@ fn read(rig: &mut Rig, link: Link, source: RemoteRange, target: Lease) -> (Lease
     let (_, event) = rig.drive_until("ReadEnded", |rig| rig.take(link.from.0, ended));
     match event {
         Event::ReadEnded {
-            peer,
+            connection,
             token,
             target,
             outcome,
         } => {
-            assert_eq!((peer, token), (link.from.1, 7));
+            assert_eq!((connection, token), (link.from.1, 7));
             (target, outcome)
         }
         _ => unreachable!("picked above"),
@@ -33,17 +33,17 @@ fn read(rig: &mut Rig, link: Link, source: RemoteRange, target: Lease) -> (Lease
 /// From any offset, of any length, to the target's start.
 pub fn bring_the_bytes(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
-    let range = rig.readable(link.to, FRAME_BYTES, 0x21);
-    let mut expected = vec![0; FRAME_BYTES];
+    let range = rig.readable(link.to, PAGE_BYTES, 0x21);
+    let mut expected = vec![0; PAGE_BYTES];
     fill(&mut expected, 0x21);
     for (offset, length) in [
         (0, 0),
         (0, 1),
         (1, 4095),
         (100, 70_000),
-        (FRAME_BYTES - 1, 1),
-        (FRAME_BYTES, 0),
-        (0, FRAME_BYTES),
+        (PAGE_BYTES - 1, 1),
+        (PAGE_BYTES, 0),
+        (0, PAGE_BYTES),
     ] {
         let target = rig.lease(0, length.max(1), 0xff);
         let source = RemoteRange {
@@ -142,7 +142,7 @@ pub fn after_revocation_are_refused(bench: &dyn Bench) {
 /// The caller hears of its own mistake.
 pub fn larger_than_their_target_are_handed_back(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
-    let range = rig.readable(link.to, FRAME_BYTES, 1);
+    let range = rig.readable(link.to, PAGE_BYTES, 1);
     let read = Read {
         token: 3,
         source: range,
@@ -157,9 +157,9 @@ pub fn larger_than_their_target_are_handed_back(bench: &dyn Bench) {
 /// Sources in every slab there is, with reads of several of them on their way at once.
 pub fn use_slabs_beyond_the_first(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
-    let frames = SLAB_BYTES / FRAME_BYTES + 3;
+    let frames = SLAB_BYTES / PAGE_BYTES + 3;
     let ranges: Vec<_> = (0..frames)
-        .map(|seed| rig.readable(link.to, FRAME_BYTES, seed as u8))
+        .map(|seed| rig.readable(link.to, PAGE_BYTES, seed as u8))
         .collect();
     for (token, range) in ranges.iter().enumerate() {
         let read = Read {

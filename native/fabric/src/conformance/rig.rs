@@ -2,7 +2,8 @@
 
 use super::Bench;
 use crate::{
-    EndpointId, Event, Exposure, Fabric, Message, Outcome, PeerId, RemoteRange, Revoked, Write,
+    ConnectionId, EndpointId, Event, Exposure, Fabric, Message, Outcome, RemoteRange, Revoked,
+    Write,
 };
 use faro_pool::{Lease, Pool, Purpose};
 use std::fmt::Debug;
@@ -36,9 +37,9 @@ struct Station {
 #[derive(Debug, Clone, Copy)]
 pub struct Link {
     /// Station that connected, and its name for the other.
-    pub from: (usize, PeerId),
+    pub from: (usize, ConnectionId),
     /// Station that accepted, and its name for the other.
-    pub to: (usize, PeerId),
+    pub to: (usize, ConnectionId),
 }
 
 /// Several stations and one clock hand.
@@ -99,7 +100,7 @@ impl Rig {
     }
 
     /// Starts to connect.
-    pub fn connect(&mut self, from: usize, to: usize) -> PeerId {
+    pub fn connect(&mut self, from: usize, to: usize) -> ConnectionId {
         let location = self.fabric(to).location();
         let expected = self.at(to).endpoint;
         self.fabric(from)
@@ -109,18 +110,23 @@ impl Rig {
 
     /// Connects two stations.
     pub fn link(&mut self, from: usize, to: usize) -> Link {
-        let peer = self.connect(from, to);
+        let connection = self.connect(from, to);
         self.wait(from, "Connected", |event| match event {
-            Event::Connected { peer: got, .. } if *got == peer => Some(()),
+            Event::Connected {
+                connection: got, ..
+            } if *got == connection => Some(()),
             _ => None,
         });
         let other = self.at(from).endpoint;
         let accepted = self.wait(to, "Accepted", |event| match event {
-            Event::Accepted { peer, endpoint } if *endpoint == other => Some(*peer),
+            Event::Accepted {
+                connection,
+                endpoint,
+            } if *endpoint == other => Some(*connection),
             _ => None,
         });
         Link {
-            from: (from, peer),
+            from: (from, connection),
             to: (to, accepted),
         }
     }
@@ -210,7 +216,7 @@ impl Rig {
     }
 
     /// Exposes memory for the peer to write.
-    pub fn writable(&mut self, end: (usize, PeerId), bytes: usize, seed: u8) -> RemoteRange {
+    pub fn writable(&mut self, end: (usize, ConnectionId), bytes: usize, seed: u8) -> RemoteRange {
         let lease = self.lease(end.0, bytes, seed);
         self.fabric(end.0)
             .expose(end.1, Exposure::Writable(lease))
@@ -219,7 +225,7 @@ impl Rig {
     }
 
     /// Exposes memory for the peer to read.
-    pub fn readable(&mut self, end: (usize, PeerId), bytes: usize, seed: u8) -> RemoteRange {
+    pub fn readable(&mut self, end: (usize, ConnectionId), bytes: usize, seed: u8) -> RemoteRange {
         let lease = Arc::new(self.lease(end.0, bytes, seed));
         self.fabric(end.0)
             .expose(end.1, Exposure::Readable(lease))
@@ -249,7 +255,7 @@ impl Rig {
     }
 
     /// Queues a message.
-    pub fn say(&mut self, end: (usize, PeerId), id: u64, body: &[u8]) {
+    pub fn say(&mut self, end: (usize, ConnectionId), id: u64, body: &[u8]) {
         let message = Message {
             kind: faro_wire::kind::FIRST_MESSAGE,
             id,
@@ -261,15 +267,18 @@ impl Rig {
     }
 
     /// Waits for the next message of a peer.
-    pub fn hear(&mut self, end: (usize, PeerId)) -> Message {
+    pub fn hear(&mut self, end: (usize, ConnectionId)) -> Message {
         self.wait(end.0, "a message", |event| match event {
-            Event::Message { peer, message } if *peer == end.1 => Some(message.clone()),
+            Event::Message {
+                connection,
+                message,
+            } if *connection == end.1 => Some(message.clone()),
             _ => None,
         })
     }
 
     /// Queues a write.
-    pub fn write(&mut self, end: (usize, PeerId), write: Write) {
+    pub fn write(&mut self, end: (usize, ConnectionId), write: Write) {
         self.fabric(end.0)
             .write(end.1, write)
             .map_err(drop)
@@ -277,13 +286,13 @@ impl Rig {
     }
 
     /// Waits for a write's end.
-    pub fn write_end(&mut self, end: (usize, PeerId), token: u64) -> Outcome {
+    pub fn write_end(&mut self, end: (usize, ConnectionId), token: u64) -> Outcome {
         self.wait(end.0, "WriteEnded", |event| match event {
             Event::WriteEnded {
-                peer,
+                connection,
                 token: got,
                 outcome,
-            } if (*peer, *got) == (end.1, token) => Some(outcome.clone()),
+            } if (*connection, *got) == (end.1, token) => Some(outcome.clone()),
             _ => None,
         })
     }
@@ -292,11 +301,12 @@ impl Rig {
     /// has arrived.
     pub fn fence(&mut self, link: Link) {
         self.say(link.from, u64::MAX, b"fence");
-        let peer = link.to.1;
+        let connection = link.to.1;
         self.wait(link.to.0, "the fence", |event| match event {
-            Event::Message { peer: got, message } if *got == peer && message.id == u64::MAX => {
-                Some(())
-            }
+            Event::Message {
+                connection: got,
+                message,
+            } if *got == connection && message.id == u64::MAX => Some(()),
             _ => None,
         });
     }

@@ -1,8 +1,8 @@
 //! One-sided writes.
 
 use super::{assert_filled, Bench, Link, Rig};
-use crate::{Event, Exposure, Outcome, PeerId, Rejected, RemoteRange, Revoked, Write};
-use faro_pool::{FRAME_BYTES, SLAB_BYTES};
+use crate::{ConnectionId, Event, Exposure, Outcome, Rejected, RemoteRange, Revoked, Write};
+use faro_pool::{PAGE_BYTES, SLAB_BYTES};
 use std::sync::Arc;
 
 fn writing(source: &Arc<faro_pool::Lease>, token: u64, target: RemoteRange) -> Write {
@@ -17,14 +17,14 @@ fn writing(source: &Arc<faro_pool::Lease>, token: u64, target: RemoteRange) -> W
     }
 }
 
-fn written(rig: &mut Rig, end: (usize, PeerId)) -> (u64, u16, u32) {
+fn written(rig: &mut Rig, end: (usize, ConnectionId)) -> (u64, u16, u32) {
     rig.wait(end.0, "Written", |event| match event {
         Event::Written {
-            peer,
+            connection,
             key,
             immediate,
             length,
-        } if *peer == end.1 => Some((*key, *immediate, *length)),
+        } if *connection == end.1 => Some((*key, *immediate, *length)),
         _ => None,
     })
 }
@@ -90,12 +90,12 @@ pub fn with_and_without_immediate(bench: &dyn Bench) {
 /// When a message is there, so are the bytes of all writes posted before it, and their events.
 pub fn precede_the_message_after_them(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
-    let sizes = [1, 4096, FRAME_BYTES, 70_000, 33, FRAME_BYTES];
+    let sizes = [1, 4096, PAGE_BYTES, 70_000, 33, PAGE_BYTES];
     let ranges: Vec<_> = sizes
         .iter()
         .map(|bytes| rig.writable(link.to, *bytes, 0))
         .collect();
-    let source = Arc::new(rig.lease(0, FRAME_BYTES, 0x77));
+    let source = Arc::new(rig.lease(0, PAGE_BYTES, 0x77));
     for (range, (token, bytes)) in ranges.iter().zip(sizes.iter().enumerate()) {
         let target = RemoteRange {
             length: *bytes as u32,
@@ -172,7 +172,7 @@ pub fn of_nothing(bench: &dyn Bench) {
 /// A source shorter than what is to be sent.
 pub fn beyond_their_source_are_handed_back(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
-    let range = rig.writable(link.to, FRAME_BYTES, 0);
+    let range = rig.writable(link.to, PAGE_BYTES, 0);
     let source = Arc::new(rig.lease(0, 4096, 1));
     for (offset, length, limit) in [(0, 4097, 4096), (4000, 97, 96), (5000, 0, 0)] {
         let write = Write {
@@ -290,9 +290,9 @@ pub fn revoked_in_mid_transfer_stop(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     const COUNT: u64 = 200;
     let ranges: Vec<_> = (0..COUNT)
-        .map(|_| rig.writable(link.to, FRAME_BYTES, 0))
+        .map(|_| rig.writable(link.to, PAGE_BYTES, 0))
         .collect();
-    let source = Arc::new(rig.lease(0, FRAME_BYTES, 0x3c));
+    let source = Arc::new(rig.lease(0, PAGE_BYTES, 0x3c));
     for (token, range) in ranges.iter().enumerate() {
         rig.write(link.from, writing(&source, token as u64, *range));
     }
@@ -337,9 +337,9 @@ pub fn revoked_in_mid_transfer_stop(bench: &dyn Bench) {
 /// A writer that says so lets go of the memory with the write: no fabric has to ask it.
 pub fn the_last_lets_go(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
-    let source = Arc::new(rig.lease(0, FRAME_BYTES, 0x66));
+    let source = Arc::new(rig.lease(0, PAGE_BYTES, 0x66));
     for immediate in [Some(7), None] {
-        for bytes in [1, 4096, FRAME_BYTES] {
+        for bytes in [1, 4096, PAGE_BYTES] {
             let range = rig.writable(link.to, bytes, 0);
             let length = bytes as u32;
             let write = Write {
@@ -366,12 +366,12 @@ pub fn the_last_lets_go(bench: &dyn Bench) {
 /// Sources and targets in every slab there is.
 pub fn use_slabs_beyond_the_first(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
-    let frames = SLAB_BYTES / FRAME_BYTES + 3;
+    let frames = SLAB_BYTES / PAGE_BYTES + 3;
     let ballast: Vec<_> = (0..frames)
-        .map(|_| (rig.lease(0, FRAME_BYTES, 0), rig.lease(1, FRAME_BYTES, 0)))
+        .map(|_| (rig.lease(0, PAGE_BYTES, 0), rig.lease(1, PAGE_BYTES, 0)))
         .collect();
-    let range = rig.writable(link.to, FRAME_BYTES, 0);
-    let source = Arc::new(rig.lease(0, FRAME_BYTES, 0x42));
+    let range = rig.writable(link.to, PAGE_BYTES, 0);
+    let source = Arc::new(rig.lease(0, PAGE_BYTES, 0x42));
     let slabs: std::collections::HashSet<_> = ballast
         .iter()
         .map(|(lease, _)| lease.slab())

@@ -13,7 +13,7 @@ mod rdma;
 
 pub use memory::bytes;
 
-use crate::verbs::Wishes;
+use crate::verbs::VerbsOptions;
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -72,7 +72,7 @@ pub struct Host<'a> {
     /// `/`; a test's own tree.
     pub root: &'a Path,
     /// `spark.faro.verbs.*`.
-    pub wishes: &'a Wishes,
+    pub wishes: &'a VerbsOptions,
     /// The address that the executor tells its peers.
     pub near: IpAddr,
     /// `spark.faro.memory.limit`, bytes.

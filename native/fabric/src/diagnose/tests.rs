@@ -1,7 +1,7 @@
 //! The checks on trees that look like a host's `/proc`, `/sys` and `/dev`.
 
 use super::{bytes, Finding, Host, Level};
-use crate::verbs::Wishes;
+use crate::verbs::VerbsOptions;
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -59,7 +59,7 @@ impl Tree {
     fn ask<T>(&self, ask: impl Fn(&Host<'_>) -> T) -> T {
         ask(&Host {
             root: &self.0,
-            wishes: &Wishes::default(),
+            wishes: &VerbsOptions::default(),
             near: Ipv4Addr::new(10, 0, 0, 1).into(),
             memory_limit: 256 << 20,
         })

@@ -1,7 +1,7 @@
 //! Writes by reference, one-sided reads.
 
+use super::connection::{Peer, Unacked, Wanted, DIRECTORY, MAX_DESCRIPTORS};
 use super::directory::Directory;
-use super::peer::{Peer, Unacked, Wanted, DIRECTORY, MAX_DESCRIPTORS};
 use super::setup;
 use super::socket::ShmSocket;
 use crate::stream::exposure::ByKey;
@@ -13,8 +13,8 @@ use crate::stream::inbound::Shape;
 use crate::stream::outbound::Frame;
 use crate::stream::session::{Carrier, Context};
 use crate::{
-    CloseReason, EndpointId, Event, Exposure, FabricError, FabricKind, Outcome, PeerId, Rejected,
-    RemoteRange, Revoked, Write,
+    CloseReason, ConnectionId, EndpointId, Event, Exposure, FabricError, FabricKind, Outcome,
+    Rejected, RemoteRange, Revoked, Write,
 };
 use faro_pool::{Lease, Pool};
 use faro_wire::{kind, FrameHeader, WireError};
@@ -84,11 +84,11 @@ impl Shm {
             }
             .into());
         };
-        let peer = cx.peer;
+        let connection = cx.connection;
         let slot = cx
             .shared
             .exposures
-            .writable(peer, key, write.offset.get(), length);
+            .writable(connection, key, write.offset.get(), length);
         let mut taken = None;
         if let Some(slot) = slot {
             if !slab.copy_to(write.source_offset.get() as usize, slot) {
@@ -136,9 +136,9 @@ impl Shm {
             }
         };
         cx.retire(write.bytes);
-        let peer = cx.peer;
+        let connection = cx.connection;
         cx.event(Event::WriteEnded {
-            peer,
+            connection,
             token: write.token,
             outcome,
         });
@@ -175,13 +175,13 @@ impl Shm {
 }
 
 /// Copies what the peer's directory says that we may read, if it still says so afterwards.
-fn attempt(reader: EndpointId, peer: &Peer, wanted: Wanted, target: &mut [u8]) -> Attempt {
+fn attempt(reader: EndpointId, connection: &Peer, wanted: Wanted, target: &mut [u8]) -> Attempt {
     let refused = Attempt::Ended(Outcome::Refused);
-    let needs = |slab| match peer.missing.contains(&slab) {
+    let needs = |slab| match connection.missing.contains(&slab) {
         true => Attempt::Ended(Outcome::Refused),
         false => Attempt::Needs(slab),
     };
-    let Some(directory) = &peer.directory else {
+    let Some(directory) = &connection.directory else {
         return needs(DIRECTORY);
     };
     let slot = (wanted.offset >> SLOT_SHIFT) as u32;
@@ -192,7 +192,7 @@ fn attempt(reader: EndpointId, peer: &Peer, wanted: Wanted, target: &mut [u8]) -
     if inside + target.len() as u64 > u64::from(place.length) {
         return refused;
     }
-    let Some(slab) = peer.slabs.get(&place.slab) else {
+    let Some(slab) = connection.slabs.get(&place.slab) else {
         return needs(place.slab);
     };
     let copied = slab.copy_to(place.offset as usize + inside as usize, target);
@@ -223,9 +223,9 @@ impl Carrier for Shm {
         Some((Shape::Whole, bytes as u32))
     }
 
-    fn collect(socket: &mut ShmSocket, peer: &mut Peer) -> Result<(), CloseReason> {
-        peer.descriptors.extend(socket.received.drain(..));
-        if peer.descriptors.len() > MAX_DESCRIPTORS {
+    fn collect(socket: &mut ShmSocket, connection: &mut Peer) -> Result<(), CloseReason> {
+        connection.descriptors.extend(socket.received.drain(..));
+        if connection.descriptors.len() > MAX_DESCRIPTORS {
             return Err(CloseReason::Bound {
                 what: "descriptors without a frame",
                 limit: MAX_DESCRIPTORS as u64,
@@ -252,13 +252,13 @@ impl Carrier for Shm {
 
     fn on_closed(&mut self, cx: &mut Context<'_, Self>, _told: bool) -> Option<Vec<Arc<Lease>>> {
         let unacked = std::mem::take(&mut cx.session.carrier.unacked);
-        let peer = cx.peer;
+        let connection = cx.connection;
         let sources: Vec<_> = unacked
             .into_iter()
             .map(|write| {
                 cx.retire(write.bytes);
                 cx.event(Event::WriteEnded {
-                    peer,
+                    connection,
                     token: write.token,
                     outcome: Outcome::Flushed,
                 });
@@ -311,19 +311,19 @@ impl Carrier for Shm {
 
     fn expose(
         hub: &mut Hub<Self>,
-        peer: PeerId,
+        connection: ConnectionId,
         exposure: Exposure,
     ) -> Result<RemoteRange, Rejected<Exposure>> {
         let lease = match &exposure {
-            Exposure::Writable(_) => return hub.expose(peer, exposure),
+            Exposure::Writable(_) => return hub.expose(connection, exposure),
             Exposure::Readable(lease) => lease.clone(),
         };
-        let grantee = match hub.open(peer) {
-            None => return Err(Rejected::NotConnected(exposure, peer)),
+        let grantee = match hub.open(connection) {
+            None => return Err(Rejected::NotConnected(exposure, connection)),
             Some((_, shm)) if !shm.directory.has_room() => return Err(Rejected::Full(exposure)),
             Some((cx, _)) => cx.session.remote,
         };
-        let mut range = hub.expose(peer, exposure)?;
+        let mut range = hub.expose(connection, exposure)?;
         let shm = &mut hub.carrier;
         debug_assert!(shm.is_ours(&lease), "a lease of another pool");
         if let Some(slot) = shm.directory.publish(range.key, grantee, &lease) {

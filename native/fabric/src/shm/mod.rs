@@ -37,9 +37,9 @@
 //! Sources: memfd seals (memfd_create(2), fcntl(2)); seqlock fences after Boehm, "Can seqlocks get
 //! along with programming language memory models?" (MSPC 2012).
 
+mod connection;
 mod datapath;
 mod directory;
-mod peer;
 mod setup;
 mod slabs;
 mod socket;

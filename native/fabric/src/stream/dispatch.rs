@@ -64,11 +64,11 @@ impl<C: Carrier> Consumer for Receiver<'_, C> {
         match sink {
             Sink::Exposed { key, offset, .. } => {
                 let offset = offset.checked_add(at as u64)?;
-                let peer = self.cx.peer;
+                let connection = self.cx.connection;
                 self.cx
                     .shared
                     .exposures
-                    .writable(peer, *key, offset, length)
+                    .writable(connection, *key, offset, length)
             }
             Sink::Read { sequence, refused } => {
                 let read = self.cx.session.reads.get_mut(sequence)?;
@@ -122,11 +122,11 @@ impl<C: Carrier> Consumer for Receiver<'_, C> {
                 self.greeted(endpoint)
             }
             kind if kind >= kind::FIRST_MESSAGE => {
-                let peer = cx.peer;
+                let connection = cx.connection;
                 let id = header.id.get();
                 cx.shared.counters.messages_in += 1;
                 cx.event(Event::Message {
-                    peer,
+                    connection,
                     message: Message { kind, id, body },
                 });
                 Ok(())
@@ -150,14 +150,20 @@ impl<C: Carrier> Receiver<'_, C> {
 impl<C: Carrier> Context<'_, C> {
     /// The connection can be used from now on.
     pub(crate) fn opened(&mut self) {
-        let (peer, endpoint) = (self.peer, self.session.remote);
+        let (connection, endpoint) = (self.connection, self.session.remote);
         self.session.phase = Phase::Open;
         if self.session.expected.is_some() {
             self.shared.counters.connected += 1;
-            self.event(Event::Connected { peer, endpoint });
+            self.event(Event::Connected {
+                connection,
+                endpoint,
+            });
         } else {
             self.shared.counters.accepted += 1;
-            self.event(Event::Accepted { peer, endpoint });
+            self.event(Event::Accepted {
+                connection,
+                endpoint,
+            });
         }
     }
 

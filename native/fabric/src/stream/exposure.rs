@@ -4,7 +4,7 @@
 //! life, and not to be guessed from the outside. They are no secret towards the peer that holds
 //! one, hence every use is checked against the peer the key was granted to.
 
-use crate::{Exposure, FabricError, PeerId};
+use crate::{ConnectionId, Exposure, FabricError};
 use faro_pool::Lease;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -32,7 +32,7 @@ impl Hasher for Identity {
 pub(crate) type ByKey<T> = HashMap<u64, T, BuildHasherDefault<Identity>>;
 
 struct Entry {
-    peer: PeerId,
+    connection: ConnectionId,
     exposure: Exposure,
 }
 
@@ -90,13 +90,19 @@ impl Exposures {
         }
     }
 
-    pub(crate) fn insert(&mut self, key: u64, peer: PeerId, exposure: Exposure) {
-        self.entries.insert(key, Entry { peer, exposure });
+    pub(crate) fn insert(&mut self, key: u64, connection: ConnectionId, exposure: Exposure) {
+        self.entries.insert(
+            key,
+            Entry {
+                connection,
+                exposure,
+            },
+        );
     }
 
-    pub(crate) fn remove(&mut self, key: u64) -> Option<(PeerId, Exposure)> {
+    pub(crate) fn remove(&mut self, key: u64) -> Option<(ConnectionId, Exposure)> {
         let entry = self.entries.remove(&key)?;
-        Some((entry.peer, entry.exposure))
+        Some((entry.connection, entry.exposure))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -104,23 +110,23 @@ impl Exposures {
     }
 
     /// Whom that key was given to.
-    pub(crate) fn owner(&self, key: u64) -> Option<PeerId> {
-        Some(self.entries.get(&key)?.peer)
+    pub(crate) fn owner(&self, key: u64) -> Option<ConnectionId> {
+        Some(self.entries.get(&key)?.connection)
     }
 
     /// The bytes that `peer` may write under `key`, if that is what they are.
     pub(crate) fn writable(
         &mut self,
-        peer: PeerId,
+        connection: ConnectionId,
         key: u64,
         offset: u64,
         length: usize,
     ) -> Option<&mut [u8]> {
         match self.entries.get_mut(&key)? {
             Entry {
-                peer: granted,
+                connection: granted,
                 exposure: Exposure::Writable(lease),
-            } if *granted == peer => {
+            } if *granted == connection => {
                 let start = usize::try_from(offset).ok()?;
                 lease.bytes_mut().get_mut(start..start.checked_add(length)?)
             }
@@ -131,16 +137,16 @@ impl Exposures {
     /// The lease that `peer` may read that range of under `key`.
     pub(crate) fn readable(
         &self,
-        peer: PeerId,
+        connection: ConnectionId,
         key: u64,
         offset: u64,
         length: usize,
     ) -> Option<&Arc<Lease>> {
         match self.entries.get(&key)? {
             Entry {
-                peer: granted,
+                connection: granted,
                 exposure: Exposure::Readable(lease),
-            } if *granted == peer => {
+            } if *granted == connection => {
                 let end = usize::try_from(offset).ok()?.checked_add(length)?;
                 (end <= lease.capacity()).then_some(lease)
             }

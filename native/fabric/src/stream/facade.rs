@@ -24,23 +24,23 @@ macro_rules! hub_fabric {
                 location: &str,
                 expected: $crate::EndpointId,
                 deadline: std::time::Instant,
-            ) -> Result<$crate::PeerId, $crate::FabricError> {
+            ) -> Result<$crate::ConnectionId, $crate::FabricError> {
                 self.hub.connect(location, expected, deadline)
             }
-            fn disconnect(&mut self, peer: $crate::PeerId, reason: $crate::CloseReason) {
-                self.hub.close(peer, reason);
+            fn disconnect(&mut self, connection: $crate::ConnectionId, reason: $crate::CloseReason) {
+                self.hub.close(connection, reason);
             }
             fn register(&mut self, lease: &faro_pool::Lease) -> Result<(), $crate::FabricError> {
                 <$carrier as $crate::stream::session::Carrier>::register(&mut self.hub, lease)
             }
             fn expose(
                 &mut self,
-                peer: $crate::PeerId,
+                connection: $crate::ConnectionId,
                 exposure: $crate::Exposure,
             ) -> Result<$crate::RemoteRange, $crate::Rejected<$crate::Exposure>> {
                 <$carrier as $crate::stream::session::Carrier>::expose(
                     &mut self.hub,
-                    peer,
+                    connection,
                     exposure,
                 )
             }
@@ -49,24 +49,24 @@ macro_rules! hub_fabric {
             }
             fn send(
                 &mut self,
-                peer: $crate::PeerId,
+                connection: $crate::ConnectionId,
                 message: $crate::Message,
             ) -> Result<(), $crate::Rejected<$crate::Message>> {
-                self.hub.send(peer, message)
+                self.hub.send(connection, message)
             }
             fn write(
                 &mut self,
-                peer: $crate::PeerId,
+                connection: $crate::ConnectionId,
                 write: $crate::Write,
             ) -> Result<(), $crate::Rejected<$crate::Write>> {
-                self.hub.post_write(peer, write)
+                self.hub.post_write(connection, write)
             }
             fn read(
                 &mut self,
-                peer: $crate::PeerId,
+                connection: $crate::ConnectionId,
                 read: $crate::Read,
             ) -> Result<(), $crate::Rejected<$crate::Read>> {
-                self.hub.post_read(peer, read)
+                self.hub.post_read(connection, read)
             }
             fn flush(&mut self) {
                 self.hub.flush();

@@ -8,7 +8,7 @@ use super::counters::Counters;
 use super::exposure::{ByKey, Exposures};
 use super::inbound::Inbound;
 use super::session::{Carrier, Context, Phase, Session, Shared};
-use crate::{EndpointId, Event, FabricError, PeerId, Waker};
+use crate::{ConnectionId, EndpointId, Event, FabricError, Waker};
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,7 +50,7 @@ pub(crate) struct Hub<C: Carrier> {
     /// Last peer number given out.
     pub(crate) last_peer: u64,
     /// Connections with bytes left to read.
-    pub(crate) unread: Vec<PeerId>,
+    pub(crate) unread: Vec<ConnectionId>,
     /// The listener has more connections for us.
     pub(crate) accept_more: bool,
     /// When something has to be looked at: greetings and lingering connections (and the listener).
@@ -121,11 +121,11 @@ impl<C: Carrier> Hub<C> {
     }
 
     /// An open connection, to do something with; `None` if it is not (or no longer) open.
-    pub(crate) fn open(&mut self, peer: PeerId) -> Option<(Context<'_, C>, &mut C)> {
-        let conn = self.conns.get_mut(&peer.0)?;
+    pub(crate) fn open(&mut self, connection: ConnectionId) -> Option<(Context<'_, C>, &mut C)> {
+        let conn = self.conns.get_mut(&connection.0)?;
         (conn.session.phase == Phase::Open).then_some((
             Context {
-                peer,
+                connection,
                 session: &mut conn.session,
                 shared: &mut self.shared,
             },
@@ -172,10 +172,10 @@ impl<C: Carrier> Hub<C> {
             self.ready = ready;
             return Err(error);
         }
-        for peer in std::mem::take(&mut self.unread) {
-            if let Some(conn) = self.conns.get_mut(&peer.0) {
+        for connection in std::mem::take(&mut self.unread) {
+            if let Some(conn) = self.conns.get_mut(&connection.0) {
                 conn.unread = false;
-                self.read_turn(peer);
+                self.read_turn(connection);
             }
         }
         for event in &ready {
@@ -184,7 +184,7 @@ impl<C: Carrier> Hub<C> {
                 WAKER => drop(self.woken.swap(false, Ordering::AcqRel)),
                 LISTENER => self.accept_more = true,
                 token if CARRIER.contains(&token) => {}
-                mio::Token(peer) => self.on_ready(PeerId(peer as u64), event),
+                mio::Token(connection) => self.on_ready(ConnectionId(connection as u64), event),
             }
         }
         self.ready = ready;
@@ -199,14 +199,14 @@ impl<C: Carrier> Hub<C> {
         Ok(())
     }
 
-    fn on_ready(&mut self, peer: PeerId, event: &mio::event::Event) {
-        let Some(conn) = self.conns.get_mut(&peer.0) else {
-            return self.linger_on(peer);
+    fn on_ready(&mut self, connection: ConnectionId, event: &mio::event::Event) {
+        let Some(conn) = self.conns.get_mut(&connection.0) else {
+            return self.linger_on(connection);
         };
-        if conn.session.phase == Phase::Connecting && !self.finish_connect(peer) {
+        if conn.session.phase == Phase::Connecting && !self.finish_connect(connection) {
             return;
         }
-        let Some(conn) = self.conns.get_mut(&peer.0) else {
+        let Some(conn) = self.conns.get_mut(&connection.0) else {
             return;
         };
         conn.ending |= event.is_read_closed() || event.is_error();
@@ -215,12 +215,12 @@ impl<C: Carrier> Hub<C> {
             if !conn.session.outbound.is_empty()
                 && !std::mem::replace(&mut conn.session.dirty, true)
             {
-                self.shared.dirty.push(peer);
+                self.shared.dirty.push(connection);
             }
         }
         let read_on = (event.is_readable() || conn.ending) && !conn.unread;
         if read_on {
-            self.read_turn(peer);
+            self.read_turn(connection);
         }
     }
 

@@ -12,7 +12,7 @@ use super::inbound::Inbound;
 use super::outbound::{Ends, Frame};
 use super::session::{Carrier, Context, Phase, Session};
 use super::socket::{Listener, Socket};
-use crate::{CloseReason, EndpointId, Event, FabricError, Outcome, PeerId};
+use crate::{CloseReason, ConnectionId, EndpointId, Event, FabricError, Outcome};
 use faro_wire::kind;
 use std::io::{self, IoSliceMut};
 use std::net::Shutdown;
@@ -38,15 +38,19 @@ impl<C: Carrier> Hub<C> {
     }
 
     /// Registers a socket as a new connection.
-    fn adopt(&mut self, mut socket: C::Socket, session: Session<C::Peer>) -> io::Result<PeerId> {
+    fn adopt(
+        &mut self,
+        mut socket: C::Socket,
+        session: Session<C::Peer>,
+    ) -> io::Result<ConnectionId> {
         self.last_peer += 1;
-        let peer = PeerId(self.last_peer);
+        let connection = ConnectionId(self.last_peer);
         let interest = mio::Interest::READABLE | mio::Interest::WRITABLE;
-        let token = mio::Token(peer.0 as usize);
+        let token = mio::Token(connection.0 as usize);
         self.poll
             .registry()
             .register(&mut socket, token, interest)?;
-        self.deadlines.insert((session.deadline, peer.0));
+        self.deadlines.insert((session.deadline, connection.0));
         let conn = Conn {
             socket,
             inbound: Inbound::new(),
@@ -55,8 +59,8 @@ impl<C: Carrier> Hub<C> {
             ending: false,
             unread: false,
         };
-        self.conns.insert(peer.0, conn);
-        Ok(peer)
+        self.conns.insert(connection.0, conn);
+        Ok(connection)
     }
 
     /// See [`crate::Fabric::connect`].
@@ -65,7 +69,7 @@ impl<C: Carrier> Hub<C> {
         location: &str,
         expected: EndpointId,
         deadline: Instant,
-    ) -> Result<PeerId, FabricError> {
+    ) -> Result<ConnectionId, FabricError> {
         let started = self.carrier.start(location)?;
         if self.total() >= self.shared.bounds.connections {
             return Err(FabricError::Bound {
@@ -76,24 +80,26 @@ impl<C: Carrier> Hub<C> {
         let expected = Some((expected, location.to_owned()));
         let session = Session::new(Phase::Connecting, expected, deadline);
         match started.and_then(|socket| self.adopt(socket, session)) {
-            Ok(peer) => Ok(peer),
+            Ok(connection) => Ok(connection),
             Err(error) => {
                 self.last_peer += 1;
-                let peer = PeerId(self.last_peer);
+                let connection = ConnectionId(self.last_peer);
                 let reason = CloseReason::Unreachable {
                     location: location.to_owned(),
                     detail: error.to_string(),
                 };
                 self.shared.counters.handshakes_failed += 1;
-                self.shared.events.push(Event::Closed { peer, reason });
-                Ok(peer)
+                self.shared
+                    .events
+                    .push(Event::Closed { connection, reason });
+                Ok(connection)
             }
         }
     }
 
     /// Looks whether a connect is through; greets if so. False: not yet, or over.
-    pub(crate) fn finish_connect(&mut self, peer: PeerId) -> bool {
-        let Some(conn) = self.conns.get_mut(&peer.0) else {
+    pub(crate) fn finish_connect(&mut self, connection: ConnectionId) -> bool {
+        let Some(conn) = self.conns.get_mut(&connection.0) else {
             return false;
         };
         match conn.socket.connect_finished() {
@@ -101,7 +107,7 @@ impl<C: Carrier> Hub<C> {
             Ok(true) => {}
             Err(error) => {
                 let detail = error.to_string();
-                self.close(peer, CloseReason::Lost { detail });
+                self.close(connection, CloseReason::Lost { detail });
                 return false;
             }
         }
@@ -109,13 +115,13 @@ impl<C: Carrier> Hub<C> {
         if let Some((expected, _)) = conn.session.expected {
             let hello = Hello::new(self.shared.endpoint, expected);
             let mut cx = Context::<C> {
-                peer,
+                connection,
                 session: &mut conn.session,
                 shared: &mut self.shared,
             };
             cx.push(Frame::small(kind::HELLO, 0, hello.as_bytes()));
             if let Err(reason) = self.carrier.said_hello(&mut cx) {
-                self.close(peer, reason);
+                self.close(connection, reason);
                 return false;
             }
         }
@@ -169,7 +175,7 @@ impl<C: Carrier> Hub<C> {
             if id == LISTENER.0 as u64 {
                 self.accept_more = true;
             }
-            self.let_go(PeerId(id));
+            self.let_go(ConnectionId(id));
             let Some(conn) = self.conns.get(&id) else {
                 continue;
             };
@@ -183,14 +189,14 @@ impl<C: Carrier> Hub<C> {
                         limit: self.shared.bounds.hello_timeout.as_millis() as u64,
                     },
                 };
-                self.close(PeerId(id), reason);
+                self.close(ConnectionId(id), reason);
             }
         }
     }
 
     /// Ends a connection: GOODBYE, flush, the pending operations' ends, `Closed`.
-    pub(crate) fn close(&mut self, peer: PeerId, reason: CloseReason) {
-        let Some(conn) = self.conns.get_mut(&peer.0) else {
+    pub(crate) fn close(&mut self, connection: ConnectionId, reason: CloseReason) {
+        let Some(conn) = self.conns.get_mut(&connection.0) else {
             return;
         };
         let mut told = false;
@@ -199,15 +205,15 @@ impl<C: Carrier> Hub<C> {
         {
             let body = Goodbye::encode(self.shared.endpoint, code, &text);
             let mut cx = Context::<C> {
-                peer,
+                connection,
                 session: &mut conn.session,
                 shared: &mut self.shared,
             };
             cx.push_verdicts();
             cx.push(Frame::owned(kind::GOODBYE, 0, body, Ends::Nothing));
-            told = self.write_all(peer);
+            told = self.write_all(connection);
         }
-        let Some(conn) = self.conns.remove(&peer.0) else {
+        let Some(conn) = self.conns.remove(&connection.0) else {
             return;
         };
         let Conn {
@@ -215,50 +221,50 @@ impl<C: Carrier> Hub<C> {
             mut session,
             ..
         } = conn;
-        self.deadlines.remove(&(session.deadline, peer.0));
-        let remains = self.report_end(peer, &mut session, reason, told);
+        self.deadlines.remove(&(session.deadline, connection.0));
+        let remains = self.report_end(connection, &mut session, reason, told);
         let deadline = Instant::now() + self.shared.bounds.linger;
         // With a datapath of its own the GOODBYE went another way, which the end of this one
         // would overtake.
         let stays = C::OWN_DATAPATH && session.phase == Phase::Open;
         if (told || remains.is_some()) && (stays || socket.shutdown(Shutdown::Write).is_ok()) {
-            self.deadlines.insert((deadline, peer.0));
+            self.deadlines.insert((deadline, connection.0));
             let lingering = Lingering {
                 socket,
                 deadline,
                 left: LINGER_BYTES,
                 remains,
             };
-            self.lingering.insert(peer.0, lingering);
-            self.linger_on(peer);
+            self.lingering.insert(connection.0, lingering);
+            self.linger_on(connection);
         } else {
             if let Err(error) = self.poll.registry().deregister(&mut socket) {
                 log::debug!("cannot unwatch a closed connection: {error}");
             }
             if let Some(remains) = remains {
-                self.carrier.on_gone(&mut self.shared, peer, remains);
+                self.carrier.on_gone(&mut self.shared, connection, remains);
             }
         }
     }
 
     /// A lingering connection is over for good.
-    pub(crate) fn let_go(&mut self, peer: PeerId) {
-        let Some(lingering) = self.lingering.remove(&peer.0) else {
+    pub(crate) fn let_go(&mut self, connection: ConnectionId) {
+        let Some(lingering) = self.lingering.remove(&connection.0) else {
             return;
         };
-        self.deadlines.remove(&(lingering.deadline, peer.0));
+        self.deadlines.remove(&(lingering.deadline, connection.0));
         if let Some(remains) = lingering.remains {
-            self.carrier.on_gone(&mut self.shared, peer, remains);
+            self.carrier.on_gone(&mut self.shared, connection, remains);
         }
     }
 
     /// Writes until the queue is empty (true) or the kernel takes no more.
-    fn write_all(&mut self, peer: PeerId) -> bool {
+    fn write_all(&mut self, connection: ConnectionId) -> bool {
         loop {
-            if self.write(peer).is_err() {
+            if self.write(connection).is_err() {
                 return false;
             }
-            match self.conns.get(&peer.0) {
+            match self.conns.get(&connection.0) {
                 Some(conn) if conn.session.outbound.is_empty() => return true,
                 Some(conn) if conn.writable => {}
                 _ => return false,
@@ -269,7 +275,7 @@ impl<C: Carrier> Hub<C> {
     /// Tells the caller, if it knows of the connection.
     fn report_end(
         &mut self,
-        peer: PeerId,
+        connection: ConnectionId,
         session: &mut Session<C::Peer>,
         reason: CloseReason,
         told: bool,
@@ -283,7 +289,7 @@ impl<C: Carrier> Hub<C> {
             counters.handshakes_failed += 1;
         }
         let mut cx = Context::<C> {
-            peer,
+            connection,
             session,
             shared: &mut self.shared,
         };
@@ -310,13 +316,13 @@ impl<C: Carrier> Hub<C> {
             },
             (_, Some(_), reason) => reason,
         };
-        cx.event(Event::Closed { peer, reason });
+        cx.event(Event::Closed { connection, reason });
         remains
     }
 
     /// Something happened to a lingering connection: throw its bytes away.
-    pub(crate) fn linger_on(&mut self, peer: PeerId) {
-        let Some(lingering) = self.lingering.get_mut(&peer.0) else {
+    pub(crate) fn linger_on(&mut self, connection: ConnectionId) {
+        let Some(lingering) = self.lingering.get_mut(&connection.0) else {
             return;
         };
         let mut waste = [0; 4096];
@@ -329,7 +335,7 @@ impl<C: Carrier> Hub<C> {
                 _ => break,
             }
         }
-        self.let_go(peer);
+        self.let_go(connection);
     }
 }
 

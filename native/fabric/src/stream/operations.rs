@@ -3,7 +3,7 @@
 use super::hub::Hub;
 use super::outbound::{Ends, Frame};
 use super::session::{Carrier, PendingRead};
-use crate::{Exposure, Message, PeerId, Read, Rejected, RemoteRange, Write};
+use crate::{ConnectionId, Exposure, Message, Read, Rejected, RemoteRange, Write};
 use faro_pool::Lease;
 use faro_wire::header::{MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES};
 
@@ -28,12 +28,16 @@ fn too_large(write: &Write) -> Option<u64> {
 
 impl<C: Carrier> Hub<C> {
     /// See [`crate::Fabric::write`].
-    pub(crate) fn post_write(&mut self, peer: PeerId, write: Write) -> Result<(), Rejected<Write>> {
+    pub(crate) fn post_write(
+        &mut self,
+        connection: ConnectionId,
+        write: Write,
+    ) -> Result<(), Rejected<Write>> {
         if let Some(limit) = too_large(&write) {
             return Err(Rejected::TooLarge(write, limit));
         }
-        let Some((mut cx, carrier)) = self.open(peer) else {
-            return Err(Rejected::NotConnected(write, peer));
+        let Some((mut cx, carrier)) = self.open(connection) else {
+            return Err(Rejected::NotConnected(write, connection));
         };
         if !cx.admit(write.length) {
             return Err(Rejected::Full(write));
@@ -43,13 +47,17 @@ impl<C: Carrier> Hub<C> {
     }
 
     /// See [`crate::Fabric::read`].
-    pub(crate) fn post_read(&mut self, peer: PeerId, read: Read) -> Result<(), Rejected<Read>> {
+    pub(crate) fn post_read(
+        &mut self,
+        connection: ConnectionId,
+        read: Read,
+    ) -> Result<(), Rejected<Read>> {
         let capacity = read.target.capacity();
         if read.source.length as usize > capacity {
             return Err(Rejected::TooLarge(read, capacity as u64));
         }
-        let Some((mut cx, carrier)) = self.open(peer) else {
-            return Err(Rejected::NotConnected(read, peer));
+        let Some((mut cx, carrier)) = self.open(connection) else {
+            return Err(Rejected::NotConnected(read, connection));
         };
         if !cx.admit(0) {
             return Err(Rejected::Full(read));
@@ -66,13 +74,17 @@ impl<C: Carrier> Hub<C> {
     }
 
     /// See [`crate::Fabric::send`].
-    pub(crate) fn send(&mut self, peer: PeerId, message: Message) -> Result<(), Rejected<Message>> {
+    pub(crate) fn send(
+        &mut self,
+        connection: ConnectionId,
+        message: Message,
+    ) -> Result<(), Rejected<Message>> {
         let bytes = message.body.len();
         if bytes > MAX_MESSAGE_BYTES as usize {
             return Err(Rejected::TooLarge(message, u64::from(MAX_MESSAGE_BYTES)));
         }
-        let Some((mut cx, _)) = self.open(peer) else {
-            return Err(Rejected::NotConnected(message, peer));
+        let Some((mut cx, _)) = self.open(connection) else {
+            return Err(Rejected::NotConnected(message, connection));
         };
         if !cx.admit(bytes) {
             return Err(Rejected::Full(message));
@@ -85,11 +97,11 @@ impl<C: Carrier> Hub<C> {
     /// See [`crate::Fabric::expose`].
     pub(crate) fn expose(
         &mut self,
-        peer: PeerId,
+        connection: ConnectionId,
         exposure: Exposure,
     ) -> Result<RemoteRange, Rejected<Exposure>> {
-        let Some((cx, _)) = self.open(peer) else {
-            return Err(Rejected::NotConnected(exposure, peer));
+        let Some((cx, _)) = self.open(connection) else {
+            return Err(Rejected::NotConnected(exposure, connection));
         };
         if cx.session.exposures >= cx.shared.bounds.exposures {
             cx.shared.counters.rejected_full += 1;
@@ -98,7 +110,7 @@ impl<C: Carrier> Hub<C> {
         cx.session.exposures += 1;
         let key = cx.shared.exposures.new_key();
         let length = exposure.lease().capacity() as u32;
-        cx.shared.exposures.insert(key, peer, exposure);
+        cx.shared.exposures.insert(key, connection, exposure);
         Ok(RemoteRange {
             key,
             offset: 0,
@@ -108,8 +120,8 @@ impl<C: Carrier> Hub<C> {
 
     /// Takes an exposure back, from one instant to the next: the table is the only way in.
     pub(crate) fn revoke(&mut self, key: u64) -> Option<Exposure> {
-        let (peer, exposure) = self.shared.exposures.remove(key)?;
-        if let Some(conn) = self.conns.get_mut(&peer.0) {
+        let (connection, exposure) = self.shared.exposures.remove(key)?;
+        if let Some(conn) = self.conns.get_mut(&connection.0) {
             conn.session.exposures -= 1;
         }
         Some(exposure)

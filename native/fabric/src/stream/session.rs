@@ -15,8 +15,8 @@ use super::inbound::{Shape, Sink};
 use super::outbound::{Ends, Frame, Outbound};
 use super::socket::{Listener, Socket};
 use crate::{
-    CloseReason, EndpointId, Event, Exposure, FabricError, FabricKind, Outcome, PeerId, Rejected,
-    RemoteRange, Revoked, Write,
+    CloseReason, ConnectionId, EndpointId, Event, Exposure, FabricError, FabricKind, Outcome,
+    Rejected, RemoteRange, Revoked, Write,
 };
 use faro_pool::Lease;
 use faro_wire::{kind, FrameHeader, WireError};
@@ -84,7 +84,7 @@ pub(crate) trait Carrier: Send + Sized {
     fn on_closed(&mut self, cx: &mut Context<'_, Self>, told: bool) -> Option<Self::Remains>;
 
     /// What a closed connection had left behind is not needed any more.
-    fn on_gone(&mut self, _shared: &mut Shared, _peer: PeerId, _remains: Self::Remains) {}
+    fn on_gone(&mut self, _shared: &mut Shared, _peer: ConnectionId, _remains: Self::Remains) {}
 
     /// Told once how to register what else wakes the hub, under the tokens `hub::CARRIER`.
     fn watch(&mut self, _registry: &mio::Registry) -> io::Result<()> {
@@ -122,10 +122,10 @@ pub(crate) trait Carrier: Send + Sized {
     /// See [`crate::Fabric::expose`].
     fn expose(
         hub: &mut Hub<Self>,
-        peer: PeerId,
+        connection: ConnectionId,
         exposure: Exposure,
     ) -> Result<RemoteRange, Rejected<Exposure>> {
-        hub.expose(peer, exposure)
+        hub.expose(connection, exposure)
     }
     /// See [`crate::Fabric::revoke`].
     fn revoke(hub: &mut Hub<Self>, key: u64) -> Revoked {
@@ -228,12 +228,12 @@ pub(crate) struct Shared {
     /// There is room again where there was none: the caller wants to know, without an event.
     pub(crate) room: bool,
     /// Connections with something to send.
-    pub(crate) dirty: Vec<PeerId>,
+    pub(crate) dirty: Vec<ConnectionId>,
 }
 
 /// One connection while something is done with it.
 pub(crate) struct Context<'a, C: Carrier> {
-    pub(crate) peer: PeerId,
+    pub(crate) connection: ConnectionId,
     pub(crate) session: &'a mut Session<C::Peer>,
     pub(crate) shared: &'a mut Shared,
 }
@@ -248,7 +248,7 @@ impl<C: Carrier> Context<'_, C> {
     /// Has the connection flushed.
     pub(crate) fn touch(&mut self) {
         if !std::mem::replace(&mut self.session.dirty, true) {
-            self.shared.dirty.push(self.peer);
+            self.shared.dirty.push(self.connection);
         }
     }
 
@@ -311,7 +311,7 @@ impl<C: Carrier> Context<'_, C> {
 
     /// A frame (or the connection) ended: tell whose operation that was.
     pub(crate) fn ended(&mut self, ends: Ends, flushed: bool) {
-        let peer = self.peer;
+        let connection = self.connection;
         match ends {
             Ends::Nothing => {}
             Ends::Message { bytes } => self.retire(bytes),
@@ -325,7 +325,7 @@ impl<C: Carrier> Context<'_, C> {
                 self.retire(bytes);
                 let outcome = if flushed { Outcome::Flushed } else { outcome };
                 self.event(Event::WriteEnded {
-                    peer,
+                    connection,
                     token,
                     outcome,
                 });
@@ -336,9 +336,9 @@ impl<C: Carrier> Context<'_, C> {
     /// A read of ours is over.
     pub(crate) fn read_ended(&mut self, read: PendingRead, outcome: Outcome) {
         self.retire(0);
-        let peer = self.peer;
+        let connection = self.connection;
         self.event(Event::ReadEnded {
-            peer,
+            connection,
             token: read.token,
             target: read.target,
             outcome,
@@ -347,7 +347,7 @@ impl<C: Carrier> Context<'_, C> {
 
     /// A peer's write ended: taken with that many bytes, or refused.
     pub(crate) fn write_came(&mut self, key: u64, immediate: Option<u16>, taken: Option<usize>) {
-        let peer = self.peer;
+        let connection = self.connection;
         let Some(bytes) = taken else {
             self.shared.counters.writes_refused += 1;
             return;
@@ -356,7 +356,7 @@ impl<C: Carrier> Context<'_, C> {
         self.shared.counters.write_bytes_in += bytes as u64;
         if let Some(immediate) = immediate {
             self.event(Event::Written {
-                peer,
+                connection,
                 key,
                 immediate,
                 length: bytes as u32,

@@ -42,12 +42,12 @@ pub(crate) fn gather(fd: BorrowedFd<'_>, slices: &[IoSlice<'_>]) -> io::Result<u
 /// Whether a started connect is through.
 pub(crate) fn connect_state(
     error: io::Result<Option<io::Error>>,
-    peer: io::Result<()>,
+    connection: io::Result<()>,
 ) -> io::Result<bool> {
     if let Some(error) = error? {
         return Err(error);
     }
-    match peer {
+    match connection {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(false),
         Err(error)

@@ -8,7 +8,7 @@ use super::dispatch::Receiver;
 use super::hub::Hub;
 use super::session::{Carrier, Context, Phase};
 use super::socket::Socket;
-use crate::{CloseReason, PeerId};
+use crate::{CloseReason, ConnectionId};
 use std::io::{self, IoSlice, IoSliceMut};
 
 /// Turns in which the last words of a connection that takes no more are looked for.
@@ -24,21 +24,21 @@ enum Turn {
 
 impl<C: Carrier> Hub<C> {
     /// Reads one connection until it is drained or its turn is over.
-    pub(crate) fn read_turn(&mut self, peer: PeerId) {
-        match self.read(peer) {
+    pub(crate) fn read_turn(&mut self, connection: ConnectionId) {
+        match self.read(connection) {
             Ok(Turn::Drained) => {}
             Ok(Turn::CutOff) => {
-                if let Some(conn) = self.conns.get_mut(&peer.0) {
+                if let Some(conn) = self.conns.get_mut(&connection.0) {
                     conn.unread = true;
-                    self.unread.push(peer);
+                    self.unread.push(connection);
                 }
             }
-            Err(reason) => self.close(peer, reason),
+            Err(reason) => self.close(connection, reason),
         }
     }
 
-    fn read(&mut self, peer: PeerId) -> Result<Turn, CloseReason> {
-        let Some(conn) = self.conns.get_mut(&peer.0) else {
+    fn read(&mut self, connection: ConnectionId) -> Result<Turn, CloseReason> {
+        let Some(conn) = self.conns.get_mut(&connection.0) else {
             return Ok(Turn::Drained);
         };
         if C::OWN_DATAPATH && conn.session.phase == Phase::Open {
@@ -47,7 +47,7 @@ impl<C: Carrier> Hub<C> {
         let mut budget = self.shared.bounds.turn_bytes;
         let mut receiver = Receiver {
             cx: Context {
-                peer,
+                connection,
                 session: &mut conn.session,
                 shared: &mut self.shared,
             },
@@ -108,24 +108,24 @@ impl<C: Carrier> Hub<C> {
 
     /// See [`crate::Fabric::flush`].
     pub(crate) fn flush(&mut self) {
-        for peer in std::mem::take(&mut self.shared.dirty) {
-            let Some(conn) = self.conns.get_mut(&peer.0) else {
+        for connection in std::mem::take(&mut self.shared.dirty) {
+            let Some(conn) = self.conns.get_mut(&connection.0) else {
                 continue;
             };
             conn.session.dirty = false;
-            if let Err(error) = self.write(peer) {
-                self.write_failed(peer, &error);
+            if let Err(error) = self.write(connection) {
+                self.write_failed(connection, &error);
             }
         }
     }
 
     /// Sends what a connection has queued, as far as the kernel takes it in one turn.
-    pub(crate) fn write(&mut self, peer: PeerId) -> io::Result<()> {
-        let Some(conn) = self.conns.get_mut(&peer.0) else {
+    pub(crate) fn write(&mut self, connection: ConnectionId) -> io::Result<()> {
+        let Some(conn) = self.conns.get_mut(&connection.0) else {
             return Ok(());
         };
         let mut cx = Context::<C> {
-            peer,
+            connection,
             session: &mut conn.session,
             shared: &mut self.shared,
         };
@@ -166,16 +166,16 @@ impl<C: Carrier> Hub<C> {
 
     /// What the peer said last explains a broken connection better than our send's error. Some
     /// turns only: a peer that takes nothing may still talk without end.
-    fn write_failed(&mut self, peer: PeerId, error: &io::Error) {
+    fn write_failed(&mut self, connection: ConnectionId, error: &io::Error) {
         for _ in 0..LAST_TURNS {
-            match self.read(peer) {
+            match self.read(connection) {
                 Ok(Turn::CutOff) => {}
                 Ok(Turn::Drained) => break,
-                Err(reason) => return self.close(peer, reason),
+                Err(reason) => return self.close(connection, reason),
             }
         }
         let detail = format!("cannot send: {error}");
-        self.close(peer, CloseReason::Lost { detail });
+        self.close(connection, CloseReason::Lost { detail });
     }
 }
 

@@ -174,7 +174,7 @@ fn serve_read(
     let source = cx
         .shared
         .exposures
-        .readable(cx.peer, request.key.get(), offset, length)
+        .readable(cx.connection, request.key.get(), offset, length)
         .cloned();
     let (verdict, tail) = match source {
         Some(source) => {

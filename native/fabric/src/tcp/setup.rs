@@ -145,7 +145,7 @@ pub(crate) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-fn tune(stream: &TcpStream, peer: IpAddr) -> io::Result<()> {
+fn tune(stream: &TcpStream, connection: IpAddr) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
     let keepalive = socket2::TcpKeepalive::new()
@@ -153,7 +153,7 @@ fn tune(stream: &TcpStream, peer: IpAddr) -> io::Result<()> {
         .with_interval(KEEPALIVE_INTERVAL);
     socket.set_tcp_keepalive(&keepalive)?;
     // Each end has the same address only if both are on one host.
-    if stream.local_addr()?.ip().to_canonical() == peer.to_canonical() {
+    if stream.local_addr()?.ip().to_canonical() == connection.to_canonical() {
         socket.set_send_buffer_size(LOCAL_SEND_BYTES)?;
     }
     Ok(())

@@ -10,8 +10,8 @@ use crate::stream::inbound::Shape;
 use crate::stream::outbound::{Ends, Frame, Work};
 use crate::stream::session::{Carrier, Context, Phase, Shared};
 use crate::{
-    CloseReason, Event, Exposure, FabricError, FabricKind, Outcome, PeerId, Rejected, RemoteRange,
-    Revoked, Write,
+    CloseReason, ConnectionId, Event, Exposure, FabricError, FabricKind, Outcome, Rejected,
+    RemoteRange, Revoked, Write,
 };
 use faro_pool::{Lease, Pool};
 use faro_wire::{kind, FrameHeader, WireError};
@@ -27,7 +27,7 @@ const REOPEN_REST: Duration = Duration::from_secs(5);
 
 /// An exposure that the peer was asked to let go of.
 pub(super) struct Revoking {
-    pub(super) peer: PeerId,
+    pub(super) connection: ConnectionId,
     pub(super) since: Instant,
     pub(super) exposure: Exposure,
 }
@@ -35,7 +35,7 @@ pub(super) struct Revoking {
 /// What the RDMA fabric adds to the stream.
 pub(crate) struct Verbs {
     pub(super) pool: Arc<Pool>,
-    pub(super) wishes: device::Wishes,
+    pub(super) wishes: device::VerbsOptions,
     /// The address whose port is the best.
     near: IpAddr,
     /// `None`: the device went away.
@@ -73,7 +73,12 @@ pub(crate) struct Remains {
 }
 
 impl Verbs {
-    pub(super) fn new(rig: Rig, wishes: device::Wishes, near: IpAddr, pool: Arc<Pool>) -> Self {
+    pub(super) fn new(
+        rig: Rig,
+        wishes: device::VerbsOptions,
+        near: IpAddr,
+        pool: Arc<Pool>,
+    ) -> Self {
         Self {
             pool,
             wishes,
@@ -118,12 +123,12 @@ impl Verbs {
 
     /// Ends what was posted; the sources stay with the pair.
     fn report_posted(cx: &mut Context<'_, Self>, pair: &Pair) {
-        let peer = cx.peer;
+        let connection = cx.connection;
         for posted in &pair.posted {
             if let Posted::Write { token, bytes, .. } = posted {
                 cx.retire(*bytes);
                 cx.event(Event::WriteEnded {
-                    peer,
+                    connection,
                     token: *token,
                     outcome: Outcome::Flushed,
                 });
@@ -132,11 +137,11 @@ impl Verbs {
     }
 
     /// No device can reach what this peer was asked to let go of.
-    fn report_revoked(&mut self, shared: &mut Shared, peer: PeerId) {
+    fn report_revoked(&mut self, shared: &mut Shared, connection: ConnectionId) {
         let keys: Vec<u64> = self
             .revoking
             .iter()
-            .filter(|(_, revoking)| revoking.peer == peer)
+            .filter(|(_, revoking)| revoking.connection == connection)
             .map(|(key, _)| *key)
             .collect();
         for key in keys {
@@ -169,8 +174,8 @@ impl Carrier for Verbs {
         let bytes = match kind {
             kind::EXPOSE => size_of::<Expose>(),
             kind::REVOKE | kind::REVOKED => size_of::<Key>(),
-            kind::ASK => size_of::<Ask>(),
-            kind::ANSWER => size_of::<Answer>(),
+            kind::ACCESS_QUERY => size_of::<Ask>(),
+            kind::ACCESS_REPLY => size_of::<Answer>(),
             _ => return None,
         };
         Some((Shape::Whole, bytes as u32))
@@ -178,8 +183,8 @@ impl Carrier for Verbs {
 
     fn pairing(kind: u8) -> Option<u32> {
         match kind {
-            kind::PAIR => Some(size_of::<PairBody>() as u32),
-            kind::PAIRED => Some(0),
+            kind::QP_INFO => Some(size_of::<PairBody>() as u32),
+            kind::QP_READY => Some(0),
             _ => None,
         }
     }
@@ -201,16 +206,18 @@ impl Carrier for Verbs {
     ) -> Result<(), CloseReason> {
         let id = header.id.get();
         match header.kind {
-            kind::PAIR => self.on_pair(cx, body),
-            kind::PAIRED if cx.session.expected.is_none() && cx.session.carrier.pair.is_some() => {
+            kind::QP_INFO => self.on_pair(cx, body),
+            kind::QP_READY
+                if cx.session.expected.is_none() && cx.session.carrier.pair.is_some() =>
+            {
                 cx.opened();
                 Ok(())
             }
             kind::EXPOSE => self.on_expose(cx, body),
             kind::REVOKE => self.on_revoke(cx, body),
             kind::REVOKED => self.on_revoked(cx, body),
-            kind::ASK => self.on_ask(cx, id, body),
-            kind::ANSWER => self.on_answer(cx, id, body),
+            kind::ACCESS_QUERY => self.on_ask(cx, id, body),
+            kind::ACCESS_REPLY => self.on_answer(cx, id, body),
             got => Err(WireError::UnknownKind { got }.into()),
         }
     }
@@ -229,13 +236,13 @@ impl Carrier for Verbs {
             return Some(Remains { pair });
         }
         self.destroy(pair);
-        self.report_revoked(cx.shared, cx.peer);
+        self.report_revoked(cx.shared, cx.connection);
         None
     }
 
-    fn on_gone(&mut self, shared: &mut Shared, peer: PeerId, remains: Remains) {
+    fn on_gone(&mut self, shared: &mut Shared, connection: ConnectionId, remains: Remains) {
         self.destroy(remains.pair);
-        self.report_revoked(shared, peer);
+        self.report_revoked(shared, connection);
     }
 
     fn watch(&mut self, registry: &mio::Registry) -> io::Result<()> {
@@ -323,20 +330,20 @@ impl Carrier for Verbs {
 
     fn expose(
         hub: &mut Hub<Self>,
-        peer: PeerId,
+        connection: ConnectionId,
         exposure: Exposure,
     ) -> Result<RemoteRange, Rejected<Exposure>> {
         let lease: &Lease = exposure.lease();
         let writable = matches!(exposure, Exposure::Writable(_));
-        let keys = match hub.open(peer) {
-            None => return Err(Rejected::NotConnected(exposure, peer)),
+        let keys = match hub.open(connection) {
+            None => return Err(Rejected::NotConnected(exposure, connection)),
             Some((cx, verbs)) => {
                 let room = |pair: &Pair| pair.slots.has_room();
                 if !cx.session.carrier.pair.as_deref().is_some_and(room) {
                     return Err(Rejected::Full(exposure));
                 }
                 let Some(rig) = &mut verbs.rig else {
-                    return Err(Rejected::NotConnected(exposure, peer));
+                    return Err(Rejected::NotConnected(exposure, connection));
                 };
                 rig.keys(lease)
             }
@@ -345,12 +352,12 @@ impl Carrier for Verbs {
             Ok(keys) => keys,
             Err(error) => {
                 let detail = error.to_string();
-                hub.close(peer, CloseReason::Lost { detail });
-                return Err(Rejected::NotConnected(exposure, peer));
+                hub.close(connection, CloseReason::Lost { detail });
+                return Err(Rejected::NotConnected(exposure, connection));
             }
         };
-        let range = hub.expose(peer, exposure)?;
-        if let Some((mut cx, _)) = hub.open(peer) {
+        let range = hub.expose(connection, exposure)?;
+        if let Some((mut cx, _)) = hub.open(connection) {
             if let Some(pair) = &mut cx.session.carrier.pair {
                 if let Some(slot) = pair.slots.take(range.key) {
                     let body = Expose {
@@ -373,11 +380,11 @@ impl Carrier for Verbs {
     }
 
     fn revoke(hub: &mut Hub<Self>, key: u64) -> Revoked {
-        let Some(peer) = hub.shared.exposures.owner(key) else {
+        let Some(connection) = hub.shared.exposures.owner(key) else {
             return Revoked::Unknown;
         };
-        let mut now = !hub.lingering.contains_key(&peer.0);
-        if let Some((mut cx, _)) = hub.open(peer) {
+        let mut now = !hub.lingering.contains_key(&connection.0);
+        if let Some((mut cx, _)) = hub.open(connection) {
             if let Some(pair) = &mut cx.session.carrier.pair {
                 now = pair.slots.was_let_go(key);
                 if now {
@@ -397,7 +404,7 @@ impl Carrier for Verbs {
             return Revoked::Now(exposure);
         }
         let revoking = Revoking {
-            peer,
+            connection,
             since: Instant::now(),
             exposure,
         };

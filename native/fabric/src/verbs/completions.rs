@@ -8,7 +8,7 @@ use super::protocol::say_revoked;
 use crate::stream::dispatch::Receiver;
 use crate::stream::hub::Hub;
 use crate::stream::session::{Context, Phase};
-use crate::{CloseReason, Event, FabricError, Outcome, PeerId};
+use crate::{CloseReason, ConnectionId, Event, FabricError, Outcome};
 use faro_wire::WireError;
 use std::time::{Duration, Instant};
 
@@ -89,19 +89,21 @@ impl Hub<Verbs> {
     }
 
     fn completed(&mut self, completion: &Completion) {
-        let (peer, id) = parse_id(completion.id);
-        let peer = PeerId(peer);
+        let (connection, id) = parse_id(completion.id);
+        let connection = ConnectionId(connection);
         // Of a connection that is over: its device memory is kept by what remains of it.
-        if !self.conns.contains_key(&peer.0) {
+        if !self.conns.contains_key(&connection.0) {
             return;
         }
         let result = match &completion.status {
             Status::Done => match (id, completion.kind) {
-                (Id::Send { number }, _) => self.sent(peer, number),
+                (Id::Send { number }, _) => self.sent(connection, number),
                 (Id::Receive { segment }, CompletionKind::ReceivedImmediate(bits)) => {
-                    self.written(peer, segment, bits, completion.bytes)
+                    self.written(connection, segment, bits, completion.bytes)
                 }
-                (Id::Receive { segment }, _) => self.received(peer, segment, completion.bytes),
+                (Id::Receive { segment }, _) => {
+                    self.received(connection, segment, completion.bytes)
+                }
             },
             Status::Flushed => Err(CloseReason::Lost {
                 detail: "the queue pair went into error".to_owned(),
@@ -111,18 +113,18 @@ impl Hub<Verbs> {
             }),
         };
         match result {
-            Ok(()) => self.go_on(peer),
-            Err(reason) => self.close(peer, reason),
+            Ok(()) => self.go_on(connection),
+            Err(reason) => self.close(connection, reason),
         }
     }
 
     /// Has the connection send what it could not before.
-    fn go_on(&mut self, peer: PeerId) {
-        let Some(conn) = self.conns.get_mut(&peer.0) else {
+    fn go_on(&mut self, connection: ConnectionId) {
+        let Some(conn) = self.conns.get_mut(&connection.0) else {
             return;
         };
         let mut cx = Context::<Verbs> {
-            peer,
+            connection,
             session: &mut conn.session,
             shared: &mut self.shared,
         };
@@ -134,12 +136,12 @@ impl Hub<Verbs> {
     }
 
     /// Work requests of ours are complete, up to `number`.
-    fn sent(&mut self, peer: PeerId, number: u32) -> Result<(), CloseReason> {
-        let Some(conn) = self.conns.get_mut(&peer.0) else {
+    fn sent(&mut self, connection: ConnectionId, number: u32) -> Result<(), CloseReason> {
+        let Some(conn) = self.conns.get_mut(&connection.0) else {
             return Ok(());
         };
         let mut cx = Context::<Verbs> {
-            peer,
+            connection,
             session: &mut conn.session,
             shared: &mut self.shared,
         };
@@ -162,7 +164,7 @@ impl Hub<Verbs> {
                     cx.retire(bytes);
                     let outcome = Outcome::Done;
                     cx.event(Event::WriteEnded {
-                        peer,
+                        connection,
                         token,
                         outcome,
                     });
@@ -187,16 +189,16 @@ impl Hub<Verbs> {
     /// A write of the peer's is in memory.
     fn written(
         &mut self,
-        peer: PeerId,
+        connection: ConnectionId,
         segment: u32,
         bits: u32,
         bytes: u32,
     ) -> Result<(), CloseReason> {
-        let Some(conn) = self.conns.get_mut(&peer.0) else {
+        let Some(conn) = self.conns.get_mut(&connection.0) else {
             return Ok(());
         };
         let mut cx = Context::<Verbs> {
-            peer,
+            connection,
             session: &mut conn.session,
             shared: &mut self.shared,
         };
@@ -204,7 +206,7 @@ impl Hub<Verbs> {
         let Some(pair) = &mut cx.session.carrier.pair else {
             return Ok(());
         };
-        pair.spend(peer.0, segment);
+        pair.spend(connection.0, segment);
         let Some(key) = pair.slots.written(immediate.slot, immediate.last) else {
             return Err(WireError::BadValue {
                 what: "slot of a write",
@@ -214,12 +216,17 @@ impl Hub<Verbs> {
         };
         cx.shared.counters.bytes_in += u64::from(bytes);
         cx.write_came(key, immediate.word, Some(bytes as usize));
-        self.repost(peer)
+        self.repost(connection)
     }
 
     /// A segment of the peer's stream came.
-    fn received(&mut self, peer: PeerId, segment: u32, bytes: u32) -> Result<(), CloseReason> {
-        let Some(conn) = self.conns.get_mut(&peer.0) else {
+    fn received(
+        &mut self,
+        connection: ConnectionId,
+        segment: u32,
+        bytes: u32,
+    ) -> Result<(), CloseReason> {
+        let Some(conn) = self.conns.get_mut(&connection.0) else {
             return Ok(());
         };
         let Some(pair) = &mut conn.session.carrier.pair else {
@@ -238,11 +245,11 @@ impl Hub<Verbs> {
         // Out of the segment, which can then be posted again, whatever the frames lead to.
         self.staging[..length].copy_from_slice(came);
         pair.credits = pair.credits.saturating_add(credits);
-        pair.spend(peer.0, segment);
+        pair.spend(connection.0, segment);
         self.shared.counters.bytes_in += length as u64;
         let mut receiver = Receiver {
             cx: Context::<Verbs> {
-                peer,
+                connection,
                 session: &mut conn.session,
                 shared: &mut self.shared,
             },
@@ -250,13 +257,13 @@ impl Hub<Verbs> {
         };
         conn.inbound.feed(&self.staging[..length], &mut receiver)?;
         conn.writable |= conn.session.phase == Phase::Open;
-        self.repost(peer)
+        self.repost(connection)
     }
 
     /// Posts receive requests again, several in one call.
-    fn repost(&mut self, peer: PeerId) -> Result<(), CloseReason> {
+    fn repost(&mut self, connection: ConnectionId) -> Result<(), CloseReason> {
         const SEVERAL: usize = 8;
-        let Some(conn) = self.conns.get_mut(&peer.0) else {
+        let Some(conn) = self.conns.get_mut(&connection.0) else {
             return Ok(());
         };
         match &mut conn.session.carrier.pair {
@@ -287,8 +294,9 @@ impl Hub<Verbs> {
                         pair.is_some_and(|pair| pair.queue.number() == number)
                     };
                     let found = self.conns.iter().find(|(_, conn)| pair(conn));
-                    if let Some(peer) = found.map(|(peer, _)| PeerId(*peer)) {
-                        self.close(peer, CloseReason::Lost { detail: what });
+                    if let Some(connection) = found.map(|(connection, _)| ConnectionId(*connection))
+                    {
+                        self.close(connection, CloseReason::Lost { detail: what });
                     }
                 }
                 AsyncEvent::Device { what } => return self.lose_device(&what),
@@ -327,14 +335,22 @@ impl Hub<Verbs> {
     /// and the next connect looks for the device again.
     fn lose_device(&mut self, what: &str) {
         log::warn!("verbs: the RDMA device is lost: {what}; its peers are reached over TCP until it is back");
-        let peers: Vec<PeerId> = self.conns.keys().map(|peer| PeerId(*peer)).collect();
-        for peer in peers {
+        let peers: Vec<ConnectionId> = self
+            .conns
+            .keys()
+            .map(|connection| ConnectionId(*connection))
+            .collect();
+        for connection in peers {
             let detail = format!("the RDMA device is lost: {what}");
-            self.close(peer, CloseReason::Lost { detail });
+            self.close(connection, CloseReason::Lost { detail });
         }
-        let lingering: Vec<PeerId> = self.lingering.keys().map(|peer| PeerId(*peer)).collect();
-        for peer in lingering {
-            self.let_go(peer);
+        let lingering: Vec<ConnectionId> = self
+            .lingering
+            .keys()
+            .map(|connection| ConnectionId(*connection))
+            .collect();
+        for connection in lingering {
+            self.let_go(connection);
         }
         self.carrier.lose_rig();
     }
@@ -347,13 +363,13 @@ impl Hub<Verbs> {
             .revoking
             .values()
             .find(|revoking| now.duration_since(revoking.since) > REVOKE_PATIENCE)
-            .map(|revoking| revoking.peer);
-        if let Some(peer) = late {
+            .map(|revoking| revoking.connection);
+        if let Some(connection) = late {
             let reason = CloseReason::Bound {
                 what: "seconds for letting go of memory",
                 limit: REVOKE_PATIENCE.as_secs(),
             };
-            self.close(peer, reason);
+            self.close(connection, reason);
         }
     }
 }

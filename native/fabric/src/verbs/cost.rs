@@ -1,6 +1,6 @@
 //! What registering memory costs on a device: for benchmarks, and for people who ask.
 
-use super::device::{Device, VerbsError, Wishes};
+use super::device::{Device, VerbsError, VerbsOptions};
 use std::net::IpAddr;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl CostProbe {
     ///
     /// # Errors
     /// What is missing, and what to do.
-    pub fn open(wishes: &Wishes, near: IpAddr) -> Result<Self, VerbsError> {
+    pub fn open(wishes: &VerbsOptions, near: IpAddr) -> Result<Self, VerbsError> {
         let device = Device::open(wishes, near)?;
         Ok(Self { device })
     }

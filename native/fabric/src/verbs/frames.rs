@@ -3,13 +3,13 @@
 //! Little-endian, fixed-width (but for the GID, which is in network order as everywhere).
 //!
 //! ```text
-//! PAIR     0 queue_pair u32  4 psn u32  8 gid (16)  24 lid u16  26 mtu u8  27 reads u8
+//! QP_INFO     0 queue_pair u32  4 psn u32  8 gid (16)  24 lid u16  26 mtu u8  27 reads u8
 //!         28 receives u32  32 segment_bytes u32  36 0 u32                                   40
 //! EXPOSE   0 key u64  8 address u64  16 rkey u32  20 length u32  24 slot u16  26 writable u8
 //!         27 0 u8  28 0 u32                                                                 32
 //! REVOKE, REVOKED   0 key u64                                                                8
-//! ASK      0 key u64  8 offset u64  16 length u32  20 writes u32     (header.id: whose)     24
-//! ANSWER   0 verdict u32  4 0 u32                                     (header.id: ASK's)     8
+//! ACCESS_QUERY      0 key u64  8 offset u64  16 length u32  20 writes u32     (header.id: whose)     24
+//! ACCESS_REPLY   0 verdict u32  4 0 u32                                     (header.id: ACCESS_QUERY's)     8
 //! segment  0 credits u32  4 bytes u32  8 bytes of the stream                                8 +
 //!
 //! immediate   31        30     29 ... 16   15 ... 0

@@ -2,16 +2,16 @@
 //!
 //! ```text
 //!   connector                                    acceptor
-//!   HELLO, PAIR {queue pair, GID} --- TCP --->   INIT -> RTR -> RTS
-//!   RTR -> RTS  <--- TCP --- WELCOME, PAIR
-//!   PAIRED, EXPOSE, messages ... <== SEND/RECV ==> ...            (TCP only tells who is gone)
+//!   HELLO, QP_INFO {queue pair, GID} --- TCP --->   INIT -> RTR -> RTS
+//!   RTR -> RTS  <--- TCP --- WELCOME, QP_INFO
+//!   QP_READY, EXPOSE, messages ... <== SEND/RECV ==> ...            (TCP only tells who is gone)
 //!   WRITE with immediate ==============>  lease  (the device checks the region, we checked the rest)
 //! ```
 //! Idea: the frames of the stream fabrics travel in SENDs, several to a segment, and what they
 //! say about memory is carried out by the device. An exposure is announced to its peer (`EXPOSE`:
 //! address, rkey, length, slot), so that every operation is checked against it *before* it is
 //! posted: a wrong key or bound would put both queue pairs into error, and a slab's rkey alone
-//! says nothing about leases. What the announcements do not cover is asked (`ASK`), because the
+//! says nothing about leases. What the announcements do not cover is asked (`ACCESS_QUERY`), because the
 //! announcement may still be on its way; the FIFO waits for the answer.
 //!
 //! A write's immediate names the slot of the exposure (14 bits), the caller's word (16 bits),
@@ -48,7 +48,7 @@ mod transmit;
 
 pub use crate::stream::bounds::Bounds;
 pub use cost::{CostProbe, RegistrationCost};
-pub use device::{VerbsError, Wishes};
+pub use device::{VerbsError, VerbsOptions};
 pub use setup::VerbsConfig;
 
 crate::stream::facade::hub_fabric! {

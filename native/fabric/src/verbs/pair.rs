@@ -5,14 +5,14 @@ use super::frames::SEGMENT_HEAD;
 use super::grants::{Grants, Slots};
 use super::rig::Rig;
 use crate::stream::outbound::Outbound;
-use faro_pool::{Lease, Pool, Purpose, FRAME_BYTES};
+use faro_pool::{Lease, Pool, Purpose, PAGE_BYTES};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Bytes of a segment: one packet at the largest RDMA MTU.
 pub(super) const SEGMENT_BYTES: usize = 4 << 10;
 /// Receive requests of a connection; their segments fill one frame.
-pub(super) const RECEIVES: u32 = (FRAME_BYTES / SEGMENT_BYTES) as u32;
+pub(super) const RECEIVES: u32 = (PAGE_BYTES / SEGMENT_BYTES) as u32;
 /// Segments of ours on their way to the peer.
 const SENDS: u32 = 16;
 /// Work requests of ours per connection.
@@ -23,7 +23,7 @@ pub(super) const READS: u8 = 16;
 /// other: the peer of one that has none always has an update of its own to send.
 pub(super) const RESERVE: u32 = 2;
 
-const _: () = assert!(FRAME_BYTES % SEGMENT_BYTES == 0);
+const _: () = assert!(PAGE_BYTES % SEGMENT_BYTES == 0);
 const _: () = assert!(RESERVE < RECEIVES / 2);
 
 /// Registered memory, cut into segments.
@@ -100,7 +100,7 @@ pub(super) struct Pair {
     pub(super) first: u32,
     /// Frames that go before the session's: what others wait for must not wait itself.
     pub(super) urgent: Outbound,
-    /// The operation that waits for an ANSWER, and the verdict once it is there.
+    /// The operation that waits for an ACCESS_REPLY, and the verdict once it is there.
     pub(super) asked: Option<(u64, Option<u32>)>,
     pub(super) grants: Grants,
     pub(super) slots: Slots,
@@ -114,7 +114,7 @@ impl Pair {
     pub(super) fn new(
         rig: &mut Rig,
         pool: &Arc<Pool>,
-        peer: u64,
+        connection: u64,
         psn: u32,
     ) -> Result<Self, String> {
         let receives = Segments::new(rig, pool, RECEIVES)?;
@@ -140,18 +140,18 @@ impl Pair {
             slots: Slots::default(),
         };
         for segment in 0..pair.queue.depth().receive.min(RECEIVES) {
-            pair.spend(peer, segment);
+            pair.spend(connection, segment);
         }
         pair.post_receives().map_err(|error| error.to_string())?;
-        // The peer learns of the first ones by PAIR.
+        // The peer learns of the first ones by QP_INFO.
         pair.owed = 0;
         Ok(pair)
     }
 
     /// A receive request was used and its segment read.
-    pub(super) fn spend(&mut self, peer: u64, segment: u32) {
+    pub(super) fn spend(&mut self, connection: u64, segment: u32) {
         self.spent.push(ReceiveRequest {
-            id: receive_id(peer, segment),
+            id: receive_id(connection, segment),
             address: self.receives.address(segment),
             length: SEGMENT_BYTES as u32,
             lkey: self.receives.lkey,
@@ -199,13 +199,13 @@ const RECEIVE_BIT: u64 = 1 << (NUMBER_BITS - 1);
 
 /// Ids name the connection and not the queue pair, whose number the device may use again while
 /// completions of the old one are still in the queue.
-pub(super) fn send_id(peer: u64, number: u32) -> u64 {
-    peer << NUMBER_BITS | (u64::from(number) & (RECEIVE_BIT - 1))
+pub(super) fn send_id(connection: u64, number: u32) -> u64 {
+    connection << NUMBER_BITS | (u64::from(number) & (RECEIVE_BIT - 1))
 }
 
 /// See [`send_id`].
-pub(super) fn receive_id(peer: u64, segment: u32) -> u64 {
-    peer << NUMBER_BITS | RECEIVE_BIT | u64::from(segment)
+pub(super) fn receive_id(connection: u64, segment: u32) -> u64 {
+    connection << NUMBER_BITS | RECEIVE_BIT | u64::from(segment)
 }
 
 /// What an id says.
@@ -236,13 +236,16 @@ mod tests {
 
     #[test]
     fn ids_survive() {
-        for peer in [1, 77, u64::from(u32::MAX)] {
+        for connection in [1, 77, u64::from(u32::MAX)] {
             for number in [0, 1, (1 << 23) - 1] {
-                assert_eq!(parse_id(send_id(peer, number)), (peer, Id::Send { number }));
+                assert_eq!(
+                    parse_id(send_id(connection, number)),
+                    (connection, Id::Send { number })
+                );
                 let segment = number;
                 assert_eq!(
-                    parse_id(receive_id(peer, segment)),
-                    (peer, Id::Receive { segment })
+                    parse_id(receive_id(connection, segment)),
+                    (connection, Id::Receive { segment })
                 );
             }
         }

@@ -27,7 +27,7 @@ impl Verbs {
             .map_err(|error| unable(error.to_string()))?;
         let pool = Arc::clone(&self.pool);
         let rig = self.rig().map_err(unable)?;
-        let pair = Pair::new(rig, &pool, cx.peer.0, psn & PSN_MASK).map_err(unable)?;
+        let pair = Pair::new(rig, &pool, cx.connection.0, psn & PSN_MASK).map_err(unable)?;
         let address = rig.device.address();
         let body = PairBody {
             queue_pair: pair.queue.number().into(),
@@ -40,7 +40,7 @@ impl Verbs {
             segment_bytes: (SEGMENT_BYTES as u32).into(),
             reserved: 0.into(),
         };
-        cx.push(Frame::small(kind::PAIR, 0, body.as_bytes()));
+        cx.push(Frame::small(kind::QP_INFO, 0, body.as_bytes()));
         Ok(Box::new(pair))
     }
 
@@ -57,11 +57,11 @@ impl Verbs {
         };
         let segment_bytes = body.segment_bytes.get();
         if segment_bytes as usize != SEGMENT_BYTES {
-            return wrong("PAIR's bytes of a segment", segment_bytes);
+            return wrong("QP_INFO's bytes of a segment", segment_bytes);
         }
         let receives = body.receives.get();
         if receives == 0 || receives > 1 << 16 {
-            return wrong("PAIR's receive requests", receives);
+            return wrong("QP_INFO's receive requests", receives);
         }
         let connector = cx.session.expected.is_some();
         let mut pair = match cx.session.carrier.pair.take() {
@@ -69,7 +69,7 @@ impl Verbs {
             None if !connector => self.make_pair(cx)?,
             _ => {
                 return wrong(
-                    "second PAIR of a connection, queue pair",
+                    "second QP_INFO of a connection, queue pair",
                     body.queue_pair.get(),
                 )
             }
@@ -93,7 +93,7 @@ impl Verbs {
         if connector {
             // The acceptor is ready to receive: it was before it answered.
             cx.opened();
-            cx.push(Frame::small(kind::PAIRED, 0, &[]));
+            cx.push(Frame::small(kind::QP_READY, 0, &[]));
         }
         Ok(())
     }
@@ -127,7 +127,7 @@ impl Verbs {
     ) -> Result<(), CloseReason> {
         let key = Key::decode(body)?.key.get();
         match self.revoking.remove(&key) {
-            Some(revoking) if revoking.peer == cx.peer => {
+            Some(revoking) if revoking.connection == cx.connection => {
                 open_pair(cx)?.slots.give_back(key);
                 let exposure = revoking.exposure;
                 cx.event(Event::Revoked { key, exposure });
@@ -153,12 +153,16 @@ impl Verbs {
         let ask = Ask::decode(body)?;
         let (key, offset) = (ask.key.get(), ask.offset.get());
         let (length, writes) = (ask.length.get() as usize, ask.writes.get() != 0);
-        let peer = cx.peer;
+        let connection = cx.connection;
         let exposures = &mut cx.shared.exposures;
         let may = if writes {
-            exposures.writable(peer, key, offset, length).is_some()
+            exposures
+                .writable(connection, key, offset, length)
+                .is_some()
         } else {
-            exposures.readable(peer, key, offset, length).is_some()
+            exposures
+                .readable(connection, key, offset, length)
+                .is_some()
         };
         if !may && writes {
             cx.write_came(key, None, None);
@@ -169,7 +173,7 @@ impl Verbs {
             verdict: if may { DONE } else { REFUSED }.into(),
             reserved: 0.into(),
         };
-        urgent(cx, Frame::small(kind::ANSWER, id, answer.as_bytes()))
+        urgent(cx, Frame::small(kind::ACCESS_REPLY, id, answer.as_bytes()))
     }
 
     pub(super) fn on_answer(
@@ -183,7 +187,7 @@ impl Verbs {
             Some((asked, answer @ None)) if *asked == id => *answer = Some(verdict),
             _ => {
                 return Err(WireError::BadValue {
-                    what: "id of ANSWER",
+                    what: "id of ACCESS_REPLY",
                     got: id,
                 }
                 .into())

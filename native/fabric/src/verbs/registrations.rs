@@ -8,11 +8,11 @@
 //! It is the progress thread that decides, between operations: a lease is kept by what is posted
 //! on it, a slab rests only when it has no lease, so nothing posted is ever under a registration
 //! that goes. See the pool's `tenure` for the other side. The de-registration itself unpins 4,096
-//! pages (40 ms were seen with rxe), so it is done by a thread of its own ([`Undertaker`]).
+//! pages (40 ms were seen with rxe), so it is done by a thread of its own ([`DeregistrationThread`]).
 
 use super::device::{Device, Registration, VerbsError};
 use crossbeam_channel::{bounded, Sender};
-use faro_pool::{Counted, Lease, Outside, Pin, Pool};
+use faro_pool::{ExternalMemory, Lease, Pool, RegistrationCount, RegistrationPin};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -33,18 +33,18 @@ pub(super) struct Keys {
 /// A slab's registration. Fields drop in order: the pin last.
 struct Registered {
     registration: Registration,
-    _counted: Counted,
-    _pin: Pin,
+    _counted: RegistrationCount,
+    _pin: RegistrationPin,
 }
 
 /// The thread that de-registers. Started with the first slab that goes; it ends with this value,
 /// when all that it was given has gone.
 #[derive(Default)]
-struct Undertaker {
+struct DeregistrationThread {
     thread: Option<(Sender<Registered>, JoinHandle<()>)>,
 }
 
-impl Undertaker {
+impl DeregistrationThread {
     /// Takes a slab's registration, or gives it back: others are before it. Without a thread it is
     /// done here.
     fn take(&mut self, registered: Registered) -> Option<Registered> {
@@ -62,7 +62,7 @@ impl Undertaker {
     }
 }
 
-impl Drop for Undertaker {
+impl Drop for DeregistrationThread {
     fn drop(&mut self) {
         if let Some((sender, thread)) = self.thread.take() {
             drop(sender);
@@ -76,7 +76,7 @@ impl Drop for Undertaker {
 /// The registration of memory outside the slabs, which holds it as an attachment.
 struct Attached {
     keys: Keys,
-    memory: Weak<Outside>,
+    memory: Weak<ExternalMemory>,
 }
 
 /// See the module's comment.
@@ -86,7 +86,7 @@ pub(super) struct Registrations {
     /// By slab.
     slabs: HashMap<u32, Registered>,
     /// Of slabs that rest.
-    undertaker: Undertaker,
+    undertaker: DeregistrationThread,
     /// Slabs below were registered at least once, if they did not rest by then.
     seen: u32,
     /// The pool's `rests` when no registered slab was at rest.
@@ -107,7 +107,7 @@ impl Registrations {
             device: Arc::clone(device),
             pool: Arc::clone(pool),
             slabs: HashMap::new(),
-            undertaker: Undertaker::default(),
+            undertaker: DeregistrationThread::default(),
             seen: 0,
             rests: pool.rests(),
             outside: HashMap::new(),
@@ -184,7 +184,7 @@ impl Registrations {
         Ok(())
     }
 
-    fn outside_keys(&mut self, memory: &Arc<Outside>) -> Result<Keys, VerbsError> {
+    fn outside_keys(&mut self, memory: &Arc<ExternalMemory>) -> Result<Keys, VerbsError> {
         if let Some(attached) = self.outside.get(&memory.number()) {
             return Ok(attached.keys);
         }
@@ -212,7 +212,7 @@ impl Registrations {
         Ok(keys)
     }
 
-    fn count(&mut self, bytes: usize, took: Duration) -> Counted {
+    fn count(&mut self, bytes: usize, took: Duration) -> RegistrationCount {
         self.made += 1;
         self.time += took;
         self.pool.count_registration(bytes, took)

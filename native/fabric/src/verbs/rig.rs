@@ -2,7 +2,7 @@
 //! Can be lost (the device goes away) and opened again.
 
 use super::device::{
-    check_memlock, Channel, CompletionQueue, Depth, Device, QueuePair, VerbsError, Wishes,
+    check_memlock, Channel, CompletionQueue, Depth, Device, QueuePair, VerbsError, VerbsOptions,
 };
 use super::pair::{READS, RECEIVES, SEND_DEPTH};
 use super::registrations::{Keys, Registrations};
@@ -42,7 +42,7 @@ impl Rig {
     /// # Errors
     /// What is missing, and what to do.
     pub(super) fn open(
-        wishes: &Wishes,
+        wishes: &VerbsOptions,
         near: IpAddr,
         pool: &Arc<Pool>,
     ) -> Result<Self, VerbsError> {

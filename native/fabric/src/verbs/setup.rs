@@ -1,7 +1,7 @@
 //! Opening the fabric: the device, and the TCP listener for pairing.
 
 use super::carrier::Verbs;
-use super::device::Wishes;
+use super::device::VerbsOptions;
 use super::rig::Rig;
 use super::VerbsFabric;
 use crate::stream::bounds::Bounds;
@@ -26,7 +26,7 @@ pub struct VerbsConfig {
     /// What is registered: all of it, slab by slab, and nothing else.
     pub pool: Arc<Pool>,
     /// What the user wants otherwise than chosen.
-    pub wishes: Wishes,
+    pub wishes: VerbsOptions,
 }
 
 impl VerbsFabric {

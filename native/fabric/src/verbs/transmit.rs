@@ -66,7 +66,7 @@ impl Verbs {
             }
             if pair.owes_much() && pair.credits > 0 && pair.free_sends > 0 && pair.room() > 0 {
                 self.tally.credit_updates += 1;
-                seal_segment(cx.peer.0, pair, 0, &mut batch);
+                seal_segment(cx.connection.0, pair, 0, &mut batch);
             }
             let Some(last) = batch.last_mut() else {
                 return Ok(());
@@ -122,7 +122,7 @@ impl Verbs {
                     writes: u32::from(writes).into(),
                 };
                 pair.urgent
-                    .push(Frame::small(kind::ASK, sequence, ask.as_bytes()));
+                    .push(Frame::small(kind::ACCESS_QUERY, sequence, ask.as_bytes()));
                 pair.asked = Some((sequence, None));
                 self.tally.asked += 1;
                 return Ok(Step::Waits);
@@ -133,7 +133,10 @@ impl Verbs {
             return Ok(Step::Went);
         };
         let Some(grant) = grant else {
-            log::debug!("an operation of peer {} was refused: {verdict}", cx.peer.0);
+            log::debug!(
+                "an operation of peer {} was refused: {verdict}",
+                cx.connection.0
+            );
             refused(cx, work, ends);
             return Ok(Step::Went);
         };
@@ -141,7 +144,7 @@ impl Verbs {
             return Err(io::Error::other("the RDMA device is gone"));
         };
         let number = pair.first.wrapping_add(pair.posted.len() as u32);
-        let id = send_id(cx.peer.0, number);
+        let id = send_id(cx.connection.0, number);
         let remote = grant.address + range.offset;
         let (operation, lease, offset, posted) = match work {
             Work::Write(_, write) => {
@@ -215,9 +218,9 @@ fn refused(cx: &mut Context<'_, Verbs>, work: Work, ends: Ends) {
         (_, Ends::Write { token, bytes, .. }) => {
             cx.shared.counters.writes_refused_by_peer += 1;
             cx.retire(bytes);
-            let peer = cx.peer;
+            let connection = cx.connection;
             cx.event(Event::WriteEnded {
-                peer,
+                connection,
                 token,
                 outcome: Outcome::Refused,
             });
@@ -255,11 +258,11 @@ fn fill_segment(
         cx.session.outbound = outbound;
     }
     cx.shared.counters.bytes_out += bytes as u64;
-    seal_segment(cx.peer.0, pair, bytes, batch);
+    seal_segment(cx.connection.0, pair, bytes, batch);
 }
 
 /// Puts the next segment into the batch, with `bytes` of the stream and all credits owed.
-fn seal_segment(peer: u64, pair: &mut Pair, bytes: usize, batch: &mut Vec<WorkRequest>) {
+fn seal_segment(connection: u64, pair: &mut Pair, bytes: usize, batch: &mut Vec<WorkRequest>) {
     let segment = pair.take_send();
     let head = SegmentHead {
         credits: std::mem::take(&mut pair.owed).into(),
@@ -271,7 +274,7 @@ fn seal_segment(peer: u64, pair: &mut Pair, bytes: usize, batch: &mut Vec<WorkRe
     pair.posted.push_back(Posted::Segment);
     pair.credits -= 1;
     batch.push(WorkRequest {
-        id: send_id(peer, number),
+        id: send_id(connection, number),
         operation: Operation::Send,
         address: pair.sends.address(segment),
         length,

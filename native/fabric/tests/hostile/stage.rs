@@ -2,7 +2,8 @@
 
 use faro_fabric::tcp::{Bounds, TcpConfig, TcpFabric};
 use faro_fabric::{
-    CloseReason, EndpointId, Event, Exposure, Fabric, Message, PeerId, RemoteRange, Revoked, Write,
+    CloseReason, ConnectionId, EndpointId, Event, Exposure, Fabric, Message, RemoteRange, Revoked,
+    Write,
 };
 use faro_pool::{Pool, Purpose};
 use faro_wire::header::VERSION;
@@ -26,11 +27,11 @@ pub struct Stage {
     friend: TcpFabric,
     friends_pool: Arc<Pool>,
     /// The good pair, each by the other's name.
-    good: (PeerId, PeerId),
+    good: (ConnectionId, ConnectionId),
     /// The friend is through.
     connected: bool,
     /// What the attacker is called.
-    attacker: Option<PeerId>,
+    attacker: Option<ConnectionId>,
     keys: Vec<u64>,
     events: Vec<Event>,
     sent: u64,
@@ -95,7 +96,7 @@ impl Stage {
             endpoint,
             friend,
             friends_pool,
-            good: (PeerId(0), PeerId(0)),
+            good: (ConnectionId(0), ConnectionId(0)),
             connected: false,
             attacker: None,
             keys: Vec::new(),
@@ -108,7 +109,10 @@ impl Stage {
         let mut ours = None;
         stage.until("the good pair", |stage| {
             ours = ours.or(stage.take(|event| match event {
-                Event::Accepted { peer, endpoint } if *endpoint == FRIEND => Some(*peer),
+                Event::Accepted {
+                    connection,
+                    endpoint,
+                } if *endpoint == FRIEND => Some(*connection),
                 _ => None,
             }));
             ours.is_some() && stage.connected
@@ -195,7 +199,10 @@ impl Stage {
         self.friend.send(self.good.1, message.clone()).unwrap();
         let good = self.good.0;
         let got = self.wait("the good pair's message", |event| match event {
-            Event::Message { peer, message } if *peer == good => Some(message.clone()),
+            Event::Message {
+                connection,
+                message,
+            } if *connection == good => Some(message.clone()),
             _ => None,
         });
         assert_eq!(got, message);
@@ -217,11 +224,11 @@ impl Stage {
         let mut socket = self.dial();
         socket.write_all(&hello(self.endpoint)).unwrap();
         let good = self.good.0;
-        let peer = self.wait("Accepted", |event| match event {
-            Event::Accepted { peer, .. } if *peer != good => Some(*peer),
+        let connection = self.wait("Accepted", |event| match event {
+            Event::Accepted { connection, .. } if *connection != good => Some(*connection),
             _ => None,
         });
-        self.attacker = Some(peer);
+        self.attacker = Some(connection);
         socket
     }
 
@@ -278,8 +285,12 @@ impl Stage {
     }
 
     fn expose(&mut self, exposure: Exposure) -> RemoteRange {
-        let peer = self.attacker.unwrap();
-        let range = self.fabric.expose(peer, exposure).map_err(drop).unwrap();
+        let connection = self.attacker.unwrap();
+        let range = self
+            .fabric
+            .expose(connection, exposure)
+            .map_err(drop)
+            .unwrap();
         self.keys.push(range.key);
         range
     }
@@ -293,7 +304,7 @@ impl Stage {
 
     /// A frame that the last attacker greeted may read.
     pub fn expose_readable_to_attacker(&mut self) -> RemoteRange {
-        let lease = self.pool.try_lease(faro_pool::FRAME_BYTES, Purpose::Read);
+        let lease = self.pool.try_lease(faro_pool::PAGE_BYTES, Purpose::Read);
         self.expose(Exposure::Readable(Arc::new(lease.unwrap())))
     }
 

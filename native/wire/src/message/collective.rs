@@ -4,47 +4,47 @@
 //!
 //! ```text
 //!  receiver of a part                        its sender
-//!    | KNOCK {who I am}                         |  once for each pair, both ways
+//!    | JOIN {who I am}                         |  once for each pair, both ways
 //!    |<---------------------------------------->|
-//!    | GRANT {round, step, shape, credits}      |
+//!    | CLEAR_TO_SEND {round, step, shape, credits}      |
 //!    |----------------------------------------->|  are the shapes the same?
 //!    |             one-sided WRITEs into credits|
 //!    |<=========================================|
-//!    | LANDED {round, step, chunks}             |
+//!    | DATA_READY {round, step, chunks}             |
 //!    |<-----------------------------------------|
-//!    | FAREWELL {cause, culprit}                |  to all who knocked, when a member ends or fails
+//!    | ABORT {cause, culprit}                |  to all who knocked, when a member ends or fails
 //!
-//!  KNOCK                 GRANT                     LANDED                FAREWELL
+//!  JOIN                 CLEAR_TO_SEND                     DATA_READY                ABORT
 //!   0 u64 from_seat       0 u64 round               0 u64 round           0 u64 round
 //!   8 u32 from_rank       8 u64 epoch               8 u32 step            8 u32 from_rank
 //!  12 u32 to_rank        16 u64 elements           12 u32 from_rank      12 u32 culprit
 //!  16 u32 ranks          24 u32 step               16 u32 chunks (c)     16 u32 cause
 //!  20 u32 0              28 u32 from_rank          20 u32 0              20 u32 length of detail
-//!                        32 u32 element            24 c x Chunk          24 detail, UTF-8
+//!                        32 u32 element            24 c x WrittenBuffer          24 detail, UTF-8
 //!                        36 u32 operation
 //!                        40 u32 mode
 //!                        44 u32 group
 //!                        48 u32 first_chunk
 //!                        52 u32 credits (c)
-//!                        56 c x Credit
+//!                        56 c x RemoteBuffer
 //! ```
 //! A part is cut into chunks of a frame (256 KiB), the last one shorter; a chunk's number is its
-//! position in the part. A `GRANT` without credits says "an empty part: nothing to write", so that
-//! shapes are compared even then. A `LANDED` follows the writes it names on the same connection.
+//! position in the part. A `CLEAR_TO_SEND` without credits says "an empty part: nothing to write", so that
+//! shapes are compared even then. A `DATA_READY` follows the writes it names on the same connection.
 
 use super::body::{put_u32, Body};
-use super::{Chunk, Credit, MAX_CREDITS, MAX_DETAIL_BYTES};
+use super::{RemoteBuffer, WrittenBuffer, MAX_BUFFERS, MAX_DETAIL_BYTES};
 use crate::WireError;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// `KNOCK`: a member makes itself known to another one, 24 bytes.
+/// `JOIN`: a member makes itself known to another one, 24 bytes.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
 #[repr(C)]
-pub struct Knock {
-    /// Seat of the sender; where a `FAREWELL` goes.
+pub struct Join {
+    /// Seat of the sender; where a `ABORT` goes.
     pub from_seat: U64,
     /// Rank of the sender.
     pub from_rank: U32,
@@ -56,7 +56,7 @@ pub struct Knock {
     pub reserved: U32,
 }
 
-impl Knock {
+impl Join {
     /// The body's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
@@ -68,13 +68,13 @@ impl Knock {
     /// # Errors
     /// `Truncated`, `Trailing`; `BadValue` for a rank beyond the ranks or a reserved field in use.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
-        let mut body = Body::new("KNOCK", body);
+        let mut body = Body::new("JOIN", body);
         let knock: Self = body.one()?;
         body.zero(knock.reserved.get())?;
         for rank in [knock.from_rank, knock.to_rank] {
             if rank.get() >= knock.ranks.get() {
                 return Err(WireError::BadValue {
-                    what: "rank in KNOCK",
+                    what: "rank in JOIN",
                     got: u64::from(rank.get()),
                 });
             }
@@ -84,13 +84,13 @@ impl Knock {
     }
 }
 
-/// What all members of a round must agree on, and which part is asked for: the head of a `GRANT`,
+/// What all members of a round must agree on, and which part is asked for: the head of a `CLEAR_TO_SEND`,
 /// 56 bytes with the count of credits.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
 #[repr(C)]
-pub struct GrantHead {
+pub struct ClearToSendHead {
     /// Rounds that the team did before this one.
     pub round: U64,
     /// Seed of the shuffled groups.
@@ -109,30 +109,30 @@ pub struct GrantHead {
     pub mode: U32,
     /// Members of a group; 0 but for mode 1.
     pub group: U32,
-    /// Chunk that the first credit is for.
+    /// WrittenBuffer that the first credit is for.
     pub first_chunk: U32,
     /// Credits that follow.
     pub credits: U32,
 }
 
-/// `GRANT`: head, credits for consecutive chunks.
+/// `CLEAR_TO_SEND`: head, credits for consecutive chunks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Grant {
+pub struct ClearToSend {
     /// `credits` in it is set by `encode`.
-    pub head: GrantHead,
+    pub head: ClearToSendHead,
     /// One for each chunk from `first_chunk` on.
-    pub credits: Vec<Credit>,
+    pub credits: Vec<RemoteBuffer>,
 }
 
-impl Grant {
+impl ClearToSend {
     /// The body's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let head = GrantHead {
+        let head = ClearToSendHead {
             credits: (self.credits.len() as u32).into(),
             ..self.head
         };
-        let mut out = Vec::with_capacity(size_of::<GrantHead>() + self.credits.len() * 24);
+        let mut out = Vec::with_capacity(size_of::<ClearToSendHead>() + self.credits.len() * 24);
         out.extend_from_slice(head.as_bytes());
         out.extend_from_slice(self.credits.as_bytes());
         out
@@ -144,12 +144,12 @@ impl Grant {
     /// `Truncated`, `Trailing`, `TooLarge`; `BadValue` for an unknown element, operation or mode,
     /// chunks whose numbers overflow, an empty credit, or a reserved field in use.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
-        let mut body = Body::new("GRANT", body);
-        let head: GrantHead = body.one()?;
+        let mut body = Body::new("CLEAR_TO_SEND", body);
+        let head: ClearToSendHead = body.one()?;
         for (what, value, most) in [
-            ("element of GRANT", head.element, 2),
-            ("operation of GRANT", head.operation, 2),
-            ("mode of GRANT", head.mode, 3),
+            ("element of CLEAR_TO_SEND", head.element, 2),
+            ("operation of CLEAR_TO_SEND", head.operation, 2),
+            ("mode of CLEAR_TO_SEND", head.mode, 3),
         ] {
             if !(1..=most).contains(&value.get()) {
                 let got = u64::from(value.get());
@@ -157,20 +157,20 @@ impl Grant {
             }
         }
         let count = head.credits.get();
-        if count > MAX_CREDITS {
+        if count > MAX_BUFFERS {
             return Err(WireError::TooLarge {
-                what: "GRANT credits",
+                what: "CLEAR_TO_SEND credits",
                 got: u64::from(count),
-                limit: u64::from(MAX_CREDITS),
+                limit: u64::from(MAX_BUFFERS),
             });
         }
         if head.first_chunk.get().checked_add(count).is_none() {
             return Err(WireError::BadValue {
-                what: "first chunk of GRANT",
+                what: "first chunk of CLEAR_TO_SEND",
                 got: u64::from(head.first_chunk.get()),
             });
         }
-        let credits: Vec<Credit> = body.array(count as usize)?;
+        let credits: Vec<RemoteBuffer> = body.array(count as usize)?;
         for credit in &credits {
             body.nonzero("length of a credit", credit.length.get())?;
             body.zero(credit.reserved.get())?;
@@ -180,9 +180,9 @@ impl Grant {
     }
 }
 
-/// `LANDED`: which granted chunks were written.
+/// `DATA_READY`: which granted chunks were written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Landed {
+pub struct DataReady {
     /// Round.
     pub round: u64,
     /// Step.
@@ -190,7 +190,7 @@ pub struct Landed {
     /// Rank of the writer.
     pub from_rank: u32,
     /// `credit` in each is the chunk's number in its part.
-    pub chunks: Vec<Chunk>,
+    pub chunks: Vec<WrittenBuffer>,
 }
 
 /// 24 bytes.
@@ -204,7 +204,7 @@ struct LandedHead {
     reserved: U32,
 }
 
-impl Landed {
+impl DataReady {
     /// The body's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
@@ -227,18 +227,18 @@ impl Landed {
     /// `Truncated`, `Trailing`, `TooLarge`; `BadValue` for no chunks, an empty one or a reserved
     /// field in use.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
-        let mut body = Body::new("LANDED", body);
+        let mut body = Body::new("DATA_READY", body);
         let head: LandedHead = body.one()?;
         body.zero(head.reserved.get())?;
-        body.nonzero("LANDED chunks", head.chunks.get())?;
-        if head.chunks.get() > MAX_CREDITS {
+        body.nonzero("DATA_READY chunks", head.chunks.get())?;
+        if head.chunks.get() > MAX_BUFFERS {
             return Err(WireError::TooLarge {
-                what: "LANDED chunks",
+                what: "DATA_READY chunks",
                 got: u64::from(head.chunks.get()),
-                limit: u64::from(MAX_CREDITS),
+                limit: u64::from(MAX_BUFFERS),
             });
         }
-        let chunks: Vec<Chunk> = body.array(head.chunks.get() as usize)?;
+        let chunks: Vec<WrittenBuffer> = body.array(head.chunks.get() as usize)?;
         for chunk in &chunks {
             body.nonzero("length of a chunk", chunk.length.get())?;
             body.zero(chunk.reserved.get())?;
@@ -255,7 +255,7 @@ impl Landed {
 
 coded! {
     /// Why a member takes no further part.
-    pub enum FarewellCause: "cause of FAREWELL" {
+    pub enum AbortCause: "cause of ABORT" {
         /// It closed its seat.
         Left = 1,
         /// It cannot reach the culprit any more.
@@ -273,9 +273,9 @@ coded! {
     }
 }
 
-/// `FAREWELL`: a member takes no further part.
+/// `ABORT`: a member takes no further part.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Farewell {
+pub struct Abort {
     /// Rounds that it completed.
     pub round: u64,
     /// Who says so.
@@ -283,12 +283,12 @@ pub struct Farewell {
     /// The rank with which it began; the sender's own for `Left`.
     pub culprit: u32,
     /// Why.
-    pub cause: FarewellCause,
+    pub cause: AbortCause,
     /// What a person should read; cut at [`MAX_DETAIL_BYTES`].
     pub detail: String,
 }
 
-impl Farewell {
+impl Abort {
     /// The body's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
@@ -312,14 +312,14 @@ impl Farewell {
     /// # Errors
     /// `Truncated`, `Trailing`, `TooLarge`, `NotUtf8`; `BadValue` for an unknown cause.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
-        let mut body = Body::new("FAREWELL", body);
+        let mut body = Body::new("ABORT", body);
         let round: U64 = body.one()?;
         let (from_rank, culprit) = (body.u32()?, body.u32()?);
-        let cause = FarewellCause::try_from(body.u32()?)?;
-        let length = body.count("FAREWELL detail", MAX_DETAIL_BYTES as u32)?;
+        let cause = AbortCause::try_from(body.u32()?)?;
+        let length = body.count("ABORT detail", MAX_DETAIL_BYTES as u32)?;
         let detail = std::str::from_utf8(body.bytes(length)?)
             .map_err(|_| WireError::NotUtf8 {
-                what: "FAREWELL detail",
+                what: "ABORT detail",
             })?
             .to_owned();
         body.end()?;

@@ -1,16 +1,16 @@
-//! `FETCH` and `CREDIT`: what a reader wants and where it may be written.
+//! `FETCH` and `MORE_BUFFERS`: what a reader wants and where it may be written.
 //!
 //! ```text
-//!  FETCH                                      CREDIT
+//!  FETCH                                      MORE_BUFFERS
 //!   0 u32 deadline_ms                          0 u32 credits (c)
 //!   4 u32 credits (c)                          4 u32 0
-//!   8 u32 blocks  (b)                          8 c x Credit
+//!   8 u32 blocks  (b)                          8 c x RemoteBuffer
 //!  12 u32 flags    bit 0: push_only
-//!  16 c x Credit, b x BlockId
+//!  16 c x RemoteBuffer, b x BlockId
 //! ```
 
 use super::body::{put_u32, Body};
-use super::{MAX_BLOCKS, MAX_CREDITS};
+use super::{MAX_BLOCKS, MAX_BUFFERS};
 use crate::block::{BlockId, BLOCK_ID_BYTES};
 use crate::WireError;
 use zerocopy::little_endian::{U32, U64};
@@ -21,7 +21,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
     Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
 #[repr(C)]
-pub struct Credit {
+pub struct RemoteBuffer {
     /// Remote key, from the reader's fabric.
     pub key: U64,
     /// Offset (or address) the key is relative to.
@@ -37,24 +37,24 @@ pub struct Credit {
 pub struct Fetch {
     /// How long the reader will wait, in milliseconds from now.
     pub deadline_ms: u32,
-    /// The bytes must come by writes: no `LOCATED`.
+    /// The bytes must come by writes: no `READ_OFFER`.
     pub push_only: bool,
     /// First credits, possibly none.
-    pub credits: Vec<Credit>,
+    pub credits: Vec<RemoteBuffer>,
     /// Blocks wanted, in the order they are to be packed.
     pub blocks: Vec<BlockId>,
 }
 
-/// `CREDIT`: 8-byte head, credits.
+/// `MORE_BUFFERS`: 8-byte head, credits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MoreCredit {
+pub struct MoreBuffers {
     /// Credits that follow those given before.
-    pub credits: Vec<Credit>,
+    pub credits: Vec<RemoteBuffer>,
 }
 
 /// Credits as they stand in a body, none of them empty.
-fn credits(body: &mut Body<'_>, count: usize) -> Result<Vec<Credit>, WireError> {
-    let credits: Vec<Credit> = body.array(count)?;
+fn credits(body: &mut Body<'_>, count: usize) -> Result<Vec<RemoteBuffer>, WireError> {
+    let credits: Vec<RemoteBuffer> = body.array(count)?;
     for credit in &credits {
         body.nonzero("length of a credit", credit.length.get())?;
         body.zero(credit.reserved.get())?;
@@ -85,7 +85,7 @@ impl Fetch {
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
         let mut body = Body::new("FETCH", body);
         let deadline_ms = body.u32()?;
-        let credits = body.count("FETCH credits", MAX_CREDITS)?;
+        let credits = body.count("FETCH credits", MAX_BUFFERS)?;
         let blocks = body.count("FETCH blocks", MAX_BLOCKS)?;
         let push_only = match body.u32()? {
             0 => false,
@@ -113,7 +113,7 @@ impl Fetch {
     }
 }
 
-impl MoreCredit {
+impl MoreBuffers {
     /// The body's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
@@ -130,11 +130,11 @@ impl MoreCredit {
     /// `Truncated`, `Trailing`, `TooLarge`; `BadValue` for no credits, an empty one or a reserved
     /// field in use.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
-        let mut body = Body::new("CREDIT", body);
-        let count = body.count("CREDIT credits", MAX_CREDITS)?;
+        let mut body = Body::new("MORE_BUFFERS", body);
+        let count = body.count("MORE_BUFFERS credits", MAX_BUFFERS)?;
         let reserved = body.u32()?;
         body.zero(reserved)?;
-        body.nonzero("CREDIT credits", count as u32)?;
+        body.nonzero("MORE_BUFFERS credits", count as u32)?;
         let credits = credits(&mut body, count)?;
         body.end()?;
         Ok(Self { credits })

@@ -1,4 +1,4 @@
-//! `LAYOUT`: what the owner has of the blocks asked for.
+//! `FETCH_RESPONSE`: what the owner has of the blocks asked for.
 //!
 //! ```text
 //!  0 u32 blocks (b)
@@ -48,14 +48,14 @@ impl BlockEntry {
     }
 }
 
-/// `LAYOUT`: 8-byte head, one entry per block of the request, in its order.
+/// `FETCH_RESPONSE`: 8-byte head, one entry per block of the request, in its order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Layout {
+pub struct FetchResponse {
     /// Entries.
     pub blocks: Vec<BlockEntry>,
 }
 
-impl Layout {
+impl FetchResponse {
     /// The body's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
@@ -73,11 +73,11 @@ impl Layout {
     /// on a block that is not there, lengths whose sum is no `i64` (Java's), or a reserved field
     /// in use.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
-        let mut body = Body::new("LAYOUT", body);
-        let count = body.count("LAYOUT blocks", MAX_BLOCKS)?;
+        let mut body = Body::new("FETCH_RESPONSE", body);
+        let count = body.count("FETCH_RESPONSE blocks", MAX_BLOCKS)?;
         let reserved = body.u32()?;
         body.zero(reserved)?;
-        body.nonzero("LAYOUT blocks", count as u32)?;
+        body.nonzero("FETCH_RESPONSE blocks", count as u32)?;
         let blocks: Vec<BlockEntry> = body.array(count)?;
         let mut total = 0_u64;
         for block in &blocks {

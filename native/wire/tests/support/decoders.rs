@@ -4,9 +4,10 @@
 use faro_wire::card::MAX_CARD_BYTES;
 use faro_wire::header::HEADER_BYTES;
 use faro_wire::message::{
-    Failed, Farewell, Fetch, Grant, Knock, Landed, Layout, Located, MoreCredit, Pushed,
+    Abort, ClearToSend, DataReady, DataWritten, Failed, Fetch, FetchResponse, Join, MoreBuffers,
+    ReadOffer,
 };
-use faro_wire::{Card, FrameHeader, Invitation, WireError};
+use faro_wire::{BootstrapId, Card, FrameHeader, WireError};
 
 /// A decoder: whether it accepted the bytes.
 pub type Decoder = fn(&[u8]) -> bool;
@@ -72,19 +73,19 @@ pub fn fetch(bytes: &[u8]) -> bool {
 }
 
 pub fn layout(bytes: &[u8]) -> bool {
-    canonical(bytes, Layout::decode(bytes), Layout::encode)
+    canonical(bytes, FetchResponse::decode(bytes), FetchResponse::encode)
 }
 
 pub fn located(bytes: &[u8]) -> bool {
-    canonical(bytes, Located::decode(bytes), Located::encode)
+    canonical(bytes, ReadOffer::decode(bytes), ReadOffer::encode)
 }
 
 pub fn credit(bytes: &[u8]) -> bool {
-    canonical(bytes, MoreCredit::decode(bytes), MoreCredit::encode)
+    canonical(bytes, MoreBuffers::decode(bytes), MoreBuffers::encode)
 }
 
 pub fn pushed(bytes: &[u8]) -> bool {
-    canonical(bytes, Pushed::decode(bytes), Pushed::encode)
+    canonical(bytes, DataWritten::decode(bytes), DataWritten::encode)
 }
 
 pub fn failed(bytes: &[u8]) -> bool {
@@ -92,28 +93,28 @@ pub fn failed(bytes: &[u8]) -> bool {
 }
 
 pub fn knock(bytes: &[u8]) -> bool {
-    canonical(bytes, Knock::decode(bytes), Knock::encode)
+    canonical(bytes, Join::decode(bytes), Join::encode)
 }
 
 pub fn grant(bytes: &[u8]) -> bool {
-    canonical(bytes, Grant::decode(bytes), Grant::encode)
+    canonical(bytes, ClearToSend::decode(bytes), ClearToSend::encode)
 }
 
 pub fn landed(bytes: &[u8]) -> bool {
-    canonical(bytes, Landed::decode(bytes), Landed::encode)
+    canonical(bytes, DataReady::decode(bytes), DataReady::encode)
 }
 
 pub fn farewell(bytes: &[u8]) -> bool {
-    canonical(bytes, Farewell::decode(bytes), Farewell::encode)
+    canonical(bytes, Abort::decode(bytes), Abort::encode)
 }
 
 /// Like a card, which it ends in.
 pub fn invitation(bytes: &[u8]) -> bool {
-    match Invitation::decode(bytes) {
+    match BootstrapId::decode(bytes) {
         Ok(invitation) => {
             let again = invitation.encode();
             if invitation.card.encode().len() <= MAX_CARD_BYTES {
-                assert_eq!(Invitation::decode(&again), Ok(invitation));
+                assert_eq!(BootstrapId::decode(&again), Ok(invitation));
             }
             true
         }

@@ -1,11 +1,12 @@
 //! One value of every layout, the same ones that `tests/golden/*.hex` spell out.
 
-use faro_wire::crossing::{FabricCode, FetchErrorCode, Record, Segment};
+use faro_wire::crossing::{BufferSlice, FabricCode, FetchErrorCode, Record};
 use faro_wire::message::{
-    BlockEntry, Chunk, Credit, Extent, Failed, FailureCode, Farewell, FarewellCause, Fetch, Grant,
-    GrantHead, Knock, Landed, Layout, Located, MoreCredit, Pushed,
+    Abort, AbortCause, BlockEntry, ClearToSend, ClearToSendHead, DataReady, DataWritten, Failed,
+    FailureCode, Fetch, FetchResponse, Join, MoreBuffers, OfferedSlice, ReadOffer, RemoteBuffer,
+    WrittenBuffer,
 };
-use faro_wire::{kind, BlockId, BlockStatus, Card, CardAddress, FrameHeader, Invitation};
+use faro_wire::{kind, BlockId, BlockStatus, BootstrapId, Card, CardAddress, FrameHeader};
 use zerocopy::IntoBytes;
 
 pub fn block_ids() -> Vec<BlockId> {
@@ -29,13 +30,13 @@ pub fn block_ids() -> Vec<BlockId> {
     .collect()
 }
 
-pub fn credits() -> Vec<Credit> {
+pub fn credits() -> Vec<RemoteBuffer> {
     [
         (0x1122_3344_5566_7788, 0x0001_0000_0000, 0x4_0000),
         (9, 4096, 1),
     ]
     .into_iter()
-    .map(|(key, offset, length): (u64, u64, u32)| Credit {
+    .map(|(key, offset, length): (u64, u64, u32)| RemoteBuffer {
         key: key.into(),
         offset: offset.into(),
         length: length.into(),
@@ -53,8 +54,8 @@ pub fn fetch() -> Fetch {
     }
 }
 
-pub fn layout() -> Layout {
-    Layout { blocks: entries() }
+pub fn layout() -> FetchResponse {
+    FetchResponse { blocks: entries() }
 }
 
 pub fn entries() -> Vec<BlockEntry> {
@@ -68,12 +69,12 @@ pub fn entries() -> Vec<BlockEntry> {
     ]
 }
 
-pub fn more_credit() -> MoreCredit {
-    MoreCredit { credits: credits() }
+pub fn more_credit() -> MoreBuffers {
+    MoreBuffers { credits: credits() }
 }
 
-pub fn located() -> Located {
-    let extent = |key: u64, slot: u32, version: u64| Extent {
+pub fn located() -> ReadOffer {
+    let extent = |key: u64, slot: u32, version: u64| OfferedSlice {
         key: key.into(),
         offset: 0x0001_0000_1000.into(),
         length: 0x4_0000.into(),
@@ -82,8 +83,8 @@ pub fn located() -> Located {
         crc: 0xdead_beef.into(),
         reserved: 0.into(),
     };
-    Located {
-        versions: Credit {
+    ReadOffer {
+        versions: RemoteBuffer {
             key: 0x99.into(),
             offset: 0x2000.into(),
             length: 4096.into(),
@@ -93,17 +94,17 @@ pub fn located() -> Located {
     }
 }
 
-pub fn pushed() -> Pushed {
+pub fn pushed() -> DataWritten {
     let chunks = [(0, 0x4_0000, 0xdead_beef), (1, 1, 1)]
         .into_iter()
-        .map(|(credit, length, crc): (u32, u32, u32)| Chunk {
+        .map(|(credit, length, crc): (u32, u32, u32)| WrittenBuffer {
             credit: credit.into(),
             length: length.into(),
             crc: crc.into(),
             reserved: 0.into(),
         })
         .collect();
-    Pushed { chunks, last: true }
+    DataWritten { chunks, last: true }
 }
 
 pub fn failed() -> Failed {
@@ -113,8 +114,8 @@ pub fn failed() -> Failed {
     }
 }
 
-pub fn knock() -> Knock {
-    Knock {
+pub fn knock() -> Join {
+    Join {
         from_seat: 0x0123_4567_89ab_cdef.into(),
         from_rank: 2.into(),
         to_rank: 5.into(),
@@ -123,10 +124,10 @@ pub fn knock() -> Knock {
     }
 }
 
-pub fn grant() -> Grant {
+pub fn grant() -> ClearToSend {
     let credits = credits();
-    Grant {
-        head: GrantHead {
+    ClearToSend {
+        head: ClearToSendHead {
             round: 41.into(),
             epoch: 0x5eed.into(),
             elements: 0x1_0000_0001.into(),
@@ -143,8 +144,8 @@ pub fn grant() -> Grant {
     }
 }
 
-pub fn landed() -> Landed {
-    Landed {
+pub fn landed() -> DataReady {
+    DataReady {
         round: 41,
         step: 3,
         from_rank: 2,
@@ -152,18 +153,18 @@ pub fn landed() -> Landed {
     }
 }
 
-pub fn farewell() -> Farewell {
-    Farewell {
+pub fn farewell() -> Abort {
+    Abort {
         round: 41,
         from_rank: 2,
         culprit: 5,
-        cause: FarewellCause::Mismatch,
+        cause: AbortCause::Mismatch,
         detail: "rank 5 has 100 floats – rank 2 has 99".to_owned(),
     }
 }
 
-pub fn invitation() -> Invitation {
-    Invitation {
+pub fn invitation() -> BootstrapId {
+    BootstrapId {
         seat: 0x0123_4567_89ab_cdef,
         card: card(),
     }
@@ -199,12 +200,12 @@ pub fn record_delivered() -> Vec<u8> {
         fabric: FabricCode::Shm,
         last: true,
         segments: &[
-            Segment {
+            BufferSlice {
                 slab: 0,
                 offset: 0x00fc_0000,
                 length: 0x4_0000,
             },
-            Segment {
+            BufferSlice {
                 slab: 3,
                 offset: 4096,
                 length: 17,

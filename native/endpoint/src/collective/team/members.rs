@@ -5,7 +5,7 @@ use crate::collective::room::{Errand, Order, Partner, What};
 use crate::collective::CollectiveError;
 use crate::progress::Command;
 use crate::router::Router;
-use faro_wire::message::{Farewell, FarewellCause, Knock};
+use faro_wire::message::{Abort, AbortCause, Join};
 
 /// Another member, or this one.
 pub(super) struct Member {
@@ -21,14 +21,14 @@ pub(super) struct Member {
 pub(super) struct Gone {
     /// From the round of this number on.
     pub(super) from: u64,
-    pub(super) cause: FarewellCause,
+    pub(super) cause: AbortCause,
     /// With whom it began.
     pub(super) culprit: usize,
     pub(super) detail: String,
 }
 
 impl Team {
-    pub(super) fn knocked(&self, knock: &Knock) -> Result<(), CollectiveError> {
+    pub(super) fn knocked(&self, knock: &Join) -> Result<(), CollectiveError> {
         let (as_rank, of) = (knock.to_rank.get() as usize, knock.ranks.get() as usize);
         if (as_rank, of) == (self.rank, self.members.len()) {
             return Ok(());
@@ -38,12 +38,12 @@ impl Team {
         let detail = format!(
             "rank {other} takes {name} of {ranks} for rank {as_rank} of {of}: their invitations differ"
         );
-        Err(self.error(FarewellCause::Mismatch, other as usize, detail))
+        Err(self.error(AbortCause::Mismatch, other as usize, detail))
     }
 
     /// What it did for the rounds before stays done, so that only who needs it later fails. Why is
     /// passed on as it was said: all members that fail name the same rank.
-    pub(super) fn farewell(&mut self, farewell: Farewell) {
+    pub(super) fn farewell(&mut self, farewell: Abort) {
         if let Some(member) = self.members.get_mut(farewell.from_rank as usize) {
             member.gone.get_or_insert(Gone {
                 from: farewell.round,
@@ -60,14 +60,14 @@ impl Team {
             return Ok(());
         }
         self.members[rank].greeted = true;
-        let knock = Knock {
+        let knock = Join {
             from_seat: self.seat.into(),
             from_rank: (self.rank as u32).into(),
             to_rank: (rank as u32).into(),
             ranks: (self.members.len() as u32).into(),
             reserved: 0.into(),
         };
-        self.send(rank, What::Knock { knock, tries: 0 })
+        self.send(rank, What::Join { knock, tries: 0 })
     }
 
     pub(super) fn send(&self, rank: usize, what: What) -> Result<(), CollectiveError> {
@@ -79,16 +79,11 @@ impl Team {
         };
         self.router.send_errand(errand).map_err(|(_, why)| {
             let detail = format!("{} was lost: {why}", member.name);
-            self.error(FarewellCause::Lost, rank, detail)
+            self.error(AbortCause::Lost, rank, detail)
         })
     }
 
-    pub(super) fn error(
-        &self,
-        cause: FarewellCause,
-        rank: usize,
-        detail: String,
-    ) -> CollectiveError {
+    pub(super) fn error(&self, cause: AbortCause, rank: usize, detail: String) -> CollectiveError {
         CollectiveError::Failed {
             cause,
             rank: rank as u32,
@@ -109,14 +104,14 @@ impl Team {
             } => (*cause, *rank, detail.clone()),
             CollectiveError::Closed => {
                 let detail = format!("{name} left the team after {} rounds", self.rounds);
-                (FarewellCause::Left, self.rank as u32, detail)
+                (AbortCause::Left, self.rank as u32, detail)
             }
             other => {
                 let detail = format!("{name}: {other}");
-                (FarewellCause::GaveUp, self.rank as u32, detail)
+                (AbortCause::GaveUp, self.rank as u32, detail)
             }
         };
-        let farewell = Farewell {
+        let farewell = Abort {
             round: self.rounds,
             from_rank: self.rank as u32,
             culprit,
@@ -134,7 +129,7 @@ impl Drop for Team {
 }
 
 /// Ends a seat and tells whoever knocked at it; once.
-pub(super) fn say_farewell(router: &Router, seat: u64, farewell: &Farewell) {
+pub(super) fn say_farewell(router: &Router, seat: u64, farewell: &Abort) {
     if router.hub.leave(seat, farewell) {
         for (_, inbox) in router.inboxes() {
             let order = Order::Leave(seat, farewell.clone());

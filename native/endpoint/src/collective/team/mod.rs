@@ -13,7 +13,7 @@ use super::{Array, CollectiveError};
 use crate::router::Router;
 use faro_exchange::collective::Plan;
 use faro_pool::{Lease, Pool};
-use faro_wire::message::{FarewellCause, Grant};
+use faro_wire::message::{AbortCause, ClearToSend};
 use members::{Gone, Member};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -50,7 +50,7 @@ pub struct Team {
     rounds: u64,
     failed: Option<CollectiveError>,
     /// Grants for steps to come.
-    early: Vec<(Reply, Grant)>,
+    early: Vec<(Reply, ClearToSend)>,
     /// The frame that is ours whatever the arena's state; `None` while it is granted.
     home: Option<Lease>,
     /// The plan of the last exact grouping, which is the same in every round.
@@ -184,7 +184,7 @@ impl Team {
         };
         let (name, count, first) = (&self.members[self.rank].name, found.count, found.first);
         let detail = format!("{name} {does} {count} NaN, the first at element {first}");
-        Err(self.error(FarewellCause::NotANumber, self.rank, detail))
+        Err(self.error(AbortCause::NotANumber, self.rank, detail))
     }
 
     fn step(&mut self, run: &mut Run<'_>, plan: &Plan) -> Result<(), CollectiveError> {
@@ -243,13 +243,13 @@ impl Team {
                 names.join(", ")
             );
             let culprit = needed.first().map_or(self.rank, |rank| *rank as usize);
-            return Err(self.error(FarewellCause::TimedOut, culprit, detail));
+            return Err(self.error(AbortCause::TimedOut, culprit, detail));
         }
         if now >= run.next_look {
             run.next_look = now + LOOK;
             if (run.cancelled)() {
                 let detail = format!("{} was told to stop", self.members[self.rank].name);
-                return Err(self.error(FarewellCause::GaveUp, self.rank, detail));
+                return Err(self.error(AbortCause::GaveUp, self.rank, detail));
             }
         }
         Ok(())
@@ -263,7 +263,7 @@ impl Team {
     ) -> Result<(), CollectiveError> {
         match event {
             Event::Granted(reply, grant) => self.granted(run, step, reply, grant),
-            Event::Landed { rank, chunk, lease } => {
+            Event::DataReady { rank, chunk, lease } => {
                 step.keep(rank, chunk, lease);
                 self.apply(run, step)
             }
@@ -273,13 +273,13 @@ impl Team {
                 let detail = format!("{} was lost: {detail}", member.name);
                 member.gone.get_or_insert(Gone {
                     from: 0,
-                    cause: FarewellCause::Lost,
+                    cause: AbortCause::Lost,
                     culprit: rank as usize,
                     detail,
                 });
                 Ok(())
             }
-            Event::Farewell(farewell) => {
+            Event::Abort(farewell) => {
                 self.farewell(farewell);
                 Ok(())
             }

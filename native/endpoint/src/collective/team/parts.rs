@@ -9,9 +9,9 @@ use crate::collective::CollectiveError;
 use crate::progress::Command;
 use faro_exchange::collective::Action;
 use faro_fabric::RemoteRange;
-use faro_pool::{Lease, Pool, PoolError, Purpose, FRAME_BYTES};
+use faro_pool::{Lease, Pool, PoolError, Purpose, PAGE_BYTES};
 use faro_wire::crc32c;
-use faro_wire::message::{Chunk, FarewellCause, Grant, GrantHead, Landed};
+use faro_wire::message::{AbortCause, ClearToSend, ClearToSendHead, DataReady, WrittenBuffer};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -23,14 +23,14 @@ impl Team {
         first_chunk: u32,
         leases: Vec<Memory>,
     ) -> Result<(), CollectiveError> {
-        let head = GrantHead {
+        let head = ClearToSendHead {
             step: (run.step as u32).into(),
             from_rank: (self.rank as u32).into(),
             first_chunk: first_chunk.into(),
             ..run.shape.head(self.rounds)
         };
         let head = Box::new(head);
-        self.send(to as usize, What::Grant { head, leases })
+        self.send(to as usize, What::ClearToSend { head, leases })
     }
 
     /// Gives memory for what comes next, as far as there is some.
@@ -71,7 +71,7 @@ impl Team {
         run: &mut Run<'_>,
         step: &mut Step,
         reply: Reply,
-        grant: Grant,
+        grant: ClearToSend,
     ) -> Result<(), CollectiveError> {
         let (round, at) = (grant.head.round.get(), grant.head.step.get() as usize);
         let early = round > self.rounds || (round == self.rounds && at > run.step);
@@ -102,7 +102,7 @@ impl Team {
                 let name = &self.members[self.rank].name;
                 let detail = format!("{name} had no memory to send from, or was told to stop");
                 CollectiveError::Failed {
-                    cause: FarewellCause::GaveUp,
+                    cause: AbortCause::GaveUp,
                     rank: self.rank as u32,
                     round: self.rounds,
                     detail,
@@ -119,11 +119,11 @@ impl Team {
                     length: bytes as u32,
                 },
                 to: self.members[rank as usize].partner.seat,
-                landed: Landed {
+                landed: DataReady {
                     round,
                     step: at as u32,
                     from_rank: self.rank as u32,
-                    chunks: vec![Chunk {
+                    chunks: vec![WrittenBuffer {
                         credit: number.into(),
                         length: (bytes as u32).into(),
                         crc: crc.into(),
@@ -143,7 +143,7 @@ impl Team {
         let (rank, ours) = (rank as usize, &self.members[self.rank].name);
         let Some(other) = self.members.get(rank) else {
             let detail = format!("{ours} was asked for a part by rank {rank}, which there is not");
-            return self.error(FarewellCause::Mismatch, self.rank, detail);
+            return self.error(AbortCause::Mismatch, self.rank, detail);
         };
         let detail = format!(
             "{} has {} in round {round}, {ours} has {} in round {}",
@@ -152,7 +152,7 @@ impl Team {
             run.shape.differs_from(theirs),
             self.rounds
         );
-        self.error(FarewellCause::Mismatch, rank, detail)
+        self.error(AbortCause::Mismatch, rank, detail)
     }
 
     /// Works in what has arrived and whose turn it is.
@@ -171,13 +171,13 @@ impl Team {
                     "{length} bytes of {} arrived with CRC-32C {got:#010x} where it sent {expected:#010x}",
                     self.members[rank].name
                 );
-                return Err(self.error(FarewellCause::Corrupt, rank, detail));
+                return Err(self.error(AbortCause::Corrupt, rank, detail));
             }
             match incoming.action {
                 Action::Add => run.array.add(first, bytes)?,
                 Action::Replace => run.array.store(first, bytes)?,
             }
-            if self.home.is_none() && lease.capacity() == FRAME_BYTES {
+            if self.home.is_none() && lease.capacity() == PAGE_BYTES {
                 self.home = Some(lease);
             }
         }

@@ -6,8 +6,8 @@ use crate::collective::hub::{nobody, Mailbox};
 use crate::collective::room::Partner;
 use crate::collective::CollectiveError;
 use crate::router::Router;
-use faro_pool::{Pool, Purpose, FRAME_BYTES};
-use faro_wire::{Card, Invitation};
+use faro_pool::{Pool, Purpose, PAGE_BYTES};
+use faro_wire::{BootstrapId, Card};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -41,7 +41,7 @@ impl Seat {
     /// What the other members need, as text.
     #[must_use]
     pub fn invitation(&self) -> Vec<u8> {
-        let invitation = Invitation {
+        let invitation = BootstrapId {
             seat: self.number,
             card: self.card.clone(),
         };
@@ -59,8 +59,8 @@ impl Seat {
         }
         let mut members = Vec::with_capacity(ranks);
         for (rank, bytes) in invitations.iter().enumerate() {
-            let invitation = Invitation::decode(bytes)
-                .map_err(|source| CollectiveError::Invitation { rank, source })?;
+            let invitation = BootstrapId::decode(bytes)
+                .map_err(|source| CollectiveError::BootstrapId { rank, source })?;
             members.push(Member {
                 partner: Partner {
                     handle: self.router.add_peer(&invitation.card),
@@ -77,7 +77,7 @@ impl Seat {
         }
         let home = self
             .pool
-            .lease_before(FRAME_BYTES, Purpose::Read, Instant::now() + JOIN_WAIT)
+            .lease_before(PAGE_BYTES, Purpose::Read, Instant::now() + JOIN_WAIT)
             .map_err(CollectiveError::Memory)?;
         self.joined = true;
         Ok(Team {

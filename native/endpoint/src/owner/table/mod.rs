@@ -11,8 +11,8 @@ use crate::exchange::Serving;
 use crate::memory::Memory;
 use crate::outbox::{Outbox, Post};
 use crate::progress::Inbox;
-use faro_fabric::{CloseReason, EndpointId, Fabric, Message, Outcome, PeerId};
-use faro_wire::message::{Failed, FailureCode, Fetch, MoreCredit};
+use faro_fabric::{CloseReason, ConnectionId, EndpointId, Fabric, Message, Outcome};
+use faro_wire::message::{Failed, FailureCode, Fetch, MoreBuffers};
 use faro_wire::{kind, WireError};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 /// One fetch.
 struct Entry {
-    peer: PeerId,
+    peer: ConnectionId,
     endpoint: EndpointId,
     request: u64,
     /// At home: no I/O thread has it.
@@ -30,7 +30,7 @@ struct Entry {
     /// A turn was given and has not ended: an I/O thread has the job.
     turn: bool,
     /// Credits that came while it was out.
-    credits: Vec<faro_wire::message::Credit>,
+    credits: Vec<faro_wire::message::RemoteBuffer>,
     /// Writes posted that have not ended.
     in_flight: usize,
     /// Waits for arena memory.
@@ -42,7 +42,7 @@ struct Entry {
 
 /// Writes of a fetch that has nothing else to do.
 struct Tail {
-    peer: PeerId,
+    peer: ConnectionId,
     endpoint: EndpointId,
     in_flight: usize,
 }
@@ -59,7 +59,7 @@ pub(crate) struct Owner {
     /// Whose turn it is.
     serving: Serving,
     entries: HashMap<u64, Entry>,
-    by_request: HashMap<(PeerId, u64), u64>,
+    by_request: HashMap<(ConnectionId, u64), u64>,
     /// By serial number, of fetches that are in `entries` no more.
     tails: HashMap<u64, Tail>,
     next_serial: u64,
@@ -94,11 +94,11 @@ impl Owner {
     }
 
     /// Is a fetch of that connection being served?
-    pub(crate) fn serves(&self, peer: PeerId) -> bool {
+    pub(crate) fn serves(&self, peer: ConnectionId) -> bool {
         self.by_request.keys().any(|(at, _)| *at == peer)
     }
 
-    /// `FETCH`, `CREDIT` and `CANCEL`.
+    /// `FETCH`, `MORE_BUFFERS` and `CANCEL`.
     ///
     /// # Errors
     /// What the peer sent breaks the protocol.
@@ -106,7 +106,7 @@ impl Owner {
         &mut self,
         fabric: &mut dyn Fabric,
         outbox: &mut Outbox,
-        (peer, endpoint): (PeerId, EndpointId),
+        (peer, endpoint): (ConnectionId, EndpointId),
         message: &Message,
     ) -> Result<(), WireError> {
         match message.kind {
@@ -117,7 +117,9 @@ impl Owner {
                 message.id,
                 Fetch::decode(&message.body)?,
             ),
-            kind::CREDIT => self.credit(peer, message.id, MoreCredit::decode(&message.body)?),
+            kind::MORE_BUFFERS => {
+                self.credit(peer, message.id, MoreBuffers::decode(&message.body)?)
+            }
             _ => {
                 let found = self.by_request.get(&(peer, message.id)).copied();
                 if let Some(serial) = found {
@@ -140,7 +142,7 @@ impl Owner {
         &mut self,
         fabric: &mut dyn Fabric,
         outbox: &mut Outbox,
-        (peer, endpoint): (PeerId, EndpointId),
+        (peer, endpoint): (ConnectionId, EndpointId),
         request: u64,
         fetch: Fetch,
     ) -> Result<(), WireError> {
@@ -196,7 +198,12 @@ impl Owner {
         Ok(())
     }
 
-    fn credit(&mut self, peer: PeerId, request: u64, more: MoreCredit) -> Result<(), WireError> {
+    fn credit(
+        &mut self,
+        peer: ConnectionId,
+        request: u64,
+        more: MoreBuffers,
+    ) -> Result<(), WireError> {
         // Unknown: the request ended while the credit was on its way.
         let Some(&serial) = self.by_request.get(&(peer, request)) else {
             return Ok(());
@@ -323,7 +330,7 @@ impl Owner {
         }
     }
 
-    pub(crate) fn on_closed(&mut self, fabric: &mut dyn Fabric, peer: PeerId) {
+    pub(crate) fn on_closed(&mut self, fabric: &mut dyn Fabric, peer: ConnectionId) {
         self.shown.take_back(fabric, peer);
         let requests = self.by_request.iter();
         let gone: Vec<u64> = requests
@@ -415,7 +422,7 @@ impl Owner {
 fn fail(
     fabric: &mut dyn Fabric,
     outbox: &mut Outbox,
-    peer: PeerId,
+    peer: ConnectionId,
     id: u64,
     code: FailureCode,
     detail: String,

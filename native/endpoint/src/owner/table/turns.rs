@@ -5,9 +5,9 @@ use crate::outbox::{Outbox, Post};
 use crate::owner::job::Filled;
 use crate::owner::locate::Place;
 use crate::owner::{Job, Turn};
-use faro_fabric::{CloseReason, Fabric, Message, PeerId, RemoteRange, Write};
+use faro_fabric::{CloseReason, ConnectionId, Fabric, Message, RemoteRange, Write};
 use faro_wire::kind;
-use faro_wire::message::{FailureCode, Pushed};
+use faro_wire::message::{DataWritten, FailureCode};
 
 impl Owner {
     /// A turn came back.
@@ -30,7 +30,9 @@ impl Owner {
                 self.remove(serial);
                 fail(fabric, outbox, peer, request, FailureCode::Internal, detail);
             }
-            Turn::Located { layout, places } => self.located(fabric, outbox, job, layout, &places),
+            Turn::ReadOffer { layout, places } => {
+                self.located(fabric, outbox, job, layout, &places)
+            }
             Turn::Staged {
                 layout,
                 filled,
@@ -43,10 +45,10 @@ impl Owner {
                     outbox.post(fabric, peer, Post::Message(Message { kind, id, body }));
                 };
                 if let Some(body) = layout {
-                    say(kind::LAYOUT, body);
+                    say(kind::FETCH_RESPONSE, body);
                 }
                 if last || !chunks.is_empty() {
-                    say(kind::PUSHED, Pushed { chunks, last }.encode());
+                    say(kind::DATA_WRITTEN, DataWritten { chunks, last }.encode());
                 }
                 self.staged(fabric, job, last, starved);
             }
@@ -68,13 +70,16 @@ impl Owner {
             return;
         };
         let (peer, id) = (entry.peer, entry.request);
-        let versions = self.memory.residency.versions();
+        let versions = self.memory.cache.versions();
         let shown = versions.and_then(|v| self.shown.show(fabric, peer, v, places));
         let Some(located) = shown else {
             job.push_instead(layout);
             return self.io.submit(job, &self.inbox);
         };
-        for (kind, body) in [(kind::LOCATED, located.encode()), (kind::LAYOUT, layout)] {
+        for (kind, body) in [
+            (kind::READ_OFFER, located.encode()),
+            (kind::FETCH_RESPONSE, layout),
+        ] {
             outbox.post(fabric, peer, Post::Message(Message { kind, id, body }));
         }
         self.counters.pulls_offered.add(1);
@@ -89,11 +94,11 @@ impl Owner {
         outbox: &mut Outbox,
         serial: u64,
         filled: Vec<Filled>,
-    ) -> Vec<faro_wire::message::Chunk> {
+    ) -> Vec<faro_wire::message::WrittenBuffer> {
         let Some(entry) = self.entries.get_mut(&serial) else {
             return Vec::new();
         };
-        let (peer, endpoint): (PeerId, _) = (entry.peer, entry.endpoint);
+        let (peer, endpoint): (ConnectionId, _) = (entry.peer, entry.endpoint);
         entry.in_flight += filled.len();
         let count = filled.len();
         let mut chunks = Vec::with_capacity(count);

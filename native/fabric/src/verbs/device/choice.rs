@@ -15,7 +15,7 @@ const MAX_GID_INDEX: u32 = u8::MAX as u32;
 
 /// What the user may want otherwise than chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wishes {
+pub struct VerbsOptions {
     /// `mlx5_0`, or with a port `mlx5_0:1`.
     pub device: Option<String>,
     /// Index in the port's GID table.
@@ -30,7 +30,7 @@ pub struct Wishes {
     pub rnr_retry: u8,
 }
 
-impl Default for Wishes {
+impl Default for VerbsOptions {
     fn default() -> Self {
         Self {
             device: None,
@@ -44,7 +44,7 @@ impl Default for Wishes {
     }
 }
 
-impl Wishes {
+impl VerbsOptions {
     /// # Errors
     /// `BadWish`.
     pub(super) fn check(&self) -> Result<(), VerbsError> {
@@ -94,7 +94,11 @@ fn list<T>(all: &[T], name: impl Fn(&T) -> String) -> String {
 ///
 /// # Errors
 /// What is missing, with what there is.
-pub(crate) fn choose(ports: &[Port], wishes: &Wishes, near: IpAddr) -> Result<Choice, VerbsError> {
+pub(crate) fn choose(
+    ports: &[Port],
+    wishes: &VerbsOptions,
+    near: IpAddr,
+) -> Result<Choice, VerbsError> {
     wishes.check()?;
     let active = candidates(ports, wishes.device.as_deref())?;
     let near = near.to_canonical();

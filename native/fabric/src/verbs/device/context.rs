@@ -5,7 +5,7 @@
 //! not by `vfork` or `posix_spawn`, by which a JVM starts processes. So `ibv_fork_init`, which
 //! would slow registration down, is not called.
 
-use super::choice::{choose, Choice, PortAddress, Wishes};
+use super::choice::{choose, Choice, PortAddress, VerbsOptions};
 use super::error::VerbsError;
 use super::library::{library, text, Symbols};
 use super::survey::{device_file, has_gid, survey};
@@ -95,7 +95,7 @@ impl Device {
     ///
     /// # Errors
     /// What is missing, and what to do.
-    pub(crate) fn open(wishes: &Wishes, near: IpAddr) -> Result<Arc<Self>, VerbsError> {
+    pub(crate) fn open(wishes: &VerbsOptions, near: IpAddr) -> Result<Arc<Self>, VerbsError> {
         // In this order, so that a host without devices is told so, and not to install something.
         let choice = choose(&survey(Path::new(SYSFS)), wishes, near)?;
         let symbols = library()?;

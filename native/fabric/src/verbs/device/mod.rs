@@ -23,7 +23,7 @@ mod survey;
 #[cfg(test)]
 mod tests;
 
-pub use choice::Wishes;
+pub use choice::VerbsOptions;
 pub(crate) use choice::{choose, Choice};
 pub(crate) use completion::{Channel, Completion, CompletionKind, CompletionQueue, Status};
 pub(crate) use context::{AsyncEvent, Device, Registration};

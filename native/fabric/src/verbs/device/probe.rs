@@ -1,6 +1,6 @@
 //! What a diagnosis asks of the library and the device: it tries them.
 
-use super::choice::Wishes;
+use super::choice::VerbsOptions;
 use super::context::Device;
 use super::error::VerbsError;
 use super::library::library;
@@ -26,7 +26,7 @@ pub(crate) struct Tried {
 ///
 /// # Errors
 /// What is missing, and what to do.
-pub(crate) fn try_device(wishes: &Wishes, near: IpAddr) -> Result<Tried, VerbsError> {
+pub(crate) fn try_device(wishes: &VerbsOptions, near: IpAddr) -> Result<Tried, VerbsError> {
     let device = Device::open(wishes, near)?;
     let pinned = ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0;
     registers(&device, pinned)?;

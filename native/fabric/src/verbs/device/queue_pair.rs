@@ -1,6 +1,6 @@
 //! Reliable connected queue pairs.
 
-use super::choice::Wishes;
+use super::choice::VerbsOptions;
 use super::completion::CompletionQueue;
 use super::context::Device;
 use super::error::VerbsError;
@@ -248,7 +248,7 @@ impl QueuePair {
         &mut self,
         psn: u32,
         remote: &Remote,
-        wishes: &Wishes,
+        wishes: &VerbsOptions,
     ) -> Result<(), VerbsError> {
         remote.check()?;
         let choice = &self.device.choice;

@@ -1,6 +1,6 @@
 //! Choice and survey on trees that look like `/sys/class/infiniband`.
 
-use super::choice::{choose, Wishes};
+use super::choice::{choose, VerbsOptions};
 use super::error::VerbsError;
 use super::survey::{device_file, has_gid, survey, Port};
 use std::fs;
@@ -58,10 +58,10 @@ fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-fn wishing(device: &str) -> Wishes {
-    Wishes {
+fn wishing(device: &str) -> VerbsOptions {
+    VerbsOptions {
         device: Some(device.to_owned()),
-        ..Wishes::default()
+        ..VerbsOptions::default()
     }
 }
 
@@ -76,10 +76,15 @@ fn the_port_with_our_own_address_wins() {
         "Ethernet",
         &[LOCAL, EMPTY, V1, V2],
     );
-    let choice = choose(&tree.ports(), &Wishes::default(), ip("10.0.0.1")).unwrap();
+    let choice = choose(&tree.ports(), &VerbsOptions::default(), ip("10.0.0.1")).unwrap();
     assert_eq!((choice.device.as_str(), choice.gid.index), ("mlx5_1", 3));
     assert!(choice.why.contains("10.0.0.1"), "{}", choice.why);
-    let mapped = choose(&tree.ports(), &Wishes::default(), ip("::ffff:10.0.0.1")).unwrap();
+    let mapped = choose(
+        &tree.ports(),
+        &VerbsOptions::default(),
+        ip("::ffff:10.0.0.1"),
+    )
+    .unwrap();
     assert_eq!(mapped.gid, choice.gid);
 }
 
@@ -88,7 +93,7 @@ fn elsewhere_an_address_that_can_be_routed_is_taken() {
     let tree = Tree::new("routable");
     tree.port("a", 1, "1: DOWN", "Ethernet", &[V2]);
     tree.port("b", 1, "4: ACTIVE", "Ethernet", &[LOCAL, V1, OTHER]);
-    let choice = choose(&tree.ports(), &Wishes::default(), ip("192.168.1.1")).unwrap();
+    let choice = choose(&tree.ports(), &VerbsOptions::default(), ip("192.168.1.1")).unwrap();
     assert_eq!((choice.device.as_str(), choice.gid.index), ("b", 2));
 }
 
@@ -97,7 +102,7 @@ fn infiniband_needs_no_roce_address() {
     let tree = Tree::new("ib");
     let gid = [("fe80:0000:0000:0000:0200:00ff:fe00:0001", "IB/RoCE v1")];
     tree.port("mlx4_0", 2, "4: ACTIVE", "InfiniBand", &gid);
-    let choice = choose(&tree.ports(), &Wishes::default(), ip("10.0.0.1")).unwrap();
+    let choice = choose(&tree.ports(), &VerbsOptions::default(), ip("10.0.0.1")).unwrap();
     assert_eq!((choice.port, choice.ethernet), (2, false));
 }
 
@@ -111,7 +116,7 @@ fn wishes_are_met_or_named() {
     let near = ip("10.0.0.1");
     assert_eq!(choose(&ports, &wishing("b"), near).unwrap().port, 2);
     assert_eq!(choose(&ports, &wishing("b:2"), near).unwrap().port, 2);
-    let text = |wishes: &Wishes| choose(&ports, wishes, near).unwrap_err().to_string();
+    let text = |wishes: &VerbsOptions| choose(&ports, wishes, near).unwrap_err().to_string();
     let down = text(&wishing("b:1"));
     assert!(down.contains("b:1 is DOWN"), "{down}");
     let missing = text(&wishing("c"));
@@ -119,7 +124,7 @@ fn wishes_are_met_or_named() {
         missing.contains("\"c\"") && missing.contains("a:1, b:1, b:2"),
         "{missing}"
     );
-    let index = |index| Wishes {
+    let index = |index| VerbsOptions {
         gid_index: Some(index),
         ..wishing("b")
     };
@@ -129,9 +134,9 @@ fn wishes_are_met_or_named() {
         missing.contains('7') && missing.contains("10.1.0.2"),
         "{missing}"
     );
-    let bad = Wishes {
+    let bad = VerbsOptions {
         retry_count: 8,
-        ..Wishes::default()
+        ..VerbsOptions::default()
     };
     assert!(text(&bad).contains("8 is not possible, 0 to 7 is"));
 }
@@ -140,10 +145,10 @@ fn wishes_are_met_or_named() {
 fn what_is_missing_is_said() {
     let tree = Tree::new("missing");
     let near = ip("10.0.0.1");
-    let none = choose(&tree.ports(), &Wishes::default(), near);
+    let none = choose(&tree.ports(), &VerbsOptions::default(), near);
     assert!(matches!(none, Err(VerbsError::NoDevice { .. })), "{none:?}");
     tree.port("a", 1, "4: ACTIVE", "Ethernet", &[V1, EMPTY]);
-    let old = choose(&tree.ports(), &Wishes::default(), near).unwrap_err();
+    let old = choose(&tree.ports(), &VerbsOptions::default(), near).unwrap_err();
     let text = old.to_string();
     assert!(
         text.contains("RoCE v2") && text.contains("10.0.0.1"),
@@ -156,9 +161,9 @@ fn a_wished_index_is_taken_on_the_port_with_our_address() {
     let tree = Tree::new("index");
     tree.port("a", 1, "4: ACTIVE", "Ethernet", &[LOCAL, OTHER]);
     tree.port("b", 1, "4: ACTIVE", "Ethernet", &[LOCAL, V1, V2]);
-    let index = |index| Wishes {
+    let index = |index| VerbsOptions {
         gid_index: Some(index),
-        ..Wishes::default()
+        ..VerbsOptions::default()
     };
     let chosen = |wish| choose(&tree.ports(), &index(wish), ip("10.0.0.1"));
     assert_eq!(chosen(0).unwrap().device, "b");
@@ -175,7 +180,7 @@ fn an_index_that_no_address_vector_can_name_is_passed_over() {
     let mut gids = vec![EMPTY; 300];
     (gids[299], gids[7]) = (V2, OTHER);
     tree.port("rxe1", 1, "4: ACTIVE", "Ethernet", &gids);
-    let choice = choose(&tree.ports(), &Wishes::default(), ip("10.0.0.1")).unwrap();
+    let choice = choose(&tree.ports(), &VerbsOptions::default(), ip("10.0.0.1")).unwrap();
     assert_eq!(choice.gid.index, 7);
 }
 
@@ -185,13 +190,13 @@ fn iwarp_is_not_roce() {
     tree.port("siw0", 1, "4: ACTIVE", "Ethernet", &[V2]);
     tree.put("siw0/node_type", "4: RNIC");
     let near = ip("10.0.0.1");
-    let text = choose(&tree.ports(), &Wishes::default(), near)
+    let text = choose(&tree.ports(), &VerbsOptions::default(), near)
         .unwrap_err()
         .to_string();
     assert!(text.contains("iWARP: siw0:1"), "{text}");
     tree.port("rxe1", 1, "4: ACTIVE", "Ethernet", &[OTHER]);
     tree.put("rxe1/node_type", "1: CA");
-    let choice = choose(&tree.ports(), &Wishes::default(), near).unwrap();
+    let choice = choose(&tree.ports(), &VerbsOptions::default(), near).unwrap();
     assert_eq!(choice.device, "rxe1");
 }
 

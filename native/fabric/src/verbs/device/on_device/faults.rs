@@ -109,9 +109,9 @@ fn keys_end_with_their_registration() {
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn a_receiver_that_is_never_ready_is_given_up() {
     let bench = Bench::new();
-    let wishes = Wishes {
+    let wishes = VerbsOptions {
         rnr_retry: 1,
-        ..Wishes::default()
+        ..VerbsOptions::default()
     };
     let [mut a, _b] = bench.pair_with(&wishes);
     let from = bench.memory(1);
@@ -164,10 +164,10 @@ fn a_message_that_is_too_long_fails_on_both_sides() {
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn a_peer_that_is_gone_is_noticed() {
     let bench = Bench::new();
-    let wishes = Wishes {
+    let wishes = VerbsOptions {
         timeout: 8,
         retry_count: 1,
-        ..Wishes::default()
+        ..VerbsOptions::default()
     };
     let [mut a, b] = bench.pair_with(&wishes);
     drop(b);
@@ -204,14 +204,18 @@ fn nobody_can_be_reached_before_connecting_or_by_nonsense() {
             "sequence number is 16777216",
         ),
     ] {
-        let error = a.connect(1, &nonsense, &Wishes::default()).unwrap_err();
+        let error = a
+            .connect(1, &nonsense, &VerbsOptions::default())
+            .unwrap_err();
         assert!(error.to_string().contains(what), "{error}");
     }
     let unknown = Remote {
         gid: [0; 16],
         ..remote
     };
-    let error = a.connect(1, &unknown, &Wishes::default()).unwrap_err();
+    let error = a
+        .connect(1, &unknown, &VerbsOptions::default())
+        .unwrap_err();
     assert!(error.to_string().contains("RTR"), "{error}");
-    a.connect(1, &remote, &Wishes::default()).unwrap();
+    a.connect(1, &remote, &VerbsOptions::default()).unwrap();
 }

@@ -38,7 +38,7 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 fn open() -> Arc<Device> {
-    Device::open(&Wishes::default(), IpAddr::from(Ipv4Addr::LOCALHOST)).unwrap()
+    Device::open(&VerbsOptions::default(), IpAddr::from(Ipv4Addr::LOCALHOST)).unwrap()
 }
 
 /// Whether a descriptor gets readable; at once, or within the patience of a test.
@@ -105,10 +105,10 @@ impl Bench {
 
     /// Two that are connected to each other.
     fn pair(&self) -> [QueuePair; 2] {
-        self.pair_with(&Wishes::default())
+        self.pair_with(&VerbsOptions::default())
     }
 
-    fn pair_with(&self, wishes: &Wishes) -> [QueuePair; 2] {
+    fn pair_with(&self, wishes: &VerbsOptions) -> [QueuePair; 2] {
         let [mut a, mut b] = [self.queue_pair(), self.queue_pair()];
         a.connect(7, &self.remote(&b, 9), wishes).unwrap();
         b.connect(9, &self.remote(&a, 7), wishes).unwrap();

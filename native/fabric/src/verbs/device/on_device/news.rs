@@ -53,7 +53,7 @@ fn a_link_that_flaps_is_told() {
     let port =
         |event: &AsyncEvent, wanted| matches!(event, AsyncEvent::Port { up, .. } if *up == wanted);
     news(&bench.device, |event| port(event, false));
-    let error = Device::open(&Wishes::default(), IpAddr::from(Ipv4Addr::LOCALHOST)).err();
+    let error = Device::open(&VerbsOptions::default(), IpAddr::from(Ipv4Addr::LOCALHOST)).err();
     run("ip link set dev eth0 up");
     news(&bench.device, |event| port(event, true));
     let text = error.unwrap().to_string();
@@ -69,7 +69,7 @@ fn an_address_that_goes_is_told() {
     let alone = alone();
     let near: IpAddr = "10.77.9.1".parse().unwrap();
     run("ip addr add 10.77.9.1/24 dev eth0");
-    let device = Device::open(&Wishes::default(), near).unwrap();
+    let device = Device::open(&VerbsOptions::default(), near).unwrap();
     assert!(
         device.describe().contains("10.77.9.1"),
         "{}",
@@ -96,7 +96,7 @@ fn a_device_that_cannot_be_opened_says_which_file() {
     let _alone = alone();
     let failure = || {
         let near = IpAddr::from(Ipv4Addr::LOCALHOST);
-        let error = Device::open(&Wishes::default(), near).err();
+        let error = Device::open(&VerbsOptions::default(), near).err();
         error.unwrap()
     };
     let name = device_file(Path::new("/sys/class/infiniband_verbs"), "rxe1").unwrap();
@@ -132,7 +132,7 @@ fn a_device_that_is_taken_away_is_noticed_and_let_go() {
     drop((a, b, from, to));
     let _alone = bench.end();
     assert!(deletion.wait().unwrap().success());
-    let error = Device::open(&Wishes::default(), IpAddr::from(Ipv4Addr::LOCALHOST)).err();
+    let error = Device::open(&VerbsOptions::default(), IpAddr::from(Ipv4Addr::LOCALHOST)).err();
     run("rdma link add rxe1 type rxe netdev eth0");
     assert!(
         matches!(error, Some(VerbsError::NoDevice { .. })),

@@ -123,21 +123,21 @@ impl Shm {
     ) -> Result<(), CloseReason> {
         let reply = SlabReply::decode(body)?;
         let slab = reply.slab.get();
-        let peer = &mut cx.session.carrier;
+        let connection = &mut cx.session.carrier;
         let wrong = |what, got| Err(WireError::BadValue { what, got }.into());
-        peer.requested.remove(&slab);
+        connection.requested.remove(&slab);
         match reply.found.get() {
             0 => {
-                if peer.missing.len() >= MAX_SLABS {
-                    return wrong("number of missing slabs", peer.missing.len() as u64);
+                if connection.missing.len() >= MAX_SLABS {
+                    return wrong("number of missing slabs", connection.missing.len() as u64);
                 }
-                peer.missing.insert(slab);
+                connection.missing.insert(slab);
             }
             1 => {
-                let Some(file) = peer.descriptors.pop_front() else {
+                let Some(file) = connection.descriptors.pop_front() else {
                     return wrong("SLAB_REPLY without a descriptor, slab", u64::from(slab));
                 };
-                if peer.slabs.len() >= MAX_SLABS {
+                if connection.slabs.len() >= MAX_SLABS {
                     return Err(CloseReason::Bound {
                         what: "slabs mapped",
                         limit: MAX_SLABS as u64,
@@ -148,10 +148,10 @@ impl Shm {
                     let Some(view) = View::new(mapping) else {
                         return wrong("directory's length", reply.bytes.get());
                     };
-                    if peer.directory.replace(view).is_some() {
+                    if connection.directory.replace(view).is_some() {
                         return wrong("second directory", u64::from(slab));
                     }
-                } else if peer.slabs.insert(slab, mapping).is_some() {
+                } else if connection.slabs.insert(slab, mapping).is_some() {
                     return wrong("slab that was given before", u64::from(slab));
                 }
                 cx.shared.counters.slabs_mapped += 1;

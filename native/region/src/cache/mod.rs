@@ -11,7 +11,7 @@
 
 mod held;
 
-pub use held::{Claim, Pin};
+pub use held::{FillGuard, ReadGuard};
 
 use crate::admission::Admission;
 use crate::sync::{lock, AtomicU64, Mutex, Ordering};
@@ -19,7 +19,7 @@ use crate::table::{NoSlot, Slot, Table};
 use crate::version::{begin, still, Version, VERSION_BYTES};
 use crate::{Region, RegionError, RegionId, CHUNK_BYTES, MAX_SLOTS};
 use crossbeam_utils::CachePadded;
-use faro_pool::{Lease, Pool, Purpose, FRAME_BYTES};
+use faro_pool::{Lease, Pool, Purpose, PAGE_BYTES};
 use std::io;
 use std::sync::{Arc, OnceLock};
 
@@ -48,7 +48,7 @@ pub struct Exits {
 
 /// Snapshot of the counters; all but the last two only grow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ResidencyCounters {
+pub struct ChunkCacheCounters {
     /// Pieces by exit, of reads and of staging.
     pub exits: Exits,
     /// Chunks brought into frames.
@@ -94,7 +94,7 @@ struct State {
 }
 
 /// See the module's comment.
-pub struct Residency {
+pub struct ChunkCache {
     pool: Arc<Pool>,
     state: Mutex<State>,
     /// One word for each slot and that of `unchanging`, from the first byte; taken with the first frame. Changed under
@@ -104,7 +104,7 @@ pub struct Residency {
     counts: Counts,
 }
 
-impl Residency {
+impl ChunkCache {
     /// Room for up to `slots` chunks of `CHUNK_BYTES`; takes no memory yet.
     ///
     /// # Errors
@@ -138,13 +138,13 @@ impl Residency {
 
     /// Slot and version of memory that is not this crate's and whose bytes never change, so that a
     /// peer can follow one protocol for both. `None`: the arena has no memory for versions.
-    pub fn unchanging(&self) -> Option<(usize, Version)> {
+    pub fn constant(&self) -> Option<(usize, Version)> {
         let _state = lock(&self.state);
         self.has_versions().then_some((self.slots, UNCHANGING))
     }
 
     /// The chunk, if it is in a frame, held until the pin is dropped.
-    pub fn pin(self: &Arc<Self>, id: RegionId, chunk: u64) -> Option<Pin> {
+    pub fn get(self: &Arc<Self>, id: RegionId, chunk: u64) -> Option<ReadGuard> {
         let mut state = lock(&self.state);
         let slot = state.table.pin((id, chunk))?;
         self.pinned(&state, slot)
@@ -157,7 +157,7 @@ impl Residency {
 
     /// A frame for the chunk, to be filled by the caller. `None`: it has one, somebody fills one, or
     /// all are in use.
-    pub fn claim(self: &Arc<Self>, id: RegionId, chunk: u64) -> Option<Claim> {
+    pub fn begin_fill(self: &Arc<Self>, id: RegionId, chunk: u64) -> Option<FillGuard> {
         self.claim_for(id, chunk, Cause::Asked)
     }
 
@@ -166,7 +166,12 @@ impl Residency {
     ///
     /// # Errors
     /// What reading the file says.
-    pub fn stage(self: &Arc<Self>, region: &Region, chunk: u64, evict: bool) -> io::Result<bool> {
+    pub fn prefetch(
+        self: &Arc<Self>,
+        region: &Region,
+        chunk: u64,
+        evict: bool,
+    ) -> io::Result<bool> {
         let ahead = Cause::Ahead { evict };
         Ok(self.staged(region, chunk, ahead)?.is_some())
     }
@@ -209,13 +214,13 @@ impl Residency {
 
     /// Gives up to `frames` frames back to the arena, the least useful first; those that peers may
     /// read stay. Returns how many.
-    pub fn give_back(&self, frames: usize) -> usize {
+    pub fn release(&self, pages: usize) -> usize {
         let mut gone = Vec::new();
         let mut state = lock(&self.state);
         let State {
             table, frames: of, ..
         } = &mut *state;
-        while gone.len() < frames {
+        while gone.len() < pages {
             // Ours alone: nobody exposed it, and no pin or claim has it.
             let ours = |slot: Slot| of[slot].as_ref().is_some_and(|f| Arc::strong_count(f) == 1);
             let Some(slot) = table.strip(ours) else { break };
@@ -242,11 +247,11 @@ impl Residency {
     }
 
     /// Counters.
-    pub fn counters(&self) -> ResidencyCounters {
+    pub fn counters(&self) -> ChunkCacheCounters {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let state = lock(&self.state);
         let frames = state.frames.iter().flatten().count();
-        ResidencyCounters {
+        ChunkCacheCounters {
             exits: Exits {
                 resident: get(&self.counts.resident),
                 minor: get(&self.counts.minor),
@@ -257,7 +262,7 @@ impl Residency {
             evictions: state.table.evictions(),
             given_back: get(&self.counts.given_back),
             resident_chunks: state.table.residents() as u64,
-            held_bytes: (frames * FRAME_BYTES + self.versions().map_or(0, |v| v.capacity())) as u64,
+            held_bytes: (frames * PAGE_BYTES + self.versions().map_or(0, |v| v.capacity())) as u64,
         }
     }
 
@@ -328,7 +333,7 @@ impl Residency {
         region: &Region,
         chunk: u64,
         cause: Cause,
-    ) -> io::Result<Option<Pin>> {
+    ) -> io::Result<Option<ReadGuard>> {
         let Some(mut claim) = self.claim_for(region.id(), chunk, cause) else {
             return Ok(None);
         };
@@ -338,7 +343,7 @@ impl Residency {
         Ok(Some(claim.publish(length)))
     }
 
-    fn claim_for(self: &Arc<Self>, id: RegionId, chunk: u64, cause: Cause) -> Option<Claim> {
+    fn claim_for(self: &Arc<Self>, id: RegionId, chunk: u64, cause: Cause) -> Option<FillGuard> {
         let mut state = lock(&self.state);
         self.grow(&mut state);
         if cause == (Cause::Ahead { evict: false }) && !state.table.has_room() {
@@ -351,8 +356,8 @@ impl Residency {
         self.begin(slot);
         state.ahead[slot] = cause != Cause::Asked;
         let frame = state.frames[slot].clone()?;
-        Some(Claim {
-            residency: Arc::clone(self),
+        Some(FillGuard {
+            cache: Arc::clone(self),
             frame,
             slot,
             chunk: (id, chunk),
@@ -369,25 +374,25 @@ impl Residency {
             return;
         };
         let pool = self.pool.counters();
-        if pool.held_bytes + FRAME_BYTES as u64 > pool.limit_bytes / 4 * 3 {
+        if pool.held_bytes + PAGE_BYTES as u64 > pool.limit_bytes / 4 * 3 {
             return;
         }
         if !self.has_versions() {
             return;
         }
-        if let Ok(lease) = self.pool.try_lease(FRAME_BYTES, Purpose::Serve) {
+        if let Ok(lease) = self.pool.try_lease(PAGE_BYTES, Purpose::Serve) {
             state.frames[slot] = Some(Arc::new(lease));
             state.table.equip(slot);
         }
     }
 
     /// A slot that the table has pinned, for somebody who uses what is in it.
-    fn pinned(self: &Arc<Self>, state: &State, slot: Slot) -> Option<Pin> {
+    fn pinned(self: &Arc<Self>, state: &State, slot: Slot) -> Option<ReadGuard> {
         if state.ahead[slot] {
             self.counts.staged_hits.fetch_add(1, Ordering::Relaxed);
         }
-        Some(Pin {
-            residency: Arc::clone(self),
+        Some(ReadGuard {
+            cache: Arc::clone(self),
             frame: state.frames[slot].clone()?,
             slot,
             version: self.word(slot)?.load(Ordering::Relaxed),

@@ -1,6 +1,6 @@
 //! What a reader holds, and what a filler does: a resident chunk, and a frame for one.
 
-use super::Residency;
+use super::ChunkCache;
 use crate::sync::{lock, Ordering};
 use crate::table::{Chunk, Slot};
 use crate::version::{publish, Version};
@@ -9,15 +9,15 @@ use faro_pool::Lease;
 use std::sync::Arc;
 
 /// A resident chunk, held.
-pub struct Pin {
-    pub(super) residency: Arc<Residency>,
+pub struct ReadGuard {
+    pub(super) cache: Arc<ChunkCache>,
     pub(super) frame: Arc<Lease>,
     pub(super) slot: Slot,
     pub(super) version: Version,
     pub(super) length: usize,
 }
 
-impl Pin {
+impl ReadGuard {
     /// Its bytes.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: the frame is mapped for `frame`'s life and `length` is within it. Only a claim
@@ -42,25 +42,25 @@ impl Pin {
     }
 }
 
-impl Drop for Pin {
+impl Drop for ReadGuard {
     fn drop(&mut self) {
-        lock(&self.residency.state).table.unpin(self.slot);
+        lock(&self.cache.state).table.unpin(self.slot);
     }
 }
 
 /// A frame to be filled. Dropped without `publish`, it stays empty.
-pub struct Claim {
-    pub(super) residency: Arc<Residency>,
+pub struct FillGuard {
+    pub(super) cache: Arc<ChunkCache>,
     pub(super) frame: Arc<Lease>,
     pub(super) slot: Slot,
     pub(super) chunk: Chunk,
     pub(super) published: bool,
 }
 
-impl Claim {
+impl FillGuard {
     /// Where to.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `Pin::bytes`; a claimed slot is not pinned and claimed by nobody else, and
+        // SAFETY: as in `ReadGuard::bytes`; a claimed slot is not pinned and claimed by nobody else, and
         // `&mut self` excludes another slice of this claim. What devices and peers read meanwhile
         // they discard, because the version was made odd before.
         unsafe {
@@ -69,18 +69,18 @@ impl Claim {
     }
 
     /// The first `length` bytes are the chunk's.
-    pub fn publish(mut self, length: usize) -> Pin {
+    pub fn publish(mut self, length: usize) -> ReadGuard {
         debug_assert!(length <= self.frame.capacity());
-        let residency = Arc::clone(&self.residency);
-        let mut state = lock(&residency.state);
+        let cache = Arc::clone(&self.cache);
+        let mut state = lock(&cache.state);
         state.table.publish(self.slot, length);
         // There are versions: the claim began one. An odd one is believed by nobody.
-        let version = residency.word(self.slot).map_or(1, publish);
+        let version = cache.word(self.slot).map_or(1, publish);
         drop(state);
         self.published = true;
-        residency.counts.staged.fetch_add(1, Ordering::Relaxed);
-        Pin {
-            residency,
+        cache.counts.staged.fetch_add(1, Ordering::Relaxed);
+        ReadGuard {
+            cache,
             frame: Arc::clone(&self.frame),
             slot: self.slot,
             version,
@@ -94,10 +94,10 @@ impl Claim {
     }
 }
 
-impl Drop for Claim {
+impl Drop for FillGuard {
     fn drop(&mut self) {
         if !self.published {
-            lock(&self.residency.state).table.abandon(self.slot);
+            lock(&self.cache.state).table.abandon(self.slot);
         }
     }
 }
