@@ -4,8 +4,8 @@
 use faro_wire::card::MAX_CARD_BYTES;
 use faro_wire::header::HEADER_BYTES;
 use faro_wire::message::{
-    Abort, ClearToSend, DataReady, DataWritten, Failed, Fetch, FetchResponse, Join, MoreBuffers,
-    ReadOffer,
+    Abort, ClearToSend, DataReady, DataWritten, Failed, Fetch, FetchResponse, Incoming, Join,
+    MoreBuffers, ReadOffer,
 };
 use faro_wire::{BootstrapId, Card, FrameHeader, WireError};
 
@@ -13,8 +13,9 @@ use faro_wire::{BootstrapId, Card, FrameHeader, WireError};
 pub type Decoder = fn(&[u8]) -> bool;
 
 /// All of them, by name.
-pub const ALL: [(&str, Decoder); 13] = [
+pub const ALL: [(&str, Decoder); 14] = [
     ("frame", frame),
+    ("incoming", incoming),
     ("fetch", fetch),
     ("layout", layout),
     ("located", located),
@@ -62,6 +63,21 @@ pub fn frame(bytes: &[u8]) -> bool {
             );
             assert_eq!(again, header);
             let _ = header.check_body(&bytes[HEADER_BYTES..]);
+            true
+        }
+        Err(error) => refused(&error),
+    }
+}
+
+/// The first byte is the kind, the rest is the body.
+pub fn incoming(bytes: &[u8]) -> bool {
+    let Some((kind, body)) = bytes.split_first() else {
+        return false;
+    };
+    match Incoming::decode(*kind, body) {
+        Ok(message) => {
+            assert_eq!(message.kind(), *kind);
+            assert_eq!(message.encode(), body);
             true
         }
         Err(error) => refused(&error),
