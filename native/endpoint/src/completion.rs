@@ -2,7 +2,7 @@
 
 use crossbeam_channel::{Receiver, Sender};
 use faro_pool::Lease;
-use faro_wire::crossing::{FabricCode, FetchErrorCode};
+use faro_wire::codes::{FabricCode, FetchErrorCode};
 use faro_wire::message::BlockEntry;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

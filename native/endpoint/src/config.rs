@@ -1,7 +1,7 @@
 //! What an endpoint is started with, and why it may refuse.
 
 use faro_pool::PoolError;
-use faro_wire::crossing::FabricCode;
+use faro_wire::codes::FabricCode;
 use faro_wire::WireError;
 use std::net::IpAddr;
 use std::time::Duration;

@@ -201,7 +201,7 @@ fn the_smaller_id_stays_with_its_own_as_long_as_it_is_there() {
     let third = fetch(&reader, peer, &[block(0, 0, 0, 1)]);
     assert_eq!(
         third.failure.unwrap().code,
-        faro_wire::crossing::FetchErrorCode::ConnectionLost
+        faro_wire::codes::FetchErrorCode::ConnectionLost
     );
     let asked_on = asked_on.lock().unwrap().clone();
     assert_eq!(asked_on[..3], [asked_on[0]; 3], "its own, three times");

@@ -184,14 +184,11 @@ fn requests_that_wait_are_cancelled_and_closed_like_others() {
     reader.cancel(waiting[0]);
     let cancelled = collect(reader, &waiting[..1]).remove(&waiting[0]).unwrap();
     let code = |fetched: support::Fetched| fetched.failure.unwrap().code;
-    assert_eq!(
-        code(cancelled),
-        faro_wire::crossing::FetchErrorCode::Cancelled
-    );
+    assert_eq!(code(cancelled), faro_wire::codes::FetchErrorCode::Cancelled);
     assert_eq!(counter(reader, "exchange.activePeers"), PLACES);
     reader.close();
     for (_, fetched) in collect(reader, &[&held[..], &waiting[1..]].concat()) {
-        assert_eq!(code(fetched), faro_wire::crossing::FetchErrorCode::Closing);
+        assert_eq!(code(fetched), faro_wire::codes::FetchErrorCode::Closing);
     }
 }
 

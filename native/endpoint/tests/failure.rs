@@ -6,7 +6,7 @@ mod scripted;
 mod support;
 
 use faro_endpoint::{Endpoint, EndpointError, FabricChoice};
-use faro_wire::crossing::FetchErrorCode;
+use faro_wire::codes::FetchErrorCode;
 use faro_wire::message::{Failed, FailureCode};
 use faro_wire::{kind, Card};
 use scripted::{card, Scripted};
@@ -27,7 +27,7 @@ fn code(fetched: &support::Fetched) -> FetchErrorCode {
 fn corrupt_bytes_are_asked_for_again_once() {
     let owner = Scripted::start(Box::new(|stage, peer, id, fetch, _| {
         let Some(fetch) = fetch else { return };
-        stage.write(peer, &fetch.credits[0], b"0123456789");
+        stage.write(peer, &fetch.buffers[0], b"0123456789");
         stage.layout(peer, id, &[10]);
         stage.pushed(peer, id, &[(0, b"0123456789", 1)], true);
     }));
@@ -53,7 +53,7 @@ fn a_second_try_gets_only_what_is_missing() {
         tries += 1;
         if tries == 1 {
             assert_eq!(fetch.blocks.len(), 2);
-            stage.write(peer, &fetch.credits[0], &bytes);
+            stage.write(peer, &fetch.buffers[0], &bytes);
             stage.layout(peer, id, &[bytes.len() as u64, 5]);
             stage.pushed(peer, id, &[(0, &bytes, 0)], false);
             stage.hang_up(peer);
@@ -63,7 +63,7 @@ fn a_second_try_gets_only_what_is_missing() {
                 [block(0, 1, 0, 1)],
                 "the first block came already"
             );
-            stage.write(peer, &fetch.credits[0], b"after");
+            stage.write(peer, &fetch.buffers[0], b"after");
             stage.layout(peer, id, &[5]);
             stage.pushed(peer, id, &[(0, b"after", 0)], true);
         }

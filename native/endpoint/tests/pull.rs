@@ -342,7 +342,7 @@ fn liar(lie: Lie, asked: Arc<AtomicUsize>) -> Scripted {
         let Some(fetch) = fetch else { return };
         asked.fetch_add(1, Ordering::SeqCst);
         let bytes = pattern(4, 100_000);
-        if fetch.push_only {
+        if fetch.writes_only {
             return stage.answer(peer, id, &fetch, &bytes);
         }
         let frame = show(stage, peer, &bytes);
@@ -360,7 +360,7 @@ fn liar(lie: Lie, asked: Arc<AtomicUsize>) -> Scripted {
         };
         let located = ReadOffer {
             versions,
-            extents: vec![extent],
+            slices: vec![extent],
         };
         stage.send(peer, kind::READ_OFFER, id, located.encode());
         let blocks = vec![BlockEntry::found(100_000)];

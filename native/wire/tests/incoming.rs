@@ -19,24 +19,24 @@ fn every_kind() -> Vec<(u8, Vec<u8>, Incoming)> {
         ),
         (
             kind::MORE_BUFFERS,
-            samples::more_credit().encode(),
-            server(ToServer::MoreBuffers(samples::more_credit())),
+            samples::more_buffers().encode(),
+            server(ToServer::MoreBuffers(samples::more_buffers())),
         ),
         (kind::CANCEL, Vec::new(), server(ToServer::Cancel)),
         (
             kind::FETCH_RESPONSE,
-            samples::layout().encode(),
-            client(ToClient::FetchResponse(samples::layout())),
+            samples::fetch_response().encode(),
+            client(ToClient::FetchResponse(samples::fetch_response())),
         ),
         (
             kind::DATA_WRITTEN,
-            samples::pushed().encode(),
-            client(ToClient::DataWritten(samples::pushed())),
+            samples::data_written().encode(),
+            client(ToClient::DataWritten(samples::data_written())),
         ),
         (
             kind::READ_OFFER,
-            samples::located().encode(),
-            client(ToClient::ReadOffer(samples::located())),
+            samples::read_offer().encode(),
+            client(ToClient::ReadOffer(samples::read_offer())),
         ),
         (
             kind::FAILED,
@@ -45,23 +45,23 @@ fn every_kind() -> Vec<(u8, Vec<u8>, Incoming)> {
         ),
         (
             kind::JOIN,
-            samples::knock().encode(),
-            member(ToMember::Join(samples::knock())),
+            samples::join().encode(),
+            member(ToMember::Join(samples::join())),
         ),
         (
             kind::CLEAR_TO_SEND,
-            samples::grant().encode(),
-            member(ToMember::ClearToSend(samples::grant())),
+            samples::clear_to_send().encode(),
+            member(ToMember::ClearToSend(samples::clear_to_send())),
         ),
         (
             kind::DATA_READY,
-            samples::landed().encode(),
-            member(ToMember::DataReady(samples::landed())),
+            samples::data_ready().encode(),
+            member(ToMember::DataReady(samples::data_ready())),
         ),
         (
             kind::ABORT,
-            samples::farewell().encode(),
-            member(ToMember::Abort(samples::farewell())),
+            samples::abort().encode(),
+            member(ToMember::Abort(samples::abort())),
         ),
     ]
 }

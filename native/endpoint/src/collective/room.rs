@@ -215,7 +215,7 @@ impl Room {
                 }
                 let body = ClearToSend {
                     head: *head,
-                    credits,
+                    buffers: credits,
                 }
                 .encode();
                 send(fabric, outbox, peer, kind::CLEAR_TO_SEND, to.seat, body);
@@ -351,7 +351,7 @@ impl Room {
             kind::JOIN => self.knocked(fabric, outbox, peer, seat, Join::decode(body)?),
             kind::CLEAR_TO_SEND => {
                 let grant = ClearToSend::decode(body)?;
-                let chunks = grant.head.credits.get();
+                let chunks = grant.head.buffers.get();
                 let reply = Reply {
                     fabric: fabric.kind(),
                     peer,
@@ -393,7 +393,7 @@ impl Room {
         seat: u64,
         knock: Join,
     ) -> Result<(), WireError> {
-        let theirs = knock.from_seat.get();
+        let theirs = knock.from_member.get();
         match self.hub().find(seat) {
             Ok(_) => {
                 let visitors = self.visitors.entry(seat).or_default();
@@ -420,13 +420,13 @@ impl Room {
             self.router.counters.late_messages.add(1);
             return Ok(());
         };
-        for chunk in &landed.chunks {
-            let place = (seat, landed.from_rank, chunk.credit.get());
+        for chunk in &landed.buffers {
+            let place = (seat, landed.from_rank, chunk.buffer.get());
             let bad = |what, got| WireError::BadValue { what, got };
             let landing = self
                 .landings
                 .remove(&place)
-                .ok_or(bad("chunk of DATA_READY", u64::from(chunk.credit.get())))?;
+                .ok_or(bad("chunk of DATA_READY", u64::from(chunk.buffer.get())))?;
             let key = landing.key;
             let Revoked::Now(Exposure::Writable(lease)) = fabric.revoke(key) else {
                 return Err(bad("key of a landing", key));

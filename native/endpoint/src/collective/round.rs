@@ -117,7 +117,7 @@ impl Shape {
             mode: self.mode.into(),
             group: self.group.into(),
             first_chunk: 0.into(),
-            credits: 0.into(),
+            buffers: 0.into(),
         }
     }
 

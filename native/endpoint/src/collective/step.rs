@@ -147,7 +147,7 @@ impl Step {
             incoming.landed += 1;
         }
         self.arrived
-            .insert((chunk.credit.get(), rank), (lease, chunk));
+            .insert((chunk.buffer.get(), rank), (lease, chunk));
     }
 
     /// What is to be applied next, if it is there: position in `incoming`, first element.

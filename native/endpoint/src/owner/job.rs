@@ -84,13 +84,13 @@ impl Job {
             runs: VecDeque::new(),
             laid_out: false,
             layout: None,
-            push_only: fetch.push_only,
+            push_only: fetch.writes_only,
             remaining: 0,
             credits: VecDeque::new(),
             next_credit: 0,
             served: Served::default(),
         };
-        job.add_credits(fetch.credits)?;
+        job.add_credits(fetch.buffers)?;
         Ok(job)
     }
 
@@ -208,7 +208,7 @@ impl Job {
                 Err(detail) => return Turn::Broken { detail },
             }
             let chunk = WrittenBuffer {
-                credit: self.next_credit.into(),
+                buffer: self.next_credit.into(),
                 length: (length as u32).into(),
                 crc: crc32c(bytes).into(),
                 reserved: 0.into(),

@@ -79,7 +79,10 @@ impl Shown {
             length: versions.length.into(),
             reserved: 0.into(),
         };
-        Some(ReadOffer { versions, extents })
+        Some(ReadOffer {
+            versions,
+            slices: extents,
+        })
     }
 
     /// Takes everything back from a peer.

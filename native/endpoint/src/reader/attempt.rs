@@ -159,11 +159,11 @@ impl Attempt {
                 got: self.request.id,
             });
         }
-        let got = u64::from(chunk.credit.get());
+        let got = u64::from(chunk.buffer.get());
         let next = self
             .grants
             .front()
-            .filter(|_| chunk.credit.get() == self.first_grant)
+            .filter(|_| chunk.buffer.get() == self.first_grant)
             .ok_or(WireError::BadValue {
                 what: "credit of a chunk",
                 got,

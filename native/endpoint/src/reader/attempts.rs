@@ -9,7 +9,7 @@ use crate::outbox::{Outbox, Post};
 use crate::router::{Router, CANCELLED};
 use faro_fabric::{CloseReason, ConnectionId, Exposure, Fabric, Message, Revoked};
 use faro_pool::{Purpose, PAGE_BYTES};
-use faro_wire::crossing::FetchErrorCode;
+use faro_wire::codes::FetchErrorCode;
 use faro_wire::message::{
     DataWritten, Failed, FailureCode, Fetch, FetchResponse, MoreBuffers, ReadOffer, RemoteBuffer,
 };
@@ -86,8 +86,8 @@ impl Attempts {
             .collect();
         let fetch = Fetch {
             deadline_ms,
-            push_only: attempt.request.push_only,
-            credits,
+            writes_only: attempt.request.push_only,
+            buffers: credits,
             blocks: attempt.request.missing().to_vec(),
         };
         self.by_id.insert(id, attempt);
@@ -174,7 +174,7 @@ impl Attempts {
         let Some(attempt) = self.by_id.get_mut(&id) else {
             return Ok(());
         };
-        for chunk in &pushed.chunks {
+        for chunk in &pushed.buffers {
             let grant = attempt.expect(chunk)?;
             let taken = match fabric.revoke(grant.key) {
                 Revoked::Now(Exposure::Writable(lease)) => attempt.take(lease, chunk),
@@ -253,7 +253,7 @@ impl Attempts {
             let peer = attempt.connection;
             self.by_id.insert(id, attempt);
             if !credits.is_empty() {
-                let body = MoreBuffers { credits }.encode();
+                let body = MoreBuffers { buffers: credits }.encode();
                 outbox.post(
                     fabric,
                     peer,

@@ -52,7 +52,7 @@ impl Pull {
     /// # Errors
     /// The extents are not `total` bytes; more versions than a frame holds.
     pub(super) fn new(located: ReadOffer, total: u64) -> Result<Self, WireError> {
-        let lengths = located.extents.iter().map(|e| u64::from(e.length.get()));
+        let lengths = located.slices.iter().map(|e| u64::from(e.length.get()));
         let got = lengths.sum::<u64>();
         if got != total {
             let what = "sum of the extents of READ_OFFER";
@@ -72,7 +72,7 @@ impl Pull {
                 offset: located.versions.offset.get(),
                 length: located.versions.length.get(),
             },
-            todo: located.extents.into(),
+            todo: located.slices.into(),
             batch: Vec::new(),
             spare: None,
             versions_token: None,

@@ -5,7 +5,7 @@ use super::pull::{Pull, Verdict};
 use crate::outbox::Outbox;
 use faro_fabric::{ConnectionId, Fabric, Outcome, Read, Rejected, RemoteRange};
 use faro_pool::{Lease, Purpose};
-use faro_wire::crossing::FetchErrorCode;
+use faro_wire::codes::FetchErrorCode;
 use faro_wire::message::ReadOffer;
 use faro_wire::WireError;
 use std::time::Instant;

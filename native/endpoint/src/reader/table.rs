@@ -10,7 +10,7 @@ use crate::router::{Router, CANCELLED};
 use crate::routes::Route;
 use faro_fabric::{CloseReason, ConnectionId, EndpointId, Fabric, FabricError, Message, Outcome};
 use faro_pool::Lease;
-use faro_wire::crossing::FetchErrorCode;
+use faro_wire::codes::FetchErrorCode;
 use faro_wire::WireError;
 use std::sync::Arc;
 use std::time::Instant;

@@ -9,7 +9,7 @@ use faro_wire::crc32c;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     decoders::card(bytes);
-    decoders::invitation(bytes);
+    decoders::bootstrap_id(bytes);
     let end = bytes
         .windows(5)
         .rposition(|window| window == b"\ncrc=")
@@ -18,5 +18,5 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let crc = crc32c(&sealed);
     sealed.extend(format!("crc={crc:08x}\n").bytes());
     decoders::card(&sealed);
-    decoders::invitation(&[b"faro-seat=1:0123456789abcdef\n", &sealed[..]].concat());
+    decoders::bootstrap_id(&[b"faro-seat=1:0123456789abcdef\n", &sealed[..]].concat());
 });

@@ -61,7 +61,7 @@ impl Team {
         }
         self.members[rank].greeted = true;
         let knock = Join {
-            from_seat: self.seat.into(),
+            from_member: self.seat.into(),
             from_rank: (self.rank as u32).into(),
             to_rank: (rank as u32).into(),
             ranks: (self.members.len() as u32).into(),

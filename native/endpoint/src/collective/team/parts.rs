@@ -91,7 +91,7 @@ impl Team {
         };
         outgoing.heard = true;
         let numbers = grant.head.first_chunk.get()..;
-        for (credit, number) in grant.credits.iter().zip(numbers) {
+        for (credit, number) in grant.buffers.iter().zip(numbers) {
             let place = outgoing.part.chunk(number);
             let Some((first, bytes)) = place.filter(|(_, b)| *b == credit.length.get() as usize)
             else {
@@ -123,8 +123,8 @@ impl Team {
                     round,
                     step: at as u32,
                     from_rank: self.rank as u32,
-                    chunks: vec![WrittenBuffer {
-                        credit: number.into(),
+                    buffers: vec![WrittenBuffer {
+                        buffer: number.into(),
                         length: (bytes as u32).into(),
                         crc: crc.into(),
                         reserved: 0.into(),

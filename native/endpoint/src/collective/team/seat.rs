@@ -42,7 +42,7 @@ impl Seat {
     #[must_use]
     pub fn invitation(&self) -> Vec<u8> {
         let invitation = BootstrapId {
-            seat: self.number,
+            member: self.number,
             card: self.card.clone(),
         };
         invitation.encode()
@@ -64,7 +64,7 @@ impl Seat {
             members.push(Member {
                 partner: Partner {
                     handle: self.router.add_peer(&invitation.card),
-                    seat: invitation.seat,
+                    seat: invitation.member,
                     rank: rank as u32,
                 },
                 name: format!("rank {rank} ({})", invitation.card.name),

@@ -215,9 +215,9 @@ impl Owner {
         entry.deadline = now + entry.patience;
         self.serving.sign(entry.endpoint, now);
         match &mut entry.job {
-            Some(job) => job.add_credits(more.credits)?,
+            Some(job) => job.add_credits(more.buffers)?,
             None => {
-                entry.credits.extend(more.credits);
+                entry.credits.extend(more.buffers);
                 let (got, limit) = (entry.credits.len() as u64, MAX_CREDITS_HELD as u64);
                 if got > limit {
                     return Err(WireError::TooLarge {

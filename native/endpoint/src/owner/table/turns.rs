@@ -48,7 +48,14 @@ impl Owner {
                     say(kind::FETCH_RESPONSE, body);
                 }
                 if last || !chunks.is_empty() {
-                    say(kind::DATA_WRITTEN, DataWritten { chunks, last }.encode());
+                    say(
+                        kind::DATA_WRITTEN,
+                        DataWritten {
+                            buffers: chunks,
+                            last,
+                        }
+                        .encode(),
+                    );
                 }
                 self.staged(fabric, job, last, starved);
             }

@@ -1,4 +1,4 @@
-//! `FETCH_RESPONSE`: what the owner has of the blocks asked for.
+//! `FETCH_RESPONSE`: status and length of each block of a `FETCH`.
 //!
 //! ```text
 //!  0 u32 blocks (b)
@@ -27,7 +27,7 @@ pub struct BlockEntry {
 }
 
 impl BlockEntry {
-    /// An entry for a block that is there.
+    /// An entry for a block that the server has.
     #[must_use]
     pub fn found(length: u64) -> Self {
         Self {
@@ -37,7 +37,7 @@ impl BlockEntry {
         }
     }
 
-    /// An entry for a block that is not.
+    /// An entry for a block that the server does not have, or cannot read.
     #[must_use]
     pub fn missing(status: BlockStatus) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl BlockEntry {
 /// `FETCH_RESPONSE`: 8-byte head, one entry per block of the request, in its order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchResponse {
-    /// Entries.
+    /// At least 1.
     pub blocks: Vec<BlockEntry>,
 }
 
@@ -70,8 +70,8 @@ impl FetchResponse {
     ///
     /// # Errors
     /// `Truncated`, `Trailing`, `TooLarge`; `BadValue` for no blocks, an unknown status, a length
-    /// on a block that is not there, lengths whose sum is no `i64` (Java's), or a reserved field
-    /// in use.
+    /// on a block whose status is not `Ok`, lengths whose sum exceeds `i64::MAX` (Java's long), or a
+    /// reserved field that is not zero.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
         let mut body = Body::new("FETCH_RESPONSE", body);
         let count = body.count("FETCH_RESPONSE blocks", MAX_BLOCKS)?;
