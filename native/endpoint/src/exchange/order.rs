@@ -127,8 +127,8 @@ impl Plan {
             Order::new(places, (0..schedule.rounds()).map(peers).collect())
         };
         Ok(Self {
-            reads: order(&|round| schedule.sources(round, me)),
-            serves: order(&|round| schedule.readers(round, me)),
+            reads: order(&|round| schedule.servers(round, me)),
+            serves: order(&|round| schedule.clients(round, me)),
             epoch,
         })
     }
