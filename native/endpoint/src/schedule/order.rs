@@ -126,8 +126,8 @@ impl Plan {
             Order::new(permits, (0..schedule.rounds()).map(peers).collect())
         };
         Ok(Self {
-            reads: order(&|round| schedule.sources(round, me)),
-            serves: order(&|round| schedule.readers(round, me)),
+            reads: order(&|round| schedule.servers(round, me)),
+            serves: order(&|round| schedule.clients(round, me)),
             epoch,
         })
     }

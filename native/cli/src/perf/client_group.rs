@@ -1,4 +1,4 @@
-//! Several clients of one server, a thread each, that run their rounds at the same time.
+//! Several clients of one server. Each has a thread; all run their rounds at the same time.
 
 use super::args::ClientArgs;
 use super::client::{Client, Round};
@@ -12,17 +12,17 @@ use std::time::Duration;
 
 type Ended = Result<(Round, Histogram<u64>), PerfError>;
 
-/// One client's thread; it ends when this is dropped.
+/// One client's thread; dropping this ends it.
 struct Worker {
-    orders: Sender<(Job, ProgressBar)>,
+    jobs: Sender<(Job, ProgressBar)>,
     results: Receiver<Ended>,
 }
 
-pub struct Crowd {
+pub struct ClientGroup {
     workers: Vec<Worker>,
 }
 
-impl Crowd {
+impl ClientGroup {
     /// Connects all clients, one after the other.
     pub fn connect(args: &ClientArgs) -> Result<Self, PerfError> {
         let workers: Result<Vec<Worker>, PerfError> = (0..args.clients)
@@ -37,14 +37,14 @@ impl Crowd {
     /// That of the first client that failed.
     pub fn round(&self, job: Job, bar: &ProgressBar) -> Result<(Round, Histogram<u64>), PerfError> {
         for (number, worker) in self.workers.iter().enumerate() {
-            // All go the same way at the same time: one shows it.
+            // All take the same time; the first one shows the progress.
             let bar = if number == 0 {
                 bar.clone()
             } else {
                 ProgressBar::hidden()
             };
             let gone = |_| PerfError::Gone { number };
-            worker.orders.send((job, bar)).map_err(gone)?;
+            worker.jobs.send((job, bar)).map_err(gone)?;
         }
         let mut rounds = Vec::new();
         let mut all = report::latencies()?;
@@ -52,19 +52,19 @@ impl Crowd {
             let gone = |_| PerfError::Gone { number };
             let (round, latencies) = worker.results.recv().map_err(gone)??;
             rounds.push(round);
-            // All have the same bounds.
+            // Cannot fail: all histograms have the same bounds.
             all += latencies;
         }
-        Ok((together(&rounds), all))
+        Ok((merged(&rounds), all))
     }
 }
 
 impl Worker {
     fn start(mut client: Client, length: Duration) -> Result<Self, PerfError> {
-        let (orders, ordered) = channel::<(Job, ProgressBar)>();
+        let (jobs, received) = channel::<(Job, ProgressBar)>();
         let (ended, results) = channel();
         let work = move || {
-            for (job, bar) in ordered {
+            for (job, bar) in received {
                 let mut tick = |time: Duration| bar.inc(time.as_millis() as u64);
                 let result = report::latencies().and_then(|mut latencies| {
                     let round = client.round(job, length, &mut latencies, &mut tick)?;
@@ -80,12 +80,12 @@ impl Worker {
             .name("client".to_owned())
             .spawn(work)
             .map_err(PerfError::Thread)?;
-        Ok(Self { orders, results })
+        Ok(Self { jobs, results })
     }
 }
 
-/// As if one client had done it all, at the sum of the rates.
-fn together(rounds: &[Round]) -> Round {
+/// One round with the transfers of all, at the sum of their rates.
+fn merged(rounds: &[Round]) -> Round {
     let transfers = rounds.iter().map(|round| round.transfers).sum();
     let rate: f64 = rounds
         .iter()
@@ -98,7 +98,7 @@ fn together(rounds: &[Round]) -> Round {
         for (name, count) in &round.grew[0] {
             *clients.entry(name.clone()).or_default() += count;
         }
-        // Each client was told what the server did for all of them.
+        // The server's counters are not per client: each client got those of all.
         for (name, count) in &round.grew[1] {
             let most = server.entry(name.clone()).or_default();
             *most = (*most).max(*count);
@@ -127,19 +127,19 @@ mod tests {
             seconds,
             grew: [counters(own), counters(server)],
         };
-        let all = together(&[round(100, 1.0, 7, 300), round(400, 2.0, 5, 310)]);
+        let all = merged(&[round(100, 1.0, 7, 300), round(400, 2.0, 5, 310)]);
         assert_eq!(all.transfers, 500);
         assert!((all.transfers as f64 / all.seconds - 300.0).abs() < 1e-9);
         assert_eq!(all.grew, [counters(12), counters(310)]);
     }
 
     #[test]
-    fn nothing_moved() {
+    fn a_round_without_transfers_lasts_as_long_as_the_longest() {
         let idle = Round {
             transfers: 0,
             seconds: 1.5,
             grew: Default::default(),
         };
-        assert_eq!(together(&[idle]).seconds, 1.5);
+        assert_eq!(merged(&[idle]).seconds, 1.5);
     }
 }
