@@ -156,7 +156,7 @@ impl Progress {
                 self.owner.tick(&mut *self.fabric, &mut self.outbox, now);
                 self.parts.router.tick(now);
                 self.parts.catalog.tick(now, self.parts.question_age);
-                self.parts.memory.pool.tend();
+                self.parts.memory.pool.release_idle();
             }
         }
     }

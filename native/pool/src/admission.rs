@@ -1,11 +1,11 @@
-//! Who may take how many frames: the hard cap and the reserve, in one atomic word.
+//! Who may take how many pages: the hard cap and the reserve, in one atomic word.
 //!
-//! A frame is counted here *before* it is looked for and uncounted *after* it is listed again.
-//! So whoever was admitted knows that a free frame exists: at every instant the frames that are
-//! not on a list are at most the frames admitted, and one of those admissions is its own.
+//! A page is counted here *before* it is looked for and uncounted *after* it is listed again.
+//! So whoever was admitted knows that a free page exists: at every instant the pages that are
+//! not on a list are at most the pages admitted, and one of those admissions is its own.
 //!
 //! The reserve. Were readers allowed to hold everything, two executors could each fill their
-//! arena with leases that wait for the other's bytes, and neither would have a frame left to
+//! arena with leases that wait for the other's bytes, and neither would have a page left to
 //! answer from. Readers therefore stop at `limit − reserve`; owners may take whatever is free.
 //! The reverse needs no reserve: a reply drains into leases its reader already holds, so serving
 //! ends without any more memory for reading.
@@ -17,10 +17,10 @@ use crate::sync::{AtomicU64, Ordering};
 use crate::Purpose;
 use crossbeam_utils::CachePadded;
 
-/// One frame in the count of `Purpose::Serve`.
+/// One page in the count of `Purpose::Serve`.
 const SERVE_ONE: u64 = 1 << 32;
 
-/// Frames held for each purpose.
+/// Pages held for each purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Held {
     /// For reading.
@@ -43,10 +43,10 @@ impl Held {
     }
 }
 
-/// The bound that a refused admission met, in frames.
+/// The bound that a refused admission met, in pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refused {
-    /// Frames that count against it.
+    /// Pages that count against it.
     pub held: u32,
     /// The bound.
     pub limit: u32,
@@ -54,12 +54,12 @@ pub struct Refused {
 
 /// The count.
 pub(crate) struct Admission {
-    /// Bits 0..32: frames held for reading, ≤ `read_limit`; bits 32..64: for serving. Their sum is
+    /// Bits 0..32: pages held for reading, ≤ `read_limit`; bits 32..64: for serving. Their sum is
     /// ≤ `limit`.
     held: CachePadded<AtomicU64>,
-    /// All frames there may ever be.
+    /// All pages there may ever be.
     limit: u32,
-    /// Most frames readers may hold; `limit` minus the reserve.
+    /// Most pages readers may hold; `limit` minus the reserve.
     read_limit: u32,
 }
 
@@ -79,32 +79,32 @@ impl Admission {
         }
     }
 
-    /// Counts one more frame, or says which bound forbids it.
+    /// Counts one more page, or says which bound forbids it.
     pub(crate) fn enter(&self, purpose: Purpose) -> Result<(), Refused> {
         self.enter_many(purpose, 1)
     }
 
-    /// Counts so many more frames, all or none.
-    pub(crate) fn enter_many(&self, purpose: Purpose, frames: u32) -> Result<(), Refused> {
+    /// Counts so many more pages, all or none.
+    pub(crate) fn enter_many(&self, purpose: Purpose, pages: u32) -> Result<(), Refused> {
         let mut word = self.held.load(Ordering::Relaxed);
         loop {
             let held = Held::of(word);
-            if purpose == Purpose::Read && frames > self.read_limit.saturating_sub(held.read) {
+            if purpose == Purpose::Read && pages > self.read_limit.saturating_sub(held.read) {
                 return Err(Refused {
                     held: held.read,
                     limit: self.read_limit,
                 });
             }
-            if frames > self.limit - held.total() {
+            if pages > self.limit - held.total() {
                 return Err(Refused {
                     held: held.total(),
                     limit: self.limit,
                 });
             }
-            // Acquire pairs with the release in `leave`: the frame that made room is on its list.
+            // Acquire pairs with the release in `leave`: the page that made room is on its list.
             match self.held.compare_exchange_weak(
                 word,
-                word + Self::one(purpose) * u64::from(frames),
+                word + Self::one(purpose) * u64::from(pages),
                 Ordering::Acquire,
                 Ordering::Relaxed,
             ) {
@@ -114,21 +114,21 @@ impl Admission {
         }
     }
 
-    /// Uncounts a frame that was listed again (or never found).
+    /// Uncounts a page that was listed again (or never found).
     pub(crate) fn leave(&self, purpose: Purpose) {
         self.leave_many(purpose, 1);
     }
 
     /// Uncounts so many.
-    pub(crate) fn leave_many(&self, purpose: Purpose, frames: u32) {
-        let gone = Self::one(purpose) * u64::from(frames);
+    pub(crate) fn leave_many(&self, purpose: Purpose, pages: u32) {
+        let gone = Self::one(purpose) * u64::from(pages);
         let before = self.held.fetch_sub(gone, Ordering::AcqRel);
         debug_assert!(
             match purpose {
-                Purpose::Read => Held::of(before).read >= frames,
-                Purpose::Serve => Held::of(before).serve >= frames,
+                Purpose::Read => Held::of(before).read >= pages,
+                Purpose::Serve => Held::of(before).serve >= pages,
             },
-            "a frame left that never entered"
+            "a page left that never entered"
         );
     }
 

@@ -17,7 +17,7 @@ pub struct PoolCounters {
     pub huge_slabs: u64,
     /// Bytes of memory outside the slabs (wrapped, or allocated to be registered lazily).
     pub wrapped_bytes: u64,
-    /// Bytes of frames taken, whole or cut, and what wrapped memory takes of the cap; what it
+    /// Bytes of pages taken, whole or cut, and what wrapped memory takes of the cap; what it
     /// exceeds `leased_bytes` by is fragmentation.
     pub held_bytes: u64,
     /// Bytes leased now (by size class, not by use).
@@ -51,7 +51,7 @@ pub struct PoolCounters {
 }
 
 impl PoolCounters {
-    /// Bytes taken that nobody can use: the rest of cut frames, and of the last slab's worth of
+    /// Bytes taken that nobody can use: the rest of cut pages, and of the last slab's worth of
     /// wrapped memory.
     #[must_use]
     pub fn fragmentation_bytes(&self) -> u64 {
@@ -132,7 +132,7 @@ impl Counters {
         huge && self.huge_slabs.fetch_add(1, Ordering::Relaxed) == 0
     }
 
-    pub(crate) fn gave_back(&self) {
+    pub(crate) fn slab_released(&self) {
         add(&self.given_back, 1);
     }
 

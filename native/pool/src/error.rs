@@ -21,11 +21,11 @@ pub enum PoolError {
     /// The limit is above [`MAX_LIMIT_BYTES`](crate::MAX_LIMIT_BYTES).
     #[error("memory limit {got} bytes is too large, at most {max} bytes are possible")]
     LimitTooLarge { got: u64, max: u64 },
-    /// More than a frame, or nothing.
+    /// More than a page, or nothing.
     #[error("a lease of {got} bytes is not possible, 1 to {max} bytes are")]
     BadSize { got: usize, max: usize },
     /// All that this purpose may hold is held. `held` and `limit` are those of the bound that was
-    /// met: the purpose's own share, or the whole arena. Both count whole frames.
+    /// met: the purpose's own share, or the whole arena. Both count whole pages.
     #[error("arena exhausted for {purpose:?}: {held} of {limit} bytes are taken")]
     Exhausted {
         purpose: Purpose,
@@ -37,7 +37,7 @@ pub enum PoolError {
     #[error("{got} bytes of memory cannot be registered as one, 1 to {max} can")]
     BadWrap { got: usize, max: usize },
     /// Memory to wrap, or to allocate for lazy registration, that would go beyond the cap. `held`
-    /// counts whole frames and slabs.
+    /// counts whole pages and slabs.
     #[error(
         "{got} more bytes cannot be registered: {held} of {limit} bytes are taken, counted in whole \
          slabs of {slab}; raise the memory limit or release other memory first"

@@ -13,7 +13,7 @@ pub struct RegistrationPin {
 
 impl RegistrationPin {
     pub(crate) fn new(pool: &Arc<Pool>, slab: u32) -> Option<Self> {
-        pool.arena.tenure(slab)?.pin().then(|| Self {
+        pool.arena.registration_pins(slab)?.pin().then(|| Self {
             pool: Arc::clone(pool),
             slab,
         })
@@ -22,8 +22,8 @@ impl RegistrationPin {
 
 impl Drop for RegistrationPin {
     fn drop(&mut self) {
-        if let Some(tenure) = self.pool.arena.tenure(self.slab) {
-            tenure.unpin();
+        if let Some(pins) = self.pool.arena.registration_pins(self.slab) {
+            pins.unpin();
         }
     }
 }

@@ -1,13 +1,13 @@
 //! The residency table without its memory: which chunk is in which slot, who holds it, who goes next.
 //!
-//! Kept apart from frames and files so that an oracle and a model can explore it. A slot is
+//! Kept apart from pages and files so that an oracle and a model can explore it. A slot is
 //!
 //! ```text
 //!   empty ──claim──▶ filling ──publish──▶ resident ──claim of another chunk (CLOCK), forget──▶ …
-//!     ▲                 └──abandon──▶ empty              pins > 0: nobody takes it away
+//!     ▲                 └──abandon──▶ empty              readers > 0: nobody takes it away
 //! ```
-//! Eviction is CLOCK (Corbató 1968): a hand goes round, gives what was used since its last visit a
-//! second chance, and skips what is pinned or being filled. A local reader pins for as long as it
+//! Eviction is CLOCK (Corbató 1968): a hand goes round, gives what was used since its last access a
+//! second chance, and skips what is held or being filled. A local reader readers for as long as it
 //! copies; a remote one does not, and has versions instead.
 
 use crate::RegionId;
@@ -34,11 +34,11 @@ struct Entry {
     /// Bytes of it.
     length: usize,
     /// Local readers.
-    pins: u32,
+    readers: u32,
     /// Used since the hand came by.
     referenced: bool,
     /// The slot may be given something: it has memory.
-    usable: bool,
+    has_page: bool,
 }
 
 /// Why a chunk gets no slot.
@@ -48,7 +48,7 @@ pub enum NoSlot {
     Resident,
     /// Somebody is filling one with it.
     Filling,
-    /// All are pinned or being filled.
+    /// All are held or being filled.
     AllHeld,
 }
 
@@ -71,9 +71,9 @@ impl Table {
             state: State::Empty,
             chunk: None,
             length: 0,
-            pins: 0,
+            readers: 0,
             referenced: false,
-            usable: false,
+            has_page: false,
         };
         Self {
             by_chunk: HashMap::new(),
@@ -85,13 +85,13 @@ impl Table {
     }
 
     /// The slot that has `chunk`, held until `unpin`.
-    pub fn pin(&mut self, chunk: Chunk) -> Option<Slot> {
+    pub fn acquire(&mut self, chunk: Chunk) -> Option<Slot> {
         let slot = *self.by_chunk.get(&chunk)?;
         let entry = &mut self.slots[slot];
         if entry.state != State::Resident {
             return None;
         }
-        entry.pins += 1;
+        entry.readers += 1;
         entry.referenced = true;
         Some(slot)
     }
@@ -102,12 +102,12 @@ impl Table {
         slot.is_some_and(|slot| self.slots[*slot].state == State::Resident)
     }
 
-    /// Ends a `pin` (or the pin that `publish` left).
-    pub fn unpin(&mut self, slot: Slot) {
+    /// Ends a `guard` (or the guard that `publish` left).
+    pub fn release(&mut self, slot: Slot) {
         let entry = &mut self.slots[slot];
-        debug_assert!(entry.pins > 0, "slot {slot} was unpinned twice");
-        entry.pins -= 1;
-        if entry.pins == 0 && entry.chunk.is_none() {
+        debug_assert!(entry.readers > 0, "slot {slot} was unpinned twice");
+        entry.readers -= 1;
+        if entry.readers == 0 && entry.chunk.is_none() {
             self.vacate(slot);
         }
     }
@@ -117,7 +117,7 @@ impl Table {
     ///
     /// # Errors
     /// Why there is none.
-    pub fn claim(&mut self, chunk: Chunk) -> Result<Slot, NoSlot> {
+    pub fn begin_fill(&mut self, chunk: Chunk) -> Result<Slot, NoSlot> {
         if let Some(slot) = self.by_chunk.get(&chunk) {
             return Err(match self.slots[*slot].state {
                 State::Filling => NoSlot::Filling,
@@ -134,13 +134,13 @@ impl Table {
         Ok(slot)
     }
 
-    /// The claimed slot is filled with `length` bytes. It stays pinned once, for the claimer.
+    /// The claimed slot is filled with `length` bytes. It stays held once, for the claimer.
     pub fn publish(&mut self, slot: Slot, length: usize) {
         let entry = &mut self.slots[slot];
         debug_assert_eq!(entry.state, State::Filling);
         entry.state = State::Resident;
         entry.length = length;
-        entry.pins = 1;
+        entry.readers = 1;
         entry.referenced = true;
     }
 
@@ -151,7 +151,7 @@ impl Table {
     }
 
     /// Drops all chunks of a group. Returns the slots whose bytes nobody may believe any more; those
-    /// that are held become empty with their last pin, or are abandoned by their claimer.
+    /// that are held become empty with their last guard, or are abandoned by their claimer.
     pub fn forget(&mut self, group: u32) -> Vec<Slot> {
         let gone: Vec<(Chunk, Slot)> = self
             .by_chunk
@@ -162,7 +162,7 @@ impl Table {
         let mut stale = Vec::new();
         for (chunk, slot) in gone {
             let entry = &mut self.slots[slot];
-            match (entry.state, entry.pins) {
+            match (entry.state, entry.readers) {
                 // Its claimer publishes it as it would have; the clock takes it away later.
                 (State::Filling, _) => continue,
                 (_, 0) => self.vacate(slot),
@@ -188,21 +188,22 @@ impl Table {
     }
 
     /// Gives a slot its memory.
-    pub fn equip(&mut self, slot: Slot) {
-        debug_assert!(!self.slots[slot].usable);
-        self.slots[slot].usable = true;
+    pub fn add_page(&mut self, slot: Slot) {
+        debug_assert!(!self.slots[slot].has_page);
+        self.slots[slot].has_page = true;
         self.free += 1;
     }
 
     /// A slot without memory.
-    pub fn unequipped(&self) -> Option<Slot> {
-        self.slots.iter().position(|entry| !entry.usable)
+    pub fn slot_without_page(&self) -> Option<Slot> {
+        self.slots.iter().position(|entry| !entry.has_page)
     }
 
     /// Takes away the memory of a slot that nobody holds and `may` says yes to; empty ones first,
     /// then by the clock.
-    pub fn strip(&mut self, may: impl Fn(Slot) -> bool) -> Option<Slot> {
-        let idle = |entry: &Entry| entry.usable && entry.pins == 0 && entry.state != State::Filling;
+    pub fn take_page(&mut self, may: impl Fn(Slot) -> bool) -> Option<Slot> {
+        let idle =
+            |entry: &Entry| entry.has_page && entry.readers == 0 && entry.state != State::Filling;
         let count = self.slots.len();
         let round = (0..count).map(|step| (self.hand + step) % count);
         let slot = round
@@ -213,7 +214,7 @@ impl Table {
             })?;
         self.vacate(slot);
         self.free -= 1;
-        self.slots[slot].usable = false;
+        self.slots[slot].has_page = false;
         Some(slot)
     }
 
@@ -236,10 +237,10 @@ impl Table {
         for (slot, entry) in self.slots.iter().enumerate() {
             if let Some(chunk) = entry.chunk {
                 assert_eq!(self.by_chunk.get(&chunk), Some(&slot), "slot {slot}");
-                assert!(entry.state != State::Empty && entry.usable, "slot {slot}");
+                assert!(entry.state != State::Empty && entry.has_page, "slot {slot}");
             }
         }
-        let free = |entry: &&Entry| entry.usable && entry.state == State::Empty;
+        let free = |entry: &&Entry| entry.has_page && entry.state == State::Empty;
         assert_eq!(self.free, self.slots.iter().filter(free).count());
     }
 
@@ -262,7 +263,7 @@ impl Table {
             let slot = self.hand;
             self.hand = (self.hand + 1) % self.slots.len();
             let entry = &mut self.slots[slot];
-            if !entry.usable || entry.pins > 0 {
+            if !entry.has_page || entry.readers > 0 {
                 continue;
             }
             match entry.state {

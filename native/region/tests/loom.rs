@@ -1,4 +1,4 @@
-//! Models of the version protocol and of pins against claims, explored by loom.
+//! Models of the version protocol and of readers against claims, explored by loom.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p faro-region --test loom --release`
 //!
@@ -114,46 +114,46 @@ fn equal_bytes_do_not_bring_an_old_version_back() {
     });
 }
 
-/// Local readers pin, an evictor claims: never both in the bytes (loom's cell panics if they are).
-/// Fails if `claim` took pinned slots.
+/// Local readers guard, an evictor claims: never both in the bytes (loom's cell panics if they are).
+/// Fails if `claim` took held slots.
 #[test]
 fn a_pinned_slot_is_not_overwritten() {
     model(|| {
         let world = Arc::new((Mutex::new(Table::new(1)), UnsafeCell::new(0u64)));
         {
             let mut table = world.0.lock().unwrap();
-            table.equip(0);
-            let slot = table.claim(CHUNKS[0]).unwrap();
+            table.add_page(0);
+            let slot = table.begin_fill(CHUNKS[0]).unwrap();
             // SAFETY: no other thread has the cell yet.
             world.1.with_mut(|bytes| unsafe { *bytes = 10 });
             table.publish(slot, 8);
-            table.unpin(slot);
+            table.release(slot);
         }
         let evictor = thread::spawn({
             let world = Arc::clone(&world);
             move || {
-                let claimed = world.0.lock().unwrap().claim(CHUNKS[1]);
-                match claimed {
+                let slot = world.0.lock().unwrap().begin_fill(CHUNKS[1]);
+                match slot {
                     Ok(slot) => {
                         // SAFETY: the slot is claimed, which is what the model proves to be enough:
                         // loom's cell panics if anybody else is in it.
                         world.1.with_mut(|bytes| unsafe { *bytes = 11 });
                         let mut table = world.0.lock().unwrap();
                         table.publish(slot, 8);
-                        table.unpin(slot);
+                        table.release(slot);
                     }
                     Err(error) => assert_eq!(error, NoSlot::AllHeld),
                 }
             }
         });
         for (chunk, expected) in [(CHUNKS[0], 10), (CHUNKS[1], 11)] {
-            let pinned = world.0.lock().unwrap().pin(chunk);
-            if let Some(slot) = pinned {
-                // SAFETY: the slot is pinned; as above.
+            let held = world.0.lock().unwrap().acquire(chunk);
+            if let Some(slot) = held {
+                // SAFETY: the slot is held; as above.
                 world
                     .1
                     .with(|bytes| assert_eq!(unsafe { *bytes }, expected));
-                world.0.lock().unwrap().unpin(slot);
+                world.0.lock().unwrap().release(slot);
             }
         }
         evictor.join().unwrap();
@@ -167,15 +167,15 @@ fn a_pinned_slot_is_not_overwritten() {
 fn a_chunk_is_filled_once() {
     model(|| {
         let table = Arc::new(Mutex::new(Table::new(2)));
-        table.lock().unwrap().equip(0);
-        table.lock().unwrap().equip(1);
+        table.lock().unwrap().add_page(0);
+        table.lock().unwrap().add_page(1);
         let claim = |table: &Mutex<Table>| {
-            let claimed = table.lock().unwrap().claim(CHUNKS[0]);
-            match claimed {
+            let slot = table.lock().unwrap().begin_fill(CHUNKS[0]);
+            match slot {
                 Ok(slot) => {
                     thread::yield_now();
                     table.lock().unwrap().publish(slot, 1);
-                    table.lock().unwrap().unpin(slot);
+                    table.lock().unwrap().release(slot);
                     1
                 }
                 Err(NoSlot::Filling | NoSlot::Resident) => 0,

@@ -65,7 +65,7 @@ fn in_frame(memory: &Memory, output: &Output, at: u64, length: u32) -> Option<Pl
     let pin = memory.cache.get(output.region()?.id(), chunk)?;
     let bytes = pin.bytes().get(within..within + length as usize)?;
     Some(Place {
-        frame: Arc::clone(pin.frame()),
+        frame: Arc::clone(pin.page()),
         offset: within as u64,
         length,
         slot: pin.slot(),

@@ -87,7 +87,7 @@ impl ExternalMemory {
         bytes: usize,
         clean_up: CleanUp,
     ) -> Result<Self, WrapRefused> {
-        match pool.count_outside(bytes) {
+        match pool.count_external(bytes) {
             Ok(number) => Ok(Self {
                 number: FIRST_NUMBER | number,
                 start,
@@ -111,7 +111,7 @@ impl ExternalMemory {
         clean_up: CleanUp,
     ) -> Self {
         Self {
-            number: FIRST_NUMBER | pool.next_outside(),
+            number: FIRST_NUMBER | pool.next_external(),
             start,
             bytes,
             access,
@@ -170,7 +170,7 @@ impl Drop for ExternalMemory {
             clean_up();
         }
         if self.counted {
-            self.pool.uncount_outside(self.bytes);
+            self.pool.uncount_external(self.bytes);
         }
     }
 }

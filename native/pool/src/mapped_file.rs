@@ -3,7 +3,7 @@
 //! For comparison with the arena, and so beyond its limit: a registered mapping is pinned (or paged by
 //! the device) for as long as its lease lives, whatever its size. The process never touches it.
 
-use crate::outside::{check, Access, CleanUp, ExternalMemory};
+use crate::external::{check, Access, CleanUp, ExternalMemory};
 use crate::{Lease, Pool, PoolError};
 use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
 use std::fs::File;
@@ -47,6 +47,6 @@ impl Pool {
             }
         });
         let memory = ExternalMemory::uncounted(self, start, bytes, access, unmap);
-        Ok(Lease::of_outside(memory))
+        Ok(Lease::of_external(memory))
     }
 }
