@@ -13,9 +13,9 @@
 //! One word for both purposes makes the two bounds one compare-exchange; two counters would need
 //! a lock or could overshoot.
 
-use crate::sync::{AtomicU64, Ordering};
 use crate::Purpose;
 use crossbeam_utils::CachePadded;
+use faro_sync::atomic::{AtomicU64, Ordering};
 
 /// One page in the count of `Purpose::Serve`.
 const SERVE_ONE: u64 = 1 << 32;

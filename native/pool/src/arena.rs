@@ -13,9 +13,10 @@ use crate::pages::{FreePages, PageIndex};
 use crate::registration_pins::RegistrationPins;
 use crate::slabs::{Slabs, Source};
 use crate::small_buffers::SmallBuffers;
-use crate::sync::{lock, spin_loop, AtomicU32, AtomicU64, Mutex, Ordering};
 use crate::{PoolError, Purpose, PAGE_BYTES, SIZE_CLASSES};
 use crossbeam_utils::CachePadded;
+use faro_sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use faro_sync::{lock, spin_loop, Mutex};
 use std::time::Instant;
 
 /// Classes below a page.

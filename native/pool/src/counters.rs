@@ -1,8 +1,8 @@
 //! What the pool counts. Each counter that many threads change sits on a cache line of its own;
 //! all are relaxed, so a snapshot is exact only when the pool is at rest.
 
-use crate::sync::{AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
+use faro_sync::atomic::{AtomicU64, Ordering};
 
 /// Snapshot of the pool's counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

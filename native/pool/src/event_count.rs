@@ -16,8 +16,9 @@
 //! again and sleeps only while the epoch stays the same, so that news between its look and its
 //! sleep is not lost. `tests/loom.rs` explores this.
 
-use crate::sync::{fence, lock, AtomicBool, AtomicU32, Condvar, Mutex, Ordering};
 use crossbeam_utils::CachePadded;
+use faro_sync::atomic::{fence, AtomicBool, AtomicU32, Ordering};
+use faro_sync::{lock, wait_timeout, Condvar, Mutex};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -105,11 +106,7 @@ impl EventCount {
                 if left.is_zero() {
                     break;
                 }
-                epoch = self
-                    .news
-                    .wait_timeout(epoch, left)
-                    .unwrap_or_else(std::sync::PoisonError::into_inner)
-                    .0;
+                epoch = wait_timeout(&self.news, epoch, left);
             }
         };
         self.waiters.fetch_sub(1, Ordering::Relaxed);

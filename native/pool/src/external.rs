@@ -10,8 +10,8 @@
 //! Cheaper than it looks for large, long-lived memory (one registration), dearer than a slab for
 //! anything that comes and goes: `make bench-memory` shows both.
 
-use crate::sync::{lock, Mutex};
 use crate::{Pool, PoolError};
+use faro_sync::{lock, Mutex};
 use rustix::mm::{mmap_anonymous, munmap, MapFlags, ProtFlags};
 use std::any::Any;
 use std::fmt;

@@ -33,7 +33,6 @@ mod mapping;
 mod registration;
 mod slab;
 mod slabs;
-mod sync;
 
 // Public for the model only.
 #[cfg(not(loom))]

@@ -16,9 +16,10 @@
 //! The queue is crossbeam's `ArrayQueue`: bounded by construction at the number of pages there can be,
 //! never allocates, no epochs (a device in flight cannot be pinned by an epoch).
 
-use crate::sync::{lock, try_lock, ArrayQueue, AtomicU64, Mutex, Ordering};
 use crate::Purpose;
 use crossbeam_utils::CachePadded;
+use faro_sync::atomic::{AtomicU64, Ordering};
+use faro_sync::{lock, try_lock, ArrayQueue, Mutex};
 
 /// Pages in a hot stack.
 pub const HOT_PAGES: usize = 8;

@@ -15,7 +15,7 @@
 //! different memory at one address. Therefore a fabric pins *before* it registers, a pin is refused
 //! while the slab rests, and pages go only if it rests without a pin. All three are in one word.
 
-use crate::sync::{AtomicU32, Ordering};
+use faro_sync::atomic::{AtomicU32, Ordering};
 
 /// All pages are withdrawn. Changed only under the arena's lock of slabs.
 const IDLE: u32 = 1 << 31;

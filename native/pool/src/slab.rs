@@ -1,8 +1,8 @@
 //! One slab: its pages, and which of them were ever leased.
 
 use crate::mapping::{PageKind, SlabMapping};
-use crate::sync::{AtomicU64, Ordering};
 use crate::{PoolError, PAGE_BYTES, SIZE_CLASSES, SLAB_BYTES};
+use faro_sync::atomic::{AtomicU64, Ordering};
 use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;

@@ -15,7 +15,7 @@
 //! the section under the lock is a few dozen instructions.
 
 use crate::pages::PageIndex;
-use crate::sync::{lock, Mutex};
+use faro_sync::{lock, Mutex};
 use std::collections::BTreeMap;
 
 /// Pieces of a page that are free, one bit each.

@@ -29,7 +29,6 @@ mod admission;
 mod cache;
 mod error;
 mod region;
-mod sync;
 
 // Public for the model only.
 #[cfg(not(loom))]

@@ -1,11 +1,12 @@
 //! What a reader holds, and what a filler does: a resident chunk, and a page for one.
 
 use super::ChunkCache;
-use crate::sync::{lock, Ordering};
 use crate::table::{Chunk, Slot};
 use crate::version::{publish, Version};
 use crate::RegionId;
 use faro_pool::Lease;
+use faro_sync::atomic::Ordering;
+use faro_sync::lock;
 use std::sync::Arc;
 
 /// A resident chunk, held.

@@ -14,12 +14,13 @@ mod guards;
 pub use guards::{FillGuard, ReadGuard};
 
 use crate::admission::Admission;
-use crate::sync::{lock, AtomicU64, Mutex, Ordering};
 use crate::table::{NoSlot, Slot, Table};
 use crate::version::{begin, still, Version, VERSION_BYTES};
 use crate::{Region, RegionError, RegionId, CHUNK_BYTES, MAX_SLOTS};
 use crossbeam_utils::CachePadded;
 use faro_pool::{Lease, Pool, Purpose, PAGE_BYTES};
+use faro_sync::atomic::{AtomicU64, Ordering};
+use faro_sync::{lock, Mutex};
 use std::io;
 use std::sync::{Arc, OnceLock};
 
