@@ -216,20 +216,20 @@ impl ChunkCache {
     /// Gives up to `pages` pages back to the arena, the least useful first; those that peers may
     /// read stay. Returns how many.
     pub fn release(&self, pages: usize) -> usize {
-        let mut gone = Vec::new();
         let mut state = lock(&self.state);
         let State {
             table, pages: of, ..
         } = &mut *state;
-        while gone.len() < pages {
-            // Ours alone: nobody exposed it, and no guard or claim has it.
-            let ours = |slot: Slot| of[slot].as_ref().is_some_and(|f| Arc::strong_count(f) == 1);
-            let Some(slot) = table.take_page(ours) else {
-                break;
-            };
-            self.begin(slot);
-            gone.extend(of[slot].take());
-        }
+        // Only the cache has it: no reader, no filler, and no fabric that shows it to peers.
+        let ours = |slot: Slot| of[slot].as_ref().is_some_and(|p| Arc::strong_count(p) == 1);
+        let slots = table.take_pages(pages, ours);
+        let gone: Vec<_> = slots
+            .into_iter()
+            .filter_map(|slot| {
+                self.begin(slot);
+                of[slot].take()
+            })
+            .collect();
         drop(state);
         self.counts
             .given_back
@@ -390,7 +390,7 @@ impl ChunkCache {
         }
         if let Ok(lease) = self.pool.try_lease(PAGE_BYTES, Purpose::Serve) {
             state.pages[slot] = Some(Arc::new(lease));
-            state.table.add_page(slot);
+            state.table.add_page();
         }
     }
 
