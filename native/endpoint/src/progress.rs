@@ -209,7 +209,7 @@ impl Progress {
         let shared = &self.shared;
         shared.queue.tick(now);
         shared.catalog.tick(now, shared.question_timeout);
-        shared.memory.pool.tend();
+        shared.memory.pool.release_idle();
     }
 
     /// Answers all peers and closes their connections.

@@ -65,7 +65,7 @@ fn in_page(memory: &Memory, output: &Output, at: u64, length: u32) -> Option<Res
     let guard = memory.cache.get(output.region()?.id(), chunk)?;
     let bytes = guard.bytes().get(within..within + length as usize)?;
     Some(ResidentSlice {
-        page: Arc::clone(guard.frame()),
+        page: Arc::clone(guard.page()),
         offset: within as u64,
         length,
         slot: guard.slot(),

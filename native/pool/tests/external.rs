@@ -42,7 +42,7 @@ fn attachments_go_before_the_memory_and_then_there_is_room() {
     assert_eq!(lease.capacity(), 100_000);
     assert!(pool.slab(lease.slab()).is_none());
     lease.bytes_mut()[99_999] = 4;
-    let memory = lease.outside().unwrap();
+    let memory = lease.external().unwrap();
     memory.attach(1, Box::new(Registered(gone.clone())));
     memory.attach(2, Box::new(()));
     assert!(memory.detach(2).is_some() && memory.detach(2).is_none());

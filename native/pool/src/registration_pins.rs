@@ -3,8 +3,8 @@
 //! An idle slab goes to rest in three steps, taken by whoever is at hand, in this order:
 //!
 //! ```text
-//!   arena   withdraws all its frames     word: RESTING | pins     nobody can lease from it
-//!   fabric  de-registers it, unpins      word: RESTING | 0        no device reaches it
+//!   arena   withdraws all its pages     word: IDLE | pins     nobody can lease from it
+//!   fabric  de-registers it, unpins      word: IDLE | 0        no device reaches it
 //!   pool    gives the pages back         (under the lock by which slabs wake)
 //! ```
 //! It may be woken after any of them, always under that lock: before the second nothing was lost,
@@ -15,10 +15,10 @@
 //! different memory at one address. Therefore a fabric pins *before* it registers, a pin is refused
 //! while the slab rests, and pages go only if it rests without a pin. All three are in one word.
 
-use crate::sync::{AtomicU32, Ordering};
+use faro_sync::atomic::{AtomicU32, Ordering};
 
-/// All frames are withdrawn. Changed only under the arena's lock of slabs.
-const RESTING: u32 = 1 << 31;
+/// All pages are withdrawn. Changed only under the arena's lock of slabs.
+const IDLE: u32 = 1 << 31;
 
 /// One slab's.
 pub struct RegistrationPins {
@@ -37,10 +37,10 @@ impl RegistrationPins {
     pub fn pin(&self) -> bool {
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
-            if word & RESTING != 0 {
+            if word & IDLE != 0 {
                 return false;
             }
-            // Acquire pairs with `wake`: what was done to the pages meanwhile is done.
+            // Acquire pairs with `activate`: what was done to the pages meanwhile is done.
             match self.word.compare_exchange_weak(
                 word,
                 word + 1,
@@ -56,26 +56,26 @@ impl RegistrationPins {
     /// No device reaches the pages by that pin any more.
     pub fn unpin(&self) {
         let before = self.word.fetch_sub(1, Ordering::Release);
-        debug_assert!(before & !RESTING > 0, "unpinned more often than pinned");
+        debug_assert!(before & !IDLE > 0, "unpinned more often than pinned");
     }
 
     /// Whether whoever pinned it should let go.
-    pub fn is_resting(&self) -> bool {
-        self.word.load(Ordering::Acquire) & RESTING != 0
+    pub fn is_idle(&self) -> bool {
+        self.word.load(Ordering::Acquire) & IDLE != 0
     }
 
-    /// Under the lock of slabs, with all frames withdrawn.
-    pub(crate) fn rest(&self) {
-        self.word.fetch_or(RESTING, Ordering::AcqRel);
+    /// Under the lock of slabs, with all pages withdrawn.
+    pub(crate) fn mark_idle(&self) {
+        self.word.fetch_or(IDLE, Ordering::AcqRel);
     }
 
-    /// Under the lock of slabs, before any frame is listed.
-    pub(crate) fn wake(&self) {
-        self.word.fetch_and(!RESTING, Ordering::AcqRel);
+    /// Under the lock of slabs, before any page is listed.
+    pub(crate) fn activate(&self) {
+        self.word.fetch_and(!IDLE, Ordering::AcqRel);
     }
 
     /// Under the lock of slabs: whether the pages may go. It stays so until that lock is released.
-    pub(crate) fn is_free(&self) -> bool {
-        self.word.load(Ordering::Acquire) == RESTING
+    pub(crate) fn is_releasable(&self) -> bool {
+        self.word.load(Ordering::Acquire) == IDLE
     }
 }

@@ -1,40 +1,41 @@
-//! Telling those who were refused that memory came back, without a lock on the way of those who
-//! return it.
+//! An event count: it tells threads that were refused memory that some has returned. Returning
+//! memory takes no lock unless a thread waits.
 //!
-//! Two kinds were refused: threads that wait (`lease_before`) and progress threads that must not
-//! wait (`try_lease`) and have a listener instead. Both follow the same two-sided protocol, which
-//! is Dekker's and so needs a sequentially consistent fence on either side:
+//! There are two kinds of refused threads: some wait (`lease_before`); progress threads must not wait
+//! (`try_lease`) and have a listener instead. Both follow Dekker's protocol, which needs a
+//! sequentially consistent fence on both sides:
 //!
 //! ```text
-//!   refused                          returner
-//!   1. announce (count or flag)      1. list the memory
+//!   refused thread                   returning thread
+//!   1. registers (count or flag)     1. lists the memory as free
 //!   2. fence                         2. fence
-//!   3. look for memory again         3. look for announcements
+//!   3. looks for memory again        3. looks for registered threads
 //! ```
-//! Whichever fence comes first, the other side's step 3 sees its step 1; so there is never memory
-//! and a sleeper at the same time with nobody to tell. A waiter reads the epoch before it looks
-//! again and sleeps only while the epoch stays the same, so that news between its look and its
-//! sleep is not lost. `tests/loom.rs` explores this.
+//! Of the two fences one comes first, and step 3 of the other thread sees the step 1 before it. So
+//! either the refused thread finds the memory, or the returning thread finds the refused one. A
+//! waiter reads the epoch before it looks for memory, and sleeps only while the epoch is the same, so
+//! that memory that returns between the look and the sleep wakes it. `tests/loom.rs` explores this.
 
-use crate::sync::{fence, lock, AtomicBool, AtomicU32, Condvar, Mutex, Ordering};
 use crossbeam_utils::CachePadded;
+use faro_sync::atomic::{fence, AtomicBool, AtomicU32, Ordering};
+use faro_sync::{lock, wait_timeout, Condvar, Mutex};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Called when memory came back.
+/// Called when memory has returned.
 pub type Listener = Arc<dyn Fn() + Send + Sync>;
 
-/// The meeting point.
+/// The waiting threads and the listeners.
 pub(crate) struct EventCount {
     /// Threads in `wait_for`.
     waiters: CachePadded<AtomicU32>,
-    /// Someone was refused since the listeners were last called.
+    /// A thread with a listener was refused since the listeners were last called.
     armed: CachePadded<AtomicBool>,
-    /// Grows with every announcement of memory.
+    /// Grows with every `announce` while a thread waits.
     epoch: Mutex<u64>,
-    /// Told after `epoch` grew.
-    news: Condvar,
-    /// Replaced as a whole, so that they are called with no lock held.
+    /// Notified after `epoch` has grown.
+    epoch_grew: Condvar,
+    /// Replaced as a whole, so that listeners are called without a lock.
     listeners: Mutex<Arc<Vec<Listener>>>,
 }
 
@@ -44,7 +45,7 @@ impl EventCount {
             waiters: CachePadded::new(AtomicU32::new(0)),
             armed: CachePadded::new(AtomicBool::new(false)),
             epoch: Mutex::new(0),
-            news: Condvar::new(),
+            epoch_grew: Condvar::new(),
             listeners: Mutex::new(Arc::new(Vec::new())),
         }
     }
@@ -56,16 +57,18 @@ impl EventCount {
         *listeners = Arc::new(more);
     }
 
-    /// Memory came back (and is already listed): wakes waiters, calls listeners if armed.
+    /// Memory has returned and is listed as free: wakes all waiters, and calls the listeners if a
+    /// thread was refused since their last call.
     pub(crate) fn announce(&self) {
         fence(Ordering::SeqCst);
         if self.waiters.load(Ordering::Relaxed) > 0 {
             *lock(&self.epoch) += 1;
-            // All, because waiters want different sizes for different purposes: the one that
-            // would be chosen might not be one that this memory helps.
-            self.news.notify_all();
+            // Wakes all: they want different sizes for different purposes, and a single one might
+            // not be able to use this memory.
+            self.epoch_grew.notify_all();
         }
-        // The load keeps the line shared while nobody was refused; the swap picks one caller.
+        // The load keeps the cache line shared while no thread was refused. The swap chooses one of
+        // several returning threads.
         if self.armed.load(Ordering::Relaxed) && self.armed.swap(false, Ordering::AcqRel) {
             let listeners = Arc::clone(&lock(&self.listeners));
             for listener in listeners.iter() {
@@ -74,15 +77,15 @@ impl EventCount {
         }
     }
 
-    /// `attempt` once more, after which a refusal is certain to be followed by a listener's call.
+    /// Tries once more. If that is refused, the next `announce` calls the listeners.
     pub(crate) fn arm_and<T, E>(&self, attempt: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         self.armed.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         attempt()
     }
 
-    /// Repeats `attempt` on every announcement while `refused` says that it may yet succeed and the
-    /// deadline has not passed; always at least once.
+    /// Calls `attempt` now and after every `announce`, until it succeeds, until it fails with an
+    /// error for which `refused` is false, or until the deadline has passed.
     pub(crate) fn wait_for<T, E>(
         &self,
         deadline: Instant,
@@ -105,11 +108,7 @@ impl EventCount {
                 if left.is_zero() {
                     break;
                 }
-                epoch = self
-                    .news
-                    .wait_timeout(epoch, left)
-                    .unwrap_or_else(std::sync::PoisonError::into_inner)
-                    .0;
+                epoch = wait_timeout(&self.epoch_grew, epoch, left);
             }
         };
         self.waiters.fetch_sub(1, Ordering::Relaxed);

@@ -1,7 +1,7 @@
-//! What a lease costs: acquire and release, by one thread and by two, and the system's allocator
-//! beside it. Prints a JSON object per figure; `tests/bench/memory/run` reads them.
+//! Measures what a lease costs: taking and returning one, by one thread and by two, beside the
+//! system's allocator. Prints one JSON object per figure, which `tests/bench/memory/run` reads.
 //!
-//! `cargo run --release -p faro-pool --example lease -- [ROUNDS] [SECONDS]`
+//! `cargo bench -p faro-pool --bench lease -- [ROUNDS] [SECONDS]`
 
 use faro_pool::{Pool, PoolOptions, Purpose, PAGE_BYTES};
 use rustix::time::{clock_gettime, ClockId};
@@ -11,16 +11,17 @@ use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 const LIMIT: u64 = 256 << 20;
-/// Pairs between two looks at the clock.
+/// Leases taken and returned between two looks at the clock.
 const BATCH: u32 = 1_000;
 
-/// Processor time of the calling thread: what others of the machine do meanwhile does not count.
+/// Processor time of the calling thread, so that other work on the machine does not count.
 fn busy() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// Nanoseconds of one `pair` on each of `threads` threads, the mean over `time`.
+/// Nanoseconds of processor time of one `pair` (take and return), the mean over `time` and over
+/// `threads` threads that do it at once.
 fn measure(threads: usize, time: Duration, pair: &(dyn Fn() + Sync)) -> f64 {
     let (start, stop) = (Barrier::new(threads), AtomicBool::new(false));
     let run = || {
@@ -45,14 +46,15 @@ fn measure(threads: usize, time: Duration, pair: &(dyn Fn() + Sync)) -> f64 {
 }
 
 fn main() {
-    let mut arguments = std::env::args().skip(1);
+    // `cargo bench` adds an argument of its own.
+    let mut arguments = std::env::args().skip(1).filter(|text| text != "--bench");
     let mut number = |default: f64| {
         let given = arguments.next();
         given.map_or(default, |text| text.parse().expect("a number"))
     };
     let (rounds, time) = (number(3.0) as u32, Duration::from_secs_f64(number(0.5)));
     let pool: Arc<Pool> = Pool::with_options(PoolOptions {
-        // As an endpoint has it, so that what it costs is in.
+        // As in an endpoint, so that the figures include what it costs.
         idle_release: Duration::from_secs(60),
         ..PoolOptions::new(LIMIT)
     })

@@ -10,9 +10,9 @@
 //! Cheaper than it looks for large, long-lived memory (one registration), dearer than a slab for
 //! anything that comes and goes: `make bench-memory` shows both.
 
-use crate::sync::{lock, Mutex};
 use crate::{Pool, PoolError};
-use rustix::mm::{mmap_anonymous, munmap, MapFlags, ProtFlags};
+use faro_sync::{lock, Mutex};
+use memmap2::MmapMut;
 use std::any::Any;
 use std::fmt;
 use std::ptr::NonNull;
@@ -87,7 +87,7 @@ impl ExternalMemory {
         bytes: usize,
         clean_up: CleanUp,
     ) -> Result<Self, WrapRefused> {
-        match pool.count_outside(bytes) {
+        match pool.count_external(bytes) {
             Ok(number) => Ok(Self {
                 number: FIRST_NUMBER | number,
                 start,
@@ -111,7 +111,7 @@ impl ExternalMemory {
         clean_up: CleanUp,
     ) -> Self {
         Self {
-            number: FIRST_NUMBER | pool.next_outside(),
+            number: FIRST_NUMBER | pool.next_external(),
             start,
             bytes,
             access,
@@ -170,7 +170,7 @@ impl Drop for ExternalMemory {
             clean_up();
         }
         if self.counted {
-            self.pool.uncount_outside(self.bytes);
+            self.pool.uncount_external(self.bytes);
         }
     }
 }
@@ -197,25 +197,15 @@ pub(crate) fn check(bytes: usize) -> Result<(), PoolError> {
     }
 }
 
-/// Zeroed memory of our own, and how it is freed.
+/// New, zeroed memory, and the clean-up that unmaps it.
+///
+/// # Errors
+/// `NoMemory`.
 pub(crate) fn anonymous(bytes: usize) -> Result<(NonNull<u8>, CleanUp), PoolError> {
-    let refused = |error: rustix::io::Errno| PoolError::NoMemory {
-        bytes,
-        reason: format!("mmap: {error}"),
-    };
-    let protection = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a null hint without MAP_FIXED lets the kernel choose free address space.
-    let start =
-        unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, protection, MapFlags::PRIVATE) }
-            .map_err(refused)?;
-    let start = NonNull::new(start.cast::<u8>()).ok_or(refused(rustix::io::Errno::FAULT))?;
-    // An address, because a pointer would not be Send.
-    let address = start.as_ptr() as usize;
-    let clean_up = move || {
-        // SAFETY: mapped above with that length; called once, when nobody uses it any more.
-        if let Err(error) = unsafe { munmap(address as *mut _, bytes) } {
-            log::warn!("munmap of {bytes} bytes: {error}");
-        }
-    };
-    Ok((start, Box::new(clean_up)))
+    let refused = |reason: String| PoolError::NoMemory { bytes, reason };
+    let mut mapping =
+        MmapMut::map_anon(bytes).map_err(|error| refused(format!("mmap: {error}")))?;
+    let start = NonNull::new(mapping.as_mut_ptr())
+        .ok_or_else(|| refused("mmap at address 0".to_owned()))?;
+    Ok((start, Box::new(move || drop(mapping))))
 }

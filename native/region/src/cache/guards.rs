@@ -1,17 +1,18 @@
-//! What a reader holds, and what a filler does: a resident chunk, and a frame for one.
+//! What a reader holds, and what a filler does: a resident chunk, and a page for one.
 
 use super::ChunkCache;
-use crate::sync::{lock, Ordering};
 use crate::table::{Chunk, Slot};
 use crate::version::{publish, Version};
 use crate::RegionId;
 use faro_pool::Lease;
+use faro_sync::atomic::Ordering;
+use faro_sync::lock;
 use std::sync::Arc;
 
 /// A resident chunk, held.
 pub struct ReadGuard {
     pub(super) cache: Arc<ChunkCache>,
-    pub(super) frame: Arc<Lease>,
+    pub(super) page: Arc<Lease>,
     pub(super) slot: Slot,
     pub(super) version: Version,
     pub(super) length: usize,
@@ -20,15 +21,15 @@ pub struct ReadGuard {
 impl ReadGuard {
     /// Its bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the frame is mapped for `frame`'s life and `length` is within it. Only a claim
-        // writes to it, and the table gives no claim of a slot that is pinned; the pin was taken
+        // SAFETY: the page is mapped for `page`'s life and `length` is within it. Only a claim
+        // writes to it, and the table gives no claim of a slot that is held; the guard was taken
         // under the lock under which the last claim was published, which orders its writes before.
-        unsafe { std::slice::from_raw_parts(self.frame.start().as_ptr(), self.length) }
+        unsafe { std::slice::from_raw_parts(self.page.start().as_ptr(), self.length) }
     }
 
-    /// The frame, to be exposed.
-    pub fn frame(&self) -> &Arc<Lease> {
-        &self.frame
+    /// The page, to be exposed.
+    pub fn page(&self) -> &Arc<Lease> {
+        &self.page
     }
 
     /// Which slot; its version has that place in the versions' lease.
@@ -44,14 +45,14 @@ impl ReadGuard {
 
 impl Drop for ReadGuard {
     fn drop(&mut self) {
-        lock(&self.cache.state).table.unpin(self.slot);
+        lock(&self.cache.state).table.release(self.slot);
     }
 }
 
-/// A frame to be filled. Dropped without `publish`, it stays empty.
+/// A page to be filled. Dropped without `publish`, it stays empty.
 pub struct FillGuard {
     pub(super) cache: Arc<ChunkCache>,
-    pub(super) frame: Arc<Lease>,
+    pub(super) page: Arc<Lease>,
     pub(super) slot: Slot,
     pub(super) chunk: Chunk,
     pub(super) published: bool,
@@ -60,17 +61,15 @@ pub struct FillGuard {
 impl FillGuard {
     /// Where to.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `ReadGuard::bytes`; a claimed slot is not pinned and claimed by nobody else, and
+        // SAFETY: as in `ReadGuard::bytes`; a claimed slot is not held and claimed by nobody else, and
         // `&mut self` excludes another slice of this claim. What devices and peers read meanwhile
         // they discard, because the version was made odd before.
-        unsafe {
-            std::slice::from_raw_parts_mut(self.frame.start().as_ptr(), self.frame.capacity())
-        }
+        unsafe { std::slice::from_raw_parts_mut(self.page.start().as_ptr(), self.page.capacity()) }
     }
 
     /// The first `length` bytes are the chunk's.
     pub fn publish(mut self, length: usize) -> ReadGuard {
-        debug_assert!(length <= self.frame.capacity());
+        debug_assert!(length <= self.page.capacity());
         let cache = Arc::clone(&self.cache);
         let mut state = lock(&cache.state);
         state.table.publish(self.slot, length);
@@ -81,7 +80,7 @@ impl FillGuard {
         cache.counts.staged.fetch_add(1, Ordering::Relaxed);
         ReadGuard {
             cache,
-            frame: Arc::clone(&self.frame),
+            page: Arc::clone(&self.page),
             slot: self.slot,
             version,
             length,
