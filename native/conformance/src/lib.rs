@@ -1,13 +1,15 @@
-//! The contract of [`Fabric`](crate::Fabric), as checks that every fabric passes.
+//! The contract of [`Fabric`](faro_fabric::Fabric), as checks that every fabric passes.
 //!
-//! A check is a function of a [`Bench`], which makes the fabrics; `fabric_conformance!` makes a
-//! test of each. All fabrics of a check are driven step by step by one thread ([`Rig`]), so
-//! that the order of calls is the check's own; nothing sleeps, and what must happen is waited for
-//! under a deadline that only a hang reaches.
+//! A check is a function of a [`Bench`], which makes the fabrics; [`fabric_conformance`] makes a
+//! test of each check. One thread drives all fabrics of a check step by step ([`Rig`]), so that the
+//! check decides the order of calls. Nothing sleeps; each wait ends by an event, or by a deadline
+//! that only a hang reaches.
 //!
-//! What a fabric may decide for itself is asked of its bench, and the checks hold it to the answer.
+//! Where the contract leaves a choice to the fabric, its bench says which one it took, and the
+//! checks test for that one.
 //!
-//! Idea: one suite per trait, run against each implementation, as iceoryx2 does.
+//! Idea: one suite per trait, run against each implementation, as iceoryx2 does. A crate of its own,
+//! so that no test code is part of a production crate.
 
 pub mod bounds;
 pub mod connections;
@@ -114,7 +116,7 @@ macro_rules! fabric_conformance {
         #[test]
         $(#[$attribute])*
         fn $check() {
-            $crate::conformance::$group::$check(&$bench);
+            $crate::$group::$check(&$bench);
         }
     };
 }

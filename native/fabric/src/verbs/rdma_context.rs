@@ -1,12 +1,12 @@
-//! The open device with all that connections share: regions, completion queues, the wake-up.
-//! Can be lost (the device goes away) and opened again.
+//! The open device and what its connections share: registrations, completion queues, wake-ups.
+//! The device can be lost and opened again.
 
 use super::device::{
     check_memlock, Channel, CompletionQueue, Depth, Device, QueuePair, VerbsError, VerbsOptions,
 };
-use super::pair::{READS, RECEIVES, SEND_DEPTH};
+use super::queue_pair::{READS, RECEIVES, SEND_DEPTH};
 use super::registrations::{Keys, Registrations};
-use crate::stream::hub::CARRIER;
+use crate::stream::reactor::DEVICE;
 use faro_pool::{Lease, Pool};
 use mio::unix::SourceFd;
 use mio::Interest;
@@ -20,58 +20,59 @@ const QUEUE_DEPTH: u32 = 8 << 10;
 
 struct Completions {
     queue: Arc<CompletionQueue>,
-    /// Completions that the connections on it cannot cause.
+    /// Entries that no connection on this queue can fill.
     free: u32,
 }
 
-/// See the module's comment. Fields drop in order: registrations and queues before the device.
-pub(super) struct Rig {
+/// An open device. Fields drop in order: registrations and queues before the device.
+pub(super) struct RdmaContext {
     pub(super) registrations: Registrations,
     queues: Vec<Completions>,
     pub(super) channel: Arc<Channel>,
-    /// Every queue is armed, and no wake-up of any was taken since.
+    /// Every queue is armed, and no wake-up was taken since.
     armed: bool,
     pub(super) device: Arc<Device>,
-    /// When the device was seen to be there.
-    pub(super) looked: Instant,
+    /// When the device was last found present.
+    pub(super) checked: Instant,
 }
 
-impl Rig {
+impl RdmaContext {
     /// Opens the device.
     ///
     /// # Errors
-    /// What is missing, and what to do.
+    /// `VerbsError`, which says what is missing and what to do.
     pub(super) fn open(
-        wishes: &VerbsOptions,
+        options: &VerbsOptions,
         near: IpAddr,
         pool: &Arc<Pool>,
     ) -> Result<Self, VerbsError> {
-        let device = Device::open(wishes, near)?;
+        let device = Device::open(options, near)?;
         check_memlock(pool.counters().limit_bytes)?;
-        let mut rig = Self {
+        let mut context = Self {
             registrations: Registrations::new(&device, pool),
             queues: Vec::new(),
             armed: false,
             channel: Channel::new(&device)?,
             device,
-            looked: Instant::now(),
+            checked: Instant::now(),
         };
-        // What cannot be registered is better known now than at the first block.
-        rig.registrations.follow()?;
-        rig.add_queue()?;
-        Ok(rig)
+        // Registers what the arena has already, so that a refusal shows at the start and not at the
+        // first block.
+        context.registrations.follow()?;
+        context.add_queue()?;
+        Ok(context)
     }
 
-    /// Has the hub woken by the device.
+    /// Registers the device's descriptors, so that it wakes the reactor.
     pub(super) fn watch(&self, registry: &mio::Registry) -> std::io::Result<()> {
         let fds = [self.channel.fd(), self.device.async_fd()];
-        for (fd, token) in fds.iter().zip(CARRIER) {
+        for (fd, token) in fds.iter().zip(DEVICE) {
             registry.register(&mut SourceFd(&fd.as_raw_fd()), token, Interest::READABLE)?;
         }
         Ok(())
     }
 
-    /// The reverse; the descriptors are about to be closed.
+    /// Removes the descriptors, which are about to be closed.
     pub(super) fn unwatch(&self, registry: &mio::Registry) {
         for fd in [self.channel.fd(), self.device.async_fd()] {
             if let Err(error) = registry.deregister(&mut SourceFd(&fd.as_raw_fd())) {
@@ -80,7 +81,7 @@ impl Rig {
         }
     }
 
-    /// How the device calls a lease.
+    /// The address and keys of a lease at the device; registers its memory if that is needed.
     pub(super) fn keys(&mut self, lease: &Lease) -> Result<Keys, VerbsError> {
         self.registrations.keys(lease)
     }
@@ -109,27 +110,27 @@ impl Rig {
             receive: RECEIVES,
             reads: READS,
         };
-        let place = &mut self.queues[at];
-        let queue = QueuePair::new(&self.device, &place.queue, depth)?;
-        place.free = place.free.saturating_sub(need);
+        let entry = &mut self.queues[at];
+        let queue = QueuePair::new(&self.device, &entry.queue, depth)?;
+        entry.free = entry.free.saturating_sub(need);
         Ok((queue, at))
     }
 
     /// A queue pair of that completion queue is gone.
     pub(super) fn give_back(&mut self, at: usize) {
-        if let Some(place) = self.queues.get_mut(at) {
-            place.free += SEND_DEPTH + RECEIVES;
+        if let Some(entry) = self.queues.get_mut(at) {
+            entry.free += SEND_DEPTH + RECEIVES;
         }
     }
 
     pub(super) fn queues(&self) -> impl Iterator<Item = Arc<CompletionQueue>> + '_ {
-        self.queues.iter().map(|place| Arc::clone(&place.queue))
+        self.queues.iter().map(|entry| Arc::clone(&entry.queue))
     }
 
     /// Asks for a wake-up by the next completion of any queue, unless that is asked already.
     pub(super) fn arm(&mut self) -> Result<(), VerbsError> {
         if !self.armed {
-            self.queues.iter().try_for_each(|place| place.queue.arm())?;
+            self.queues.iter().try_for_each(|entry| entry.queue.arm())?;
             self.armed = true;
         }
         Ok(())

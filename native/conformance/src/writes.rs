@@ -1,7 +1,7 @@
 //! One-sided writes.
 
-use super::{assert_filled, Bench, Link, Rig};
-use crate::{ConnectionId, Event, Exposure, Outcome, Rejected, RemoteRange, Revoked, Write};
+use crate::{assert_filled, Bench, Link, Rig};
+use faro_fabric::{ConnectionId, Event, Exposure, Outcome, Rejected, RemoteRange, Revoked, Write};
 use faro_pool::{PAGE_BYTES, SLAB_BYTES};
 use std::sync::Arc;
 

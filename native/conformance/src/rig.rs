@@ -1,7 +1,7 @@
 //! Fabrics under test, driven step by step.
 
-use super::Bench;
-use crate::{
+use crate::Bench;
+use faro_fabric::{
     ConnectionId, EndpointId, Event, Exposure, Fabric, Message, Outcome, RemoteRange, Revoked,
     Write,
 };

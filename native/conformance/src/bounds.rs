@@ -1,7 +1,7 @@
 //! Queues that are full, and recover.
 
-use super::{Bench, Rig};
-use crate::{Event, Message, Outcome, Rejected, Write};
+use crate::{Bench, Rig};
+use faro_fabric::{Event, Message, Outcome, Rejected, Write};
 use faro_pool::PAGE_BYTES;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ fn message(id: u64) -> Message {
 }
 
 /// Fills the queue of messages to a peer: how many went in.
-fn stuff(rig: &mut Rig, end: (usize, crate::ConnectionId)) -> u64 {
+fn stuff(rig: &mut Rig, end: (usize, faro_fabric::ConnectionId)) -> u64 {
     for id in 0..PLENTY {
         match rig.fabric(end.0).send(end.1, message(id)) {
             Ok(()) => {}

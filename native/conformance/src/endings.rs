@@ -1,7 +1,7 @@
 //! How connections end.
 
-use super::{assert_filled, Bench, Rig};
-use crate::{CloseReason, ConnectionId, Event, Message, Outcome, Read, Rejected, Write};
+use crate::{assert_filled, Bench, Rig};
+use faro_fabric::{CloseReason, ConnectionId, Event, Message, Outcome, Read, Rejected, Write};
 use faro_pool::PAGE_BYTES;
 use std::collections::BTreeMap;
 use std::sync::Arc;

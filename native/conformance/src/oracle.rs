@@ -3,8 +3,8 @@
 //! Rounds: within one, writes go to disjoint ranges (the contract orders writes and messages,
 //! not overlapping writes); at its end a fence, and every byte is compared.
 
-use super::{Bench, Dice, Rig};
-use crate::{Event, Exposure, Message, Outcome, Read, Rejected, RemoteRange, Write};
+use crate::{Bench, Dice, Rig};
+use faro_fabric::{Event, Exposure, Message, Outcome, Read, Rejected, RemoteRange, Write};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! One-sided reads.
 
-use super::{assert_filled, fill, Bench, Link, Rig};
-use crate::{Event, Outcome, Read, Rejected, RemoteRange};
+use crate::{assert_filled, fill, Bench, Link, Rig};
+use faro_fabric::{Event, Outcome, Read, Rejected, RemoteRange};
 use faro_pool::{Lease, PAGE_BYTES, SLAB_BYTES};
 
 fn read(rig: &mut Rig, link: Link, source: RemoteRange, target: Lease) -> (Lease, Outcome) {

@@ -1,17 +1,19 @@
-//! One connection's queue pair, its segments, its credits, and what is posted.
+//! One connection's queue pair: its segments, its credits, and what is posted on it.
 
 use super::device::{QueuePair, ReceiveRequest, VerbsError};
+use super::exposed_buffers::ExposedBuffers;
 use super::frames::SEGMENT_HEAD;
-use super::grants::{Grants, Slots};
-use super::rig::Rig;
+use super::rdma_context::RdmaContext;
+use super::remote_access::RemoteAccess;
 use crate::stream::outbound::Outbound;
 use faro_pool::{Lease, Pool, Purpose, PAGE_BYTES};
 use std::collections::VecDeque;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// Bytes of a segment: one packet at the largest RDMA MTU.
 pub(super) const SEGMENT_BYTES: usize = 4 << 10;
-/// Receive requests of a connection; their segments fill one frame.
+/// Receive requests of a connection; their segments fill one page.
 pub(super) const RECEIVES: u32 = (PAGE_BYTES / SEGMENT_BYTES) as u32;
 /// Segments of ours on their way to the peer.
 const SENDS: u32 = 16;
@@ -19,8 +21,8 @@ const SENDS: u32 = 16;
 pub(super) const SEND_DEPTH: u32 = 128;
 /// Reads of each side under way at the device (more wait there).
 pub(super) const READS: u8 = 16;
-/// Credits kept for giving credits back, so that two sides without credit cannot wait for each
-/// other: the peer of one that has none always has an update of its own to send.
+/// Credits kept for giving credits back. Without them two sides that have used up their credits
+/// would wait for each other.
 pub(super) const RESERVE: u32 = 2;
 
 const _: () = assert!(PAGE_BYTES % SEGMENT_BYTES == 0);
@@ -35,11 +37,11 @@ pub(super) struct Segments {
 }
 
 impl Segments {
-    fn new(rig: &mut Rig, pool: &Arc<Pool>, count: u32) -> Result<Self, String> {
+    fn new(context: &mut RdmaContext, pool: &Arc<Pool>, count: u32) -> Result<Self, String> {
         let memory = pool
             .try_lease(count as usize * SEGMENT_BYTES, Purpose::Serve)
             .map_err(|error| format!("no memory for a queue pair: {error}"))?;
-        let keys = rig.keys(&memory).map_err(|error| error.to_string())?;
+        let keys = context.keys(&memory).map_err(|error| error.to_string())?;
         Ok(Self {
             address: keys.address,
             lkey: keys.lkey,
@@ -51,13 +53,27 @@ impl Segments {
         self.address + u64::from(segment) * SEGMENT_BYTES as u64
     }
 
-    /// A segment's bytes; it must not be the device's at the moment.
-    pub(super) fn bytes(&self, segment: u32) -> &[u8] {
-        &self.memory.bytes()[segment as usize * SEGMENT_BYTES..][..SEGMENT_BYTES]
+    /// A segment's first byte. Segments are pointers and not slices of the lease, because the device
+    /// may be writing or reading the segments beside it.
+    fn start(&self, segment: u32) -> NonNull<u8> {
+        let offset = segment as usize * SEGMENT_BYTES;
+        assert!(offset + SEGMENT_BYTES <= self.memory.capacity());
+        // SAFETY: the lease has `capacity` bytes from its start on, so `offset` lies in it.
+        unsafe { self.memory.start().add(offset) }
     }
 
+    /// The bytes of a segment that the device has completed, or was not given.
+    pub(super) fn bytes(&self, segment: u32) -> &[u8] {
+        // SAFETY: SEGMENT_BYTES bytes of a live lease (`start`), initialised by the kernel. The
+        // device has this segment no longer: it completed its request, and `&self` keeps it from
+        // being posted again. Nothing else writes there, because `memory` is owned by this value.
+        unsafe { std::slice::from_raw_parts(self.start(segment).as_ptr(), SEGMENT_BYTES) }
+    }
+
+    /// The bytes of a segment that the device has completed, or was not given.
     pub(super) fn bytes_mut(&mut self, segment: u32) -> &mut [u8] {
-        &mut self.memory.bytes_mut()[segment as usize * SEGMENT_BYTES..][..SEGMENT_BYTES]
+        // SAFETY: as in `bytes`; `&mut self` excludes every other reference.
+        unsafe { std::slice::from_raw_parts_mut(self.start(segment).as_ptr(), SEGMENT_BYTES) }
     }
 }
 
@@ -76,52 +92,64 @@ pub(super) enum Posted {
     Read { sequence: u64, key: u64 },
 }
 
-/// See the module's comment.
-pub(super) struct Pair {
+/// The operation at the head of the queue that no announcement covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AccessQuestion {
+    /// There is none.
+    None,
+    /// ACCESS_QUERY was sent for the operation with that sequence number.
+    Asked { sequence: u64 },
+    /// ACCESS_REPLY came.
+    Answered { sequence: u64, verdict: u32 },
+}
+
+/// A connection's queue pair, with the memory and the bookkeeping that go with it.
+pub(crate) struct QueuePairConnection {
     /// Dropped first: afterwards the device touches none of the memory below.
     pub(super) queue: QueuePair,
-    /// Of `rig`'s completion queues, for the room it takes there.
+    /// Which of the context's completion queues it uses.
     pub(super) completions: usize,
     pub(super) psn: u32,
     pub(super) receives: Segments,
     pub(super) sends: Segments,
-    /// Segments of `sends` that are free; they are used and come free in turn.
+    /// Free segments of `sends`; they are used, and become free, in turn.
     pub(super) free_sends: u32,
     pub(super) next_send: u32,
-    /// Receive requests that the peer has for us.
+    /// Receive requests that the peer has posted for us.
     pub(super) credits: u32,
-    /// Receive requests posted again since the peer was told of it.
+    /// Receive requests posted again that the peer does not know of.
     pub(super) owed: u32,
-    /// Segments received and read, to be posted again.
+    /// Segments that were read and are to be posted again.
     pub(super) spent: Vec<ReceiveRequest>,
-    /// In their order.
+    /// Work requests that have not completed, in their order.
     pub(super) posted: VecDeque<Posted>,
     /// Number of the first of `posted`.
     pub(super) first: u32,
-    /// Frames that go before the session's: what others wait for must not wait itself.
+    /// Frames that go before the session's queue, because the peer waits for them.
     pub(super) urgent: Outbound,
-    /// The operation that waits for an ACCESS_REPLY, and the verdict once it is there.
-    pub(super) asked: Option<(u64, Option<u32>)>,
-    pub(super) grants: Grants,
-    pub(super) slots: Slots,
+    pub(super) question: AccessQuestion,
+    /// The peer's memory that we may reach.
+    pub(super) access: RemoteAccess,
+    /// Our exposures to the peer.
+    pub(super) exposed: ExposedBuffers,
 }
 
-impl Pair {
+impl QueuePairConnection {
     /// A queue pair that is ready to be connected, with all its receive requests posted.
     ///
     /// # Errors
     /// In words: no memory in the arena, or what the device refused.
     pub(super) fn new(
-        rig: &mut Rig,
+        context: &mut RdmaContext,
         pool: &Arc<Pool>,
         connection: u64,
         psn: u32,
     ) -> Result<Self, String> {
-        let receives = Segments::new(rig, pool, RECEIVES)?;
-        let sends = Segments::new(rig, pool, SENDS)?;
+        let receives = Segments::new(context, pool, RECEIVES)?;
+        let sends = Segments::new(context, pool, SENDS)?;
         let in_words = |error: VerbsError| error.to_string();
-        let (queue, completions) = rig.queue_pair().map_err(in_words)?;
-        let mut pair = Self {
+        let (queue, completions) = context.queue_pair().map_err(in_words)?;
+        let mut new = Self {
             queue,
             completions,
             psn,
@@ -135,20 +163,20 @@ impl Pair {
             posted: VecDeque::new(),
             first: 0,
             urgent: Outbound::default(),
-            asked: None,
-            grants: Grants::default(),
-            slots: Slots::default(),
+            question: AccessQuestion::None,
+            access: RemoteAccess::default(),
+            exposed: ExposedBuffers::default(),
         };
-        for segment in 0..pair.queue.depth().receive.min(RECEIVES) {
-            pair.spend(connection, segment);
+        for segment in 0..new.queue.depth().receive.min(RECEIVES) {
+            new.spend(connection, segment);
         }
-        pair.post_receives().map_err(|error| error.to_string())?;
+        new.post_receives().map_err(|error| error.to_string())?;
         // The peer learns of the first ones by QP_INFO.
-        pair.owed = 0;
-        Ok(pair)
+        new.owed = 0;
+        Ok(new)
     }
 
-    /// A receive request was used and its segment read.
+    /// A receive request was used and its segment was read: it can be posted again.
     pub(super) fn spend(&mut self, connection: u64, segment: u32) {
         self.spent.push(ReceiveRequest {
             id: receive_id(connection, segment),
@@ -158,7 +186,7 @@ impl Pair {
         });
     }
 
-    /// Posts what was spent again.
+    /// Posts the spent receive requests again.
     pub(super) fn post_receives(&mut self) -> std::io::Result<()> {
         if self.spent.is_empty() {
             return Ok(());
@@ -176,7 +204,12 @@ impl Pair {
         (self.queue.depth().send as usize).saturating_sub(self.posted.len())
     }
 
-    /// Whether the peer is to hear of its credits even if there is nothing else to say.
+    /// The number of the work request that is posted next.
+    pub(super) fn next_number(&self) -> u32 {
+        self.first.wrapping_add(self.posted.len() as u32)
+    }
+
+    /// Whether credits are to be sent although nothing else is.
     pub(super) fn owes_much(&self) -> bool {
         self.owed >= RECEIVES / 2
     }
@@ -193,7 +226,7 @@ impl Pair {
 /// Bytes of the stream that fit a segment.
 pub(super) const SEGMENT_ROOM: usize = SEGMENT_BYTES - SEGMENT_HEAD;
 
-/// Bits of a work request's number in its id; the peer stands above them.
+/// Bits of a work request's number in its id; the connection is above them.
 const NUMBER_BITS: u32 = 24;
 const RECEIVE_BIT: u64 = 1 << (NUMBER_BITS - 1);
 
@@ -208,14 +241,14 @@ pub(super) fn receive_id(connection: u64, segment: u32) -> u64 {
     connection << NUMBER_BITS | RECEIVE_BIT | u64::from(segment)
 }
 
-/// What an id says.
+/// What a work request's id names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Id {
     Send { number: u32 },
     Receive { segment: u32 },
 }
 
-/// Takes an id apart: `(peer, id)`.
+/// Splits an id: `(connection, what was posted)`.
 pub(super) fn parse_id(id: u64) -> (u64, Id) {
     let number = (id & (RECEIVE_BIT - 1)) as u32;
     let parsed = match id & RECEIVE_BIT {

@@ -1,8 +1,8 @@
 //! Connecting, identity, addresses, waking.
 
-use super::{Bench, Rig};
-use crate::RemoteRange;
-use crate::{
+use crate::{Bench, Rig};
+use faro_fabric::RemoteRange;
+use faro_fabric::{
     CloseReason, ConnectionId, Event, Exposure, FabricError, Message, Read, Rejected, Write,
 };
 use std::sync::Arc;

@@ -1,13 +1,15 @@
-//! The progress loop of a stream fabric: readiness in, system calls out, fair between peers.
+//! The event loop of a stream fabric: waits for readiness, then serves each connection for a turn.
 //!
 //! Edge-triggered: a connection that was cut off by its turn's budget before the kernel said
 //! "would block" is remembered in `unread` or `dirty` and served again before the next wait.
 
 use super::bounds::Bounds;
 use super::counters::Counters;
+use super::driver::{FramePath, TransportDriver};
 use super::exposure::{ByKey, Exposures};
 use super::inbound::Inbound;
-use super::session::{Carrier, Context, Phase, Session, Shared};
+use super::kinds::FrameKind;
+use super::session::{Context, Phase, Session, Shared};
 use crate::{ConnectionId, EndpointId, Event, FabricError, Waker};
 use std::collections::BTreeSet;
 use std::io;
@@ -17,73 +19,79 @@ use std::time::{Duration, Instant};
 
 pub(crate) const LISTENER: mio::Token = mio::Token(usize::MAX);
 const WAKER: mio::Token = mio::Token(usize::MAX - 1);
-/// For what a carrier watches.
-pub(crate) const CARRIER: [mio::Token; 2] =
-    [mio::Token(usize::MAX - 2), mio::Token(usize::MAX - 3)];
+/// For the descriptors of a device.
+pub(crate) const DEVICE: [mio::Token; 2] = [mio::Token(usize::MAX - 2), mio::Token(usize::MAX - 3)];
 
 /// One connection.
-pub(crate) struct Conn<C: Carrier> {
-    pub(crate) socket: C::Socket,
-    pub(crate) inbound: Inbound,
-    pub(crate) session: Session<C::Peer>,
-    /// The kernel takes bytes, as far as we know.
+pub(crate) struct Conn<D: TransportDriver> {
+    pub(crate) socket: D::Socket,
+    pub(crate) inbound: Inbound<FrameKind<D::Kind>>,
+    pub(crate) session: Session,
+    /// The driver's.
+    pub(crate) state: D::Connection,
+    /// The kernel takes bytes: no send was cut short since it said so.
     pub(crate) writable: bool,
     /// The peer's end of stream (or an error) is announced: a short read is not the last one.
     pub(crate) ending: bool,
-    /// On the hub's list of connections to read on.
+    /// On the reactor's list of connections to read on.
     pub(crate) unread: bool,
 }
 
+/// An open connection, split into what is worked on side by side.
+pub(crate) struct Open<'a, D: TransportDriver> {
+    pub(crate) cx: Context<'a>,
+    pub(crate) driver: &'a mut D,
+    pub(crate) state: &'a mut D::Connection,
+}
+
 /// One fabric instance.
-pub(crate) struct Hub<C: Carrier> {
+pub(crate) struct Reactor<D: TransportDriver> {
     pub(crate) poll: mio::Poll,
     ready: mio::Events,
     waker: Waker,
     /// Set while a wake-up is under way, so that a second one costs no system call.
     woken: Arc<AtomicBool>,
-    pub(crate) listener: C::Listener,
-    pub(crate) conns: ByKey<Conn<C>>,
-    /// Connections that are over for the caller, but may still fetch our GOODBYE.
-    pub(crate) lingering: ByKey<super::lifecycle::Lingering<C>>,
+    pub(crate) listener: D::Listener,
+    pub(crate) conns: ByKey<Conn<D>>,
+    /// Connections that have ended for the caller, while the peer may still receive our GOODBYE.
+    pub(crate) lingering: ByKey<super::lifecycle::Lingering<D>>,
     pub(crate) shared: Shared,
-    pub(crate) carrier: C,
-    /// Last peer number given out.
-    pub(crate) last_peer: u64,
+    pub(crate) driver: D,
+    /// Last connection number given out.
+    pub(crate) last_connection: u64,
     /// Connections with bytes left to read.
     pub(crate) unread: Vec<ConnectionId>,
     /// The listener has more connections for us.
     pub(crate) accept_more: bool,
-    /// When something has to be looked at: greetings and lingering connections (and the listener).
+    /// Deadlines of greetings, lingering connections and the listener's pause: `(time, token)`.
     pub(crate) deadlines: BTreeSet<(Instant, u64)>,
-    /// Where frames arrive that are not received in place; empty between turns.
+    /// Receives what is not received in place; holds nothing between turns.
     pub(crate) staging: Box<[u8]>,
 }
 
-impl<C: Carrier> Hub<C> {
+impl<D: TransportDriver> Reactor<D> {
     pub(crate) fn new(
         endpoint: EndpointId,
         bounds: Bounds,
-        mut listener: C::Listener,
-        mut carrier: C,
+        mut listener: D::Listener,
+        mut driver: D,
     ) -> Result<Self, FabricError> {
         let failed = |what: &str| {
             let what = what.to_owned();
             |source| FabricError::Io { what, source }
         };
         let poll = mio::Poll::new().map_err(failed("epoll_create"))?;
-        let bell = mio::Waker::new(poll.registry(), WAKER).map_err(failed("eventfd"))?;
+        let eventfd = mio::Waker::new(poll.registry(), WAKER).map_err(failed("eventfd"))?;
         poll.registry()
             .register(&mut listener, LISTENER, mio::Interest::READABLE)
             .map_err(failed("epoll_ctl for the listener"))?;
-        carrier
-            .watch(poll.registry())
-            .map_err(failed("epoll_ctl for the device"))?;
+        D::Path::watch(&mut driver, poll.registry()).map_err(failed("epoll_ctl for the device"))?;
         let woken = Arc::new(AtomicBool::new(false));
         let waker: Waker = Arc::new({
             let woken = woken.clone();
             move || {
                 if !woken.swap(true, Ordering::AcqRel) {
-                    if let Err(error) = bell.wake() {
+                    if let Err(error) = eventfd.wake() {
                         log::error!("cannot wake the progress thread: {error}");
                     }
                 }
@@ -107,12 +115,12 @@ impl<C: Carrier> Hub<C> {
                 room: false,
                 dirty: Vec::new(),
             },
-            carrier,
-            last_peer: 0,
+            driver,
+            last_connection: 0,
             unread: Vec::new(),
             accept_more: false,
             deadlines: BTreeSet::new(),
-            staging: vec![0; C::STAGING].into_boxed_slice(),
+            staging: vec![0; D::STAGING_BYTES].into_boxed_slice(),
         })
     }
 
@@ -120,17 +128,30 @@ impl<C: Carrier> Hub<C> {
         self.waker.clone()
     }
 
-    /// An open connection, to do something with; `None` if it is not (or no longer) open.
-    pub(crate) fn open(&mut self, connection: ConnectionId) -> Option<(Context<'_, C>, &mut C)> {
+    /// An open connection; `None` if it is not (or no longer) open.
+    pub(crate) fn open(&mut self, connection: ConnectionId) -> Option<Open<'_, D>> {
         let conn = self.conns.get_mut(&connection.0)?;
-        (conn.session.phase == Phase::Open).then_some((
-            Context {
+        (conn.session.phase == Phase::Open).then_some(Open {
+            cx: Context {
                 connection,
                 session: &mut conn.session,
                 shared: &mut self.shared,
             },
-            &mut self.carrier,
-        ))
+            driver: &mut self.driver,
+            state: &mut conn.state,
+        })
+    }
+
+    /// A connection in whatever phase.
+    pub(crate) fn context(&mut self, connection: ConnectionId) -> Option<(Context<'_>, Phase)> {
+        let conn = self.conns.get_mut(&connection.0)?;
+        let phase = conn.session.phase;
+        let cx = Context {
+            connection,
+            session: &mut conn.session,
+            shared: &mut self.shared,
+        };
+        Some((cx, phase))
     }
 
     /// See [`crate::Fabric::poll`].
@@ -140,12 +161,32 @@ impl<C: Carrier> Hub<C> {
         timeout: Duration,
     ) -> Result<(), FabricError> {
         self.flush();
+        // Out of `self` while the sockets are served, which needs all of `self`.
+        let mut ready = std::mem::replace(&mut self.ready, mio::Events::with_capacity(0));
+        let result = self.wait(&mut ready, timeout);
+        if result.is_ok() {
+            self.serve(&ready);
+        }
+        self.ready = ready;
+        result?;
+        if self.accept_more {
+            self.accept();
+        }
+        self.expire();
+        self.flush();
+        // This call returns, so the caller tries again in any case.
+        self.shared.room = false;
+        events.append(&mut self.shared.events);
+        Ok(())
+    }
+
+    fn wait(&mut self, ready: &mut mio::Events, timeout: Duration) -> Result<(), FabricError> {
         let busy = std::mem::take(&mut self.shared.room)
             || !self.shared.events.is_empty()
             || !self.unread.is_empty()
             || !self.shared.dirty.is_empty()
             || self.accept_more
-            || (!timeout.is_zero() && C::before_wait(self)?);
+            || (!timeout.is_zero() && D::Path::before_wait(self));
         let now = Instant::now();
         let timeout = match self.deadlines.first() {
             _ if busy => Duration::ZERO,
@@ -153,50 +194,42 @@ impl<C: Carrier> Hub<C> {
             None => timeout,
         };
         self.shared.counters.poll_calls += 1;
-        let mut ready = std::mem::replace(&mut self.ready, mio::Events::with_capacity(0));
-        match self.poll.poll(&mut ready, Some(timeout)) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => ready.clear(),
+        match self.poll.poll(ready, Some(timeout)) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                ready.clear();
+                Ok(())
+            }
             Err(source) => {
-                self.ready = ready;
                 let what = "epoll_wait".to_owned();
-                return Err(FabricError::Io { what, source });
+                Err(FabricError::Io { what, source })
             }
         }
-        for event in &ready {
-            if CARRIER.contains(&event.token()) {
-                self.carrier.signalled(event.token());
+    }
+
+    /// The device first, then connections that were cut off before, then those that are ready.
+    fn serve(&mut self, ready: &mio::Events) {
+        for event in ready {
+            if DEVICE.contains(&event.token()) {
+                D::Path::signalled(&mut self.driver, event.token());
             }
         }
-        if let Err(error) = C::turn(self) {
-            self.ready = ready;
-            return Err(error);
-        }
+        D::Path::after_wait(self);
         for connection in std::mem::take(&mut self.unread) {
             if let Some(conn) = self.conns.get_mut(&connection.0) {
                 conn.unread = false;
                 self.read_turn(connection);
             }
         }
-        for event in &ready {
+        for event in ready {
             match event.token() {
-                // Cleared before the caller looks at whatever it was woken for.
+                // Cleared before the caller looks at what it was woken for.
                 WAKER => drop(self.woken.swap(false, Ordering::AcqRel)),
                 LISTENER => self.accept_more = true,
-                token if CARRIER.contains(&token) => {}
+                token if DEVICE.contains(&token) => {}
                 mio::Token(connection) => self.on_ready(ConnectionId(connection as u64), event),
             }
         }
-        self.ready = ready;
-        if self.accept_more {
-            self.accept();
-        }
-        self.expire();
-        self.flush();
-        // This call returns: no news for the next one.
-        self.shared.room = false;
-        events.append(&mut self.shared.events);
-        Ok(())
     }
 
     fn on_ready(&mut self, connection: ConnectionId, event: &mio::event::Event) {
@@ -234,7 +267,7 @@ impl<C: Carrier> Hub<C> {
         named.push(("queued_frames", queued as u64));
         named.push(("buffered_bytes", buffered as u64));
         named.push(("exposures", self.shared.exposures.len() as u64));
-        named.extend(self.carrier.counters());
+        named.extend(self.driver.counters());
         named
     }
 }

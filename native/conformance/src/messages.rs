@@ -1,7 +1,7 @@
 //! Two-sided messages.
 
-use super::{Bench, Dice, Rig};
-use crate::{Message, Rejected};
+use crate::{Bench, Dice, Rig};
+use faro_fabric::{Message, Rejected};
 use faro_wire::header::MAX_MESSAGE_BYTES;
 
 /// Kind, id and body arrive, in order.
@@ -91,7 +91,7 @@ pub fn flow_both_ways_at_once(bench: &dyn Bench) {
             }
             let station = to.0;
             while let Some((message, _)) = rig.take(station, |event| match event {
-                crate::Event::Message { message, .. } => Some(message.clone()),
+                faro_fabric::Event::Message { message, .. } => Some(message.clone()),
                 _ => None,
             }) {
                 assert_eq!(message.id, heard[way]);
