@@ -9,6 +9,8 @@ SHELL := /bin/bash
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 JAR := dist/faro-spark.jar
+# With the native library of this machine only.
+DEMO_JAR := target/demo/faro-spark.jar
 SOURCES := Cargo.toml Cargo.lock pom.xml $(shell find native jvm shuffle-plugin \
 	\( -name target -o -name tests -o -name test \) -prune -o -type f -print 2>/dev/null)
 
@@ -40,6 +42,10 @@ jar: setup $(JAR)
 $(JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-library | setup
 	@tests/setup/build-jar $@
 
+$(DEMO_JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-library | setup
+	@FARO_JAR_ARCHS="" tests/setup/build-jar $@ --beside Spark 'tests/demo/run --fetch spark' \
+	  --beside 'TPC-DS-derived data' 'tests/demo/run --fetch data'
+
 check: setup
 	@tests/setup/check
 
@@ -49,8 +55,8 @@ test: setup-tests jar
 test-cluster: setup-tests jar
 	@tests/cluster/run
 
-demo: jar
-	@tests/demo/run
+demo: $(DEMO_JAR)
+	@tests/demo/run --jar $(DEMO_JAR)
 
 bench: setup-tests jar
 	@tests/bench/run
