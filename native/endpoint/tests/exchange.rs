@@ -68,7 +68,7 @@ fn nothing_is_left(owner: &Owner) {
             .iter()
             .all(|name| counter(&owner.endpoint, &format!("exchange.{name}")) == 0)
     });
-    for name in ["retries", "demotions", "requestsFailed", "timeouts"] {
+    for name in ["retries", "routeBackoffs", "requestsFailed", "timeouts"] {
         assert_eq!(counter(&owner.endpoint, name), 0, "{name}");
     }
 }

@@ -185,7 +185,7 @@ fn nobody_there_and_somebody_else_there() {
         assert!(fetched.failure.unwrap().detail.contains(&location));
     }
     assert_eq!(
-        counter(&reader, "demotions"),
+        counter(&reader, "routeBackoffs"),
         2,
         "a route that failed rests"
     );

@@ -282,7 +282,7 @@ pub fn counter(endpoint: &Endpoint, name: &str) -> u64 {
 pub fn until_leases_are_back(endpoint: &Endpoint) {
     until("leases come back", || {
         let rings = counter(endpoint, "connections.verbs") * ((256 + 64) << 10);
-        counter(endpoint, "pool.leasedBytes") == rings + counter(endpoint, "region.heldBytes")
+        counter(endpoint, "pool.leasedBytes") == rings + counter(endpoint, "region.cachedBytes")
     });
 }
 
