@@ -59,7 +59,7 @@ class RegisteredBufferLeakTest {
       assertEquals(0, pool.outstanding());
       Map<String, Long> after = endpoint.counters();
       assertEquals(before.get("pool.leasedBytes"), after.get("pool.leasedBytes"));
-      assertEquals(before.get("pool.heldBytes"), after.get("pool.heldBytes"));
+      assertEquals(before.get("pool.pageBytes"), after.get("pool.pageBytes"));
       assertEquals(CYCLES, after.get("pool.acquisitions") - before.get("pool.acquisitions"));
       assertEquals(files, descriptors());
       assertTrue(Slabs.pinned() <= 8, "pinned slabs: " + Slabs.pinned());

@@ -77,7 +77,7 @@ final class FallBack {
   }
 
   private void warn(Rest rest) {
-    if (rest.reason == Reason.PEER_RESTS) {
+    if (rest.reason == Reason.PEER_BACKOFF) {
       // Follows from a failure that was told.
       return;
     }

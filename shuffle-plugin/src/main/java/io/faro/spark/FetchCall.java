@@ -139,7 +139,7 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
     if (nanos.getAsLong() - lastSign < longest) {
       return;
     }
-    note(Reason.SILENT, new TimeoutException("no sign of life from the native library for "
+    note(Reason.UNRESPONSIVE, new TimeoutException("no sign of life from the native library for "
         + longest / 1_000_000_000L + " s"));
     FaroTransport.Fetch running = fetch;
     end(false);

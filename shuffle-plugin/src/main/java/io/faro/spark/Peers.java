@@ -82,7 +82,7 @@ final class Peers {
   /** A request to the peer ended in {@code reason}. */
   void failed(PeerKey key, Reason reason) {
     Peer peer = peers.get(key);
-    if (peer != null && reason.speaksAgainstPeer) {
+    if (peer != null && reason.avoidsPeer) {
       peer.rest(REST_NANOS, REST_MAX_NANOS);
     }
   }
@@ -121,12 +121,12 @@ final class Peers {
       Throwable cause = null;
       synchronized (this) {
         if (strikes > 0 && !never && nanos.getAsLong() - restsUntil < 0) {
-          declined = ready ? Reason.PEER_RESTS : Reason.CARD_MISSING;
+          declined = ready ? Reason.PEER_BACKOFF : Reason.CARD_MISSING;
           cause = lastProblem;
         } else if (ready) {
           go = true;
         } else if (slow) {
-          declined = Reason.CARD_LATE;
+          declined = Reason.CARD_TIMEOUT;
         } else {
           waiting.add(waiter);
           look = !looking;
@@ -201,7 +201,7 @@ final class Peers {
         }
         slow = !never;
       }
-      waiter.decline(Reason.CARD_LATE, null, false);
+      waiter.decline(Reason.CARD_TIMEOUT, null, false);
     }
 
     synchronized void rest(long first, long most) {

@@ -160,7 +160,7 @@ class FaroBlockStoreClientTest {
     h.fallBackThreads.runAll();
     assertEquals(blocks(1, 2), h.spark.fetched);
     assertEquals(1, h.transport.cancelled);
-    assertEquals(1, h.counters.snapshot().get("fallbackReason.silent"));
+    assertEquals(1, h.counters.snapshot().get("fallbackReason.unresponsive"));
     assertNothingLeaks();
   }
 

@@ -98,7 +98,7 @@ class PeersTest {
     assertEquals(0, h.transport.started.size(), "those who went elsewhere are not fetched for");
     h.fetch(block());
     assertEquals(1, h.transport.started.size());
-    assertEquals(2, h.counters.snapshot().get("fallbackReason.cardLate"));
+    assertEquals(2, h.counters.snapshot().get("fallbackReason.cardTimeout"));
   }
 
   @Test

@@ -79,7 +79,7 @@ class PageHtmlTest {
   @Test
   void columnsWithoutACounterAreLeftOut() throws Exception {
     assertFalse(heads(page(Figures.executor("1", "remoteBlocks.tcp", 1))).contains("Major faults"));
-    assertTrue(heads(page(Figures.executor("1", "region.major", 0))).contains("Major faults"));
+    assertTrue(heads(page(Figures.executor("1", "region.majorFaults", 0))).contains("Major faults"));
   }
 
   @Test
