@@ -1,5 +1,6 @@
 //! Errors and panics become Java exceptions, of the class that says what to do about them.
 
+use crate::settings;
 use faro_endpoint::collective::CollectiveError;
 use faro_endpoint::EndpointError;
 use faro_pool::PoolError;
@@ -30,7 +31,7 @@ pub enum Failure {
     State(String),
     /// A setting out of its domain.
     Config {
-        key: &'static str,
+        key: String,
         value: String,
         allowed: String,
     },
@@ -48,9 +49,9 @@ impl From<EndpointError> for Failure {
     fn from(error: EndpointError) -> Self {
         match error {
             EndpointError::Pool(PoolError::LimitTooSmall { got, min }) => Self::Config {
-                key: "memoryLimitBytes",
+                key: settings::key("memory.limit"),
                 value: got.to_string(),
-                allowed: format!("at least {min}"),
+                allowed: format!("at least {min} bytes"),
             },
             EndpointError::Collective(error) => Self::Collective(error),
             error => Self::Endpoint(error),

@@ -23,16 +23,14 @@ public final class Endpoint implements AutoCloseable {
   private static final long CLOSE_WAIT_SECONDS = 10;
 
   private final long handle;
-  private final long requestTimeoutMillis;
   private final Requests requests = new Requests();
   private final RegisteredBufferPool buffers;
   private final Thread completions;
   private final Thread resolver;
   private final AtomicBoolean closed = new AtomicBoolean();
 
-  private Endpoint(long handle, EndpointConfig config, OutputResolver outputResolver) {
+  private Endpoint(long handle, OutputResolver outputResolver) {
     this.handle = handle;
-    this.requestTimeoutMillis = config.requestTimeoutMillis;
     this.buffers = new RegisteredBufferPool(new NativeBuffers(handle));
     this.completions = daemon("faro-completions", new CompletionLoop(handle, requests, new Slabs(handle)));
     this.resolver = daemon("faro-resolver", new ResolverLoop(handle, outputResolver));
@@ -48,24 +46,10 @@ public final class Endpoint implements AutoCloseable {
   public static Endpoint start(EndpointConfig config, OutputResolver resolver) throws FaroException {
     Objects.requireNonNull(resolver, "resolver");
     Faro.ensureAvailability();
-    long handle = Native.start(
-        config.name,
-        config.fabric.code(),
-        config.bindAddress,
-        config.advertisedAddress,
-        config.port,
-        config.memoryLimitBytes,
-        config.requestTimeoutMillis,
-        config.verbs.device,
-        config.verbs.gidIndex,
-        config.verbs.trafficClass,
-        config.verbs.timeout,
-        config.verbs.retryCount,
-        config.verbs.rnrRetry,
-        config.settings());
+    long handle = Native.start(config.settings());
     boolean started = false;
     try {
-      Endpoint endpoint = new Endpoint(handle, config, resolver);
+      Endpoint endpoint = new Endpoint(handle, resolver);
       endpoint.completions.start();
       endpoint.resolver.start();
       started = true;
@@ -101,9 +85,8 @@ public final class Endpoint implements AutoCloseable {
     if (blocks.count() == 0) {
       throw new IllegalArgumentException("a request of no blocks");
     }
-    long timeout = timeoutMillis == 0 ? requestTimeoutMillis : timeoutMillis;
     FetchHandle fetch = new FetchHandle(this, peer, blocks.count(), listener);
-    requests.register(fetch, () -> Native.fetch(handle, peer, blocks.buffer(), blocks.count(), timeout));
+    requests.register(fetch, () -> Native.fetch(handle, peer, blocks.buffer(), blocks.count(), timeoutMillis));
     return fetch;
   }
 

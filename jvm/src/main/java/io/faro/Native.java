@@ -17,21 +17,17 @@ final class Native {
   /** Version of the library; must equal the jar's. */
   static native String version();
 
-  /**
-   * Opens an endpoint. Fabric: 0 auto, 1 tcp, 2 shm, 3 verbs. Of verbs, what is null or negative is
-   * chosen. Settings: see {@link EndpointConfig#settings}.
-   */
-  static native long start(
-      String name, int fabric, String bind, String advertise, int port, long memoryLimit, long requestTimeoutMillis,
-      String verbsDevice, int verbsGidIndex, int verbsTrafficClass, int verbsTimeout, int verbsRetryCount,
-      int verbsRnrRetry, String settings)
-      throws FaroException;
+  /** Opens an endpoint and returns its handle. {@code settings}: see {@link EndpointConfig#settings}. */
+  static native long start(String settings) throws FaroException;
 
   static native byte[] card(long endpoint) throws FaroException;
 
   static native long addPeer(long endpoint, byte[] card) throws FaroException;
 
-  /** {@code blocks}: direct buffer, count x 24 bytes of wire BlockId from position 0. */
+  /**
+   * Starts a fetch and returns its number. {@code blocks}: direct buffer, count x 24 bytes of wire BlockId from
+   * position 0. {@code timeoutMillis} 0: the endpoint's own timeout.
+   */
   static native long fetch(long endpoint, long peer, ByteBuffer blocks, int count, long timeoutMillis)
       throws FaroException;
 

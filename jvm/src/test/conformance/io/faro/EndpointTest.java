@@ -183,21 +183,23 @@ class EndpointTest {
         BadConfigurationException.class,
         () -> Endpoint.start(
             EndpointConfig.builder().fabric(fabric).memoryLimitBytes(4_096).build(), (shuffle, map) -> null));
-    assertEquals("memoryLimitBytes", small.key());
+    assertEquals("spark.faro.memory.limit", small.key());
     assertEquals("4096", small.value());
     BadConfigurationException address = assertThrows(
         BadConfigurationException.class,
         () -> Endpoint.start(
             EndpointConfig.builder().fabric(fabric).bindAddress("no-address").build(), (shuffle, map) -> null));
-    assertEquals("bindAddress", address.key());
+    assertEquals("spark.faro.bindAddress", address.key());
+    assertEquals("no-address", address.value());
+    assertEquals("an IPv4 or IPv6 address", address.allowed());
     assertInstanceOf(FaroException.class, address);
   }
 
   /** On its own, RDMA that cannot be used is an error that says why; with AUTO the others are left. */
   @Test
-  void aDeviceThatNobodyHas() throws Exception {
+  void aDeviceThatDoesNotExist() throws Exception {
     EndpointConfig.Builder config =
-        EndpointConfig.builder().verbs(new VerbsOptions().device("nobody_has_this_0")).memoryLimitBytes(64L << 20);
+        EndpointConfig.builder().set("verbs.device", "no_such_device_0").memoryLimitBytes(64L << 20);
     EndpointException e = assertThrows(
         EndpointException.class,
         () -> Endpoint.start(config.fabric(FabricChoice.VERBS).build(), (shuffle, map) -> null));

@@ -25,7 +25,7 @@ final class Pair implements AutoCloseable {
     reader = other;
   }
 
-  static EndpointConfig config(String name, FabricChoice fabric) throws BadConfigurationException {
+  static EndpointConfig config(String name, FabricChoice fabric) {
     return EndpointConfig.builder().name(name).fabric(fabric).memoryLimitBytes(128L << 20).build();
   }
 

@@ -34,10 +34,9 @@ public final class LadderEndpoint {
   public static LadderEndpoint start(String side, Locate data, Locate index) throws Exception {
     FaroConf defaults = new FaroConf(new SparkConf(false));
     EndpointConfig config = EndpointConfig.builder()
+        .set(defaults.settings)
         .name(side)
         .fabric(FabricChoice.valueOf(side.substring("faro-".length()).toUpperCase(java.util.Locale.ROOT)))
-        .memoryLimitBytes(defaults.memoryLimit)
-        .requestTimeoutMillis(defaults.requestTimeoutMillis)
         .build();
     return new LadderEndpoint(Endpoint.start(
         config, (shuffle, map) -> new OutputFiles(data.file(shuffle, map), index.file(shuffle, map))));

@@ -25,7 +25,7 @@ final class FallBack {
     this.spark = spark;
     this.threads = threads;
     this.never = conf.never;
-    this.fabric = conf.fabric.name().toLowerCase(java.util.Locale.ROOT);
+    this.fabric = conf.fabric;
     this.counters = counters;
     this.notices = notices;
   }

@@ -85,28 +85,20 @@ final class FaroExecutor {
     Addresses addresses = Addresses.of(env.blockManager().blockManagerId().host(), conf.bindAddress);
     EndpointConfig.Builder config = EndpointConfig.builder()
         .name("executor-" + env.executorId())
-        .fabric(conf.fabric)
+        .set(conf.settings)
         .bindAddress(addresses.bind)
-        .advertisedAddress(addresses.advertise)
-        .memoryLimitBytes(conf.memoryLimit)
-        .idleReleaseMillis(conf.idleReleaseMillis)
-        .requestTimeoutMillis(conf.requestTimeoutMillis)
-        .verbs(conf.verbs)
-        .regions(conf.regions)
-        .staging(conf.staging)
-        .exchange(conf.exchange)
-        .exchangeSliceMillis(conf.exchangeSliceMillis);
+        .advertisedAddress(addresses.advertise);
     int tries = conf.port == 0 ? 1 : 1 + Math.min(conf.portRetries, 65_535 - conf.port);
     for (int i = 0; ; i++) {
       try {
         return Endpoint.start(config.port(conf.port == 0 ? 0 : conf.port + i).build(), outputs);
       } catch (EndpointException e) {
-        // A taken port is the one fault that another port mends; it cannot be told from the others by type.
+        // The exception does not say whether the port is taken or something else is wrong: try the next port anyway.
         if (i + 1 >= tries) {
           throw tries == 1 ? e : new EndpointException(e.getMessage() + " (the last of " + tries + " ports tried, "
               + FaroKeys.PORT.name + "=" + conf.port + ", spark.port.maxRetries=" + conf.portRetries + ")");
         }
-        log.info("Faro: port {} is not to be had ({}), trying the next", conf.port + i, e.getMessage());
+        log.info("Faro: cannot listen on port {} ({}), trying the next port", conf.port + i, e.getMessage());
       }
     }
   }

@@ -81,7 +81,7 @@ public final class FaroShuffleManager extends SortShuffleManager {
     // Before the output exists, so that whoever hears of the output finds the card.
     FaroExecutor open = awaitOpen();
     ShuffleWriter<K, V> writer = super.getWriter(handle, mapId, context, metrics);
-    return open == null || !faroConf.wantsCommits()
+    return open == null || !faroConf.wantsCommits
         ? writer
         : new CommittingWriter<>(writer, () -> open.committed(handle.shuffleId(), mapId));
   }

@@ -6,10 +6,9 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.faro.ExchangePolicy;
-import io.faro.FabricChoice;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.LinkedHashMap;
 import java.util.Map;
 import org.apache.spark.SparkConf;
 import org.junit.jupiter.api.Test;
@@ -25,20 +24,40 @@ class FaroConfTest {
     return conf;
   }
 
+  private static Map<String, String> map(String... namesAndValues) {
+    Map<String, String> map = new LinkedHashMap<>();
+    for (int i = 0; i < namesAndValues.length; i += 2) {
+      map.put(namesAndValues[i], namesAndValues[i + 1]);
+    }
+    return map;
+  }
+
   @Test
   void defaults() {
     FaroConf conf = new FaroConf(with());
-    assertEquals(FabricChoice.AUTO, conf.fabric);
+    assertEquals("auto", conf.fabric);
     assertFalse(conf.never);
     assertEquals(256L << 20, conf.memoryLimit);
     assertEquals(30_000, conf.requestTimeoutMillis);
     assertEquals(0, conf.port);
     assertEquals(16, conf.portRetries);
     assertNull(conf.bindAddress);
-    assertEquals(ExchangePolicy.RANDOM, conf.exchange);
-    assertEquals(20, conf.exchangeSliceMillis);
-    assertEquals("device=chosen gidIndex=chosen trafficClass=0 timeout=14 retryCount=7 rnrRetry=7",
-        conf.verbs.toString());
+    assertFalse(conf.wantsCommits);
+  }
+
+  /** Keys without a default are not passed on: native code then chooses. */
+  @Test
+  void theEndpointGetsEveryDefault() {
+    assertEquals(
+        map("fabric", "auto", "memory.limit", "268435456", "memory.idleRelease", "60000", "request.timeout", "30000",
+            "port", "0", "regions", "unpinned", "staging", "onDemand", "exchange", "random", "exchange.slice", "20",
+            "verbs.trafficClass", "0", "verbs.retryCount", "7", "verbs.rnrRetry", "7", "verbs.timeout", "14"),
+        new FaroConf(with()).settings);
+    assertEquals(
+        new FaroConf(with()).settings,
+        new FaroConf(with(
+            "spark.faro.verbs.device", "(chosen)", "spark.faro.verbs.gidIndex", "(chosen)",
+            "spark.faro.bindAddress", "(the executor's address)")).settings);
   }
 
   @Test
@@ -47,7 +66,7 @@ class FaroConfTest {
         "spark.faro.fabric", "shm", "spark.faro.fallback", "never", "spark.faro.memory.limit", " 1g ",
         "spark.faro.request.timeout", "1500ms", "spark.faro.port", "7400", "spark.port.maxRetries", "3",
         "spark.faro.bindAddress", "fe80::1%eth0"));
-    assertEquals(FabricChoice.SHM, conf.fabric);
+    assertEquals("shm", conf.fabric);
     assertTrue(conf.never);
     assertEquals(1L << 30, conf.memoryLimit);
     assertEquals(1_500, conf.requestTimeoutMillis);
@@ -57,22 +76,29 @@ class FaroConfTest {
   }
 
   @Test
-  void everyKeyOfRdmaIsRead() {
-    FaroConf conf = new FaroConf(with(
-        "spark.faro.fabric", "verbs", "spark.faro.verbs.device", "mlx5_0:1", "spark.faro.verbs.gidIndex", "3",
-        "spark.faro.verbs.trafficClass", "104", "spark.faro.verbs.retryCount", "6", "spark.faro.verbs.rnrRetry", "5",
-        "spark.faro.verbs.timeout", "16"));
-    assertEquals(FabricChoice.VERBS, conf.fabric);
-    assertEquals("device=mlx5_0:1 gidIndex=3 trafficClass=104 timeout=16 retryCount=6 rnrRetry=5",
-        conf.verbs.toString());
+  void theEndpointGetsEveryKeyButTheFallBack() {
+    SparkConf conf = with(
+        "spark.faro.fabric", "verbs", "spark.faro.fallback", "never", "spark.faro.memory.limit", "1g",
+        "spark.faro.memory.idleRelease", "5min", "spark.faro.request.timeout", "1500ms", "spark.faro.port", "7400",
+        "spark.faro.bindAddress", "10.0.0.7", "spark.faro.regions", "odp", "spark.faro.staging", "planned",
+        "spark.faro.exchange", "rotated", "spark.faro.exchange.slice", "5ms",
+        "spark.faro.verbs.device", "mlx5_0:1", "spark.faro.verbs.gidIndex", "3", "spark.faro.verbs.trafficClass", "104",
+        "spark.faro.verbs.retryCount", "6", "spark.faro.verbs.rnrRetry", "5", "spark.faro.verbs.timeout", "16");
+    Map<String, String> expected = map(
+        "fabric", "verbs", "memory.limit", "1073741824", "memory.idleRelease", "300000", "request.timeout", "1500",
+        "port", "7400", "bindAddress", "10.0.0.7", "regions", "odp", "staging", "planned", "exchange", "rotated",
+        "exchange.slice", "5", "verbs.device", "mlx5_0:1", "verbs.gidIndex", "3", "verbs.trafficClass", "104",
+        "verbs.retryCount", "6", "verbs.rnrRetry", "5", "verbs.timeout", "16");
+    assertEquals(expected, new FaroConf(conf).settings);
+    assertEquals(FaroKeys.ALL.size(), expected.size() + 1, "a key is missing in this test");
   }
 
   @Test
-  void everyKeyOfTheExchangeIsRead() {
-    FaroConf conf = new FaroConf(with("spark.faro.exchange", "rotated", "spark.faro.exchange.slice", "5ms"));
-    assertEquals(ExchangePolicy.ROTATED, conf.exchange);
-    assertEquals(5, conf.exchangeSliceMillis);
-    assertEquals(ExchangePolicy.GROUPED, new FaroConf(with("spark.faro.exchange", "grouped")).exchange);
+  void commitsAreWantedWhereMapOutputsAreUsedBeforeARequest() {
+    assertTrue(new FaroConf(with("spark.faro.staging", "onCommit")).wantsCommits);
+    assertTrue(new FaroConf(with("spark.faro.regions", "pinned")).wantsCommits);
+    assertTrue(new FaroConf(with("spark.faro.regions", "odp")).wantsCommits);
+    assertFalse(new FaroConf(with("spark.faro.staging", "planned")).wantsCommits);
   }
 
   @Test
