@@ -39,8 +39,8 @@ final class FaroKeys {
   static final Key<Long> MEMORY_LIMIT = key(
       "memory.limit", "byte size", "256m", "a byte size of at least 32m, such as 256m or 1g",
       "Hard limit, per executor, of the native memory for blocks in transfer. Faro takes it in steps as needed, "
-          + "outside the JVM's heap and its direct memory: add it to `spark.executor.memoryOverhead` (see Memory). A number "
-          + "alone is bytes.",
+          + "outside the JVM's heap and its direct memory: add it to `spark.executor.memoryOverhead` (see Memory). "
+          + "A number alone is bytes.",
       FaroKeys::memory);
 
   static final Key<Long> MEMORY_IDLE_RELEASE = key(
@@ -80,9 +80,10 @@ final class FaroKeys {
 
   static final Key<String> STAGING = key(
       "staging", "name", "onDemand", "onDemand, onCommit, planned",
-      "Which bytes of map outputs are read into the arena before they are requested; peers can read them there without "
-          + "work of this executor. `onDemand`: what peers request often. `onCommit`: also what was just written, in "
-          + "up to half of the arena. `planned`: also what a peer requests before its turn (see `spark.faro.exchange`).",
+      "Which bytes of map outputs are read into the arena before they are requested; peers can read them there "
+          + "without work of this executor. `onDemand`: what peers request often. `onCommit`: also what was just "
+          + "written, in up to half of the arena. `planned`: also what a peer requests before its turn (see "
+          + "`spark.faro.exchange`).",
       oneOf("onDemand", "onCommit", "planned"));
 
   static final Key<String> EXCHANGE = key(

@@ -55,7 +55,7 @@ class NeverFallBackTest {
   void aMissingCardIsAskedForAFewTimes() {
     h.card = null;
     h.fetch(ClientHarness.blocks(1));
-    for (int i = 1; i < Peers.NEVER_TRIES; i++) {
+    for (int i = 1; i < PeerState.NEVER_LOOK_UPS; i++) {
       h.lookUps.runAll();
       assertEquals(i, h.asked.size());
       h.steps.pass(Peers.NEVER_PAUSE_MILLIS << (i - 1), TimeUnit.MILLISECONDS);
@@ -63,7 +63,7 @@ class NeverFallBackTest {
     assertTrue(h.listener.failed.isEmpty());
     h.lookUps.runAll();
     assertTrue(failure("shuffle_0_0_2").getMessage().contains("cardMissing"));
-    assertEquals(Peers.NEVER_TRIES, h.asked.size());
+    assertEquals(PeerState.NEVER_LOOK_UPS, h.asked.size());
   }
 
   @Test

@@ -54,7 +54,7 @@ class PeersTest {
     assertEquals(2, h.spark.requests, "on the task's own thread now");
     assertEquals(1, h.asked.size());
 
-    rest(Peers.ABSENT_NANOS - 1);
+    rest(PeerState.ABSENT_NANOS - 1);
     h.fetch(block());
     assertEquals(0, h.lookUps.work.size());
     rest(1);
@@ -68,7 +68,7 @@ class PeersTest {
   @Test
   void aMissingCardIsAskedForLessAndLessOften() {
     h.lookUpFails = new IOException("connection refused");
-    long pause = Peers.ABSENT_NANOS;
+    long pause = PeerState.ABSENT_NANOS;
     for (int i = 1; i <= 6; i++) {
       h.fetch(block());
       h.lookUps.runAll();
@@ -77,7 +77,7 @@ class PeersTest {
       h.fetch(block());
       assertEquals(0, h.lookUps.work.size());
       rest(1);
-      pause = Math.min(2 * pause, Peers.ABSENT_MAX_NANOS);
+      pause = Math.min(2 * pause, PeerState.ABSENT_MAX_NANOS);
     }
     assertEquals(1, h.said.stream().filter(line -> line.contains("connection refused")).limit(1).count());
   }
@@ -107,7 +107,7 @@ class PeersTest {
     h.fetch(block());
     assertEquals(1, h.transport.started.size());
     assertEquals(2, h.spark.requests);
-    rest(Peers.REST_NANOS);
+    rest(PeerState.BACKOFF_NANOS);
     h.fetch(block());
     assertEquals(2, h.transport.started.size());
     assertEquals(1, h.asked.size(), "its card is still good");
@@ -117,7 +117,7 @@ class PeersTest {
   @Test
   void theRestDoublesUpToABoundAndASuccessEndsIt() {
     fail(h.fetchStarted(block()));
-    long pause = Peers.REST_NANOS;
+    long pause = PeerState.BACKOFF_NANOS;
     for (int i = 0; i < 5; i++) {
       rest(pause - 1);
       int before = h.transport.started.size();
@@ -127,7 +127,7 @@ class PeersTest {
       h.fetch(block());
       assertEquals(before + 1, h.transport.started.size(), "is tried");
       fail(h.transport.last());
-      pause = Math.min(2 * pause, Peers.REST_MAX_NANOS);
+      pause = Math.min(2 * pause, PeerState.BACKOFF_MAX_NANOS);
     }
     rest(pause);
     h.fetch(block());
@@ -135,7 +135,7 @@ class PeersTest {
     h.transport.last().sink.onComplete();
     h.fetch(block());
     fail(h.transport.last());
-    rest(Peers.REST_NANOS);
+    rest(PeerState.BACKOFF_NANOS);
     int before = h.transport.started.size();
     h.fetch(block());
     assertEquals(before + 1, h.transport.started.size(), "the first rest again");
@@ -150,7 +150,7 @@ class PeersTest {
     for (FakeTransport.Started fetch : h.transport.started.subList(0, 10)) {
       fail(fetch);
     }
-    rest(Peers.REST_NANOS);
+    rest(PeerState.BACKOFF_NANOS);
     h.fetch(block());
     assertEquals(11, h.transport.started.size());
   }
