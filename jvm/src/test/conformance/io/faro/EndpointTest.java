@@ -49,7 +49,7 @@ class EndpointTest {
         assertEquals(fabric.name(), carried.name());
       }
       got.releaseAll();
-      assertEquals(0, pair.reader.fetchesUnderWay());
+      assertEquals(0, pair.client.fetchesUnderWay());
     }
   }
 
@@ -124,7 +124,7 @@ class EndpointTest {
     MapOutputs outputs = new MapOutputs(directory).write(5, 1, 10);
     try (Pair pair = new Pair(fabric, outputs)) {
       pair.fetch(new BlockIds().add(5, 1, 0, 1)).await().releaseAll();
-      pair.owner.forgetShuffle(5);
+      pair.server.forgetShuffle(5);
       outputs.write(5, 1, 17);
       Collected got = pair.fetch(new BlockIds().add(5, 1, 0, 1)).await();
       assertArrayEquals(MapOutputs.partition(1, 0, 17), got.bytes(0));
@@ -137,7 +137,7 @@ class EndpointTest {
   void anOwnerThatIsGoneIsATypedError(FabricChoice fabric) throws Exception {
     MapOutputs outputs = new MapOutputs(directory).write(6, 1, 10);
     try (Pair pair = new Pair(fabric, outputs)) {
-      pair.owner.close();
+      pair.server.close();
       Collected got = pair.fetch(new BlockIds().add(6, 1, 0, 1).add(6, 1, 0, 1)).await();
       assertEquals(1, got.errors.size());
       FetchException error = got.errors.get(0);
@@ -156,9 +156,9 @@ class EndpointTest {
     try (Pair pair = new Pair(fabric, outputs)) {
       pair.fetch(new BlockIds().add(7, 1, 0, 1)).await().releaseAll();
       String name = "remoteBlocks." + fabric.name().toLowerCase(java.util.Locale.ROOT);
-      assertEquals(1, pair.reader.counters().get(name), () -> pair.reader.counters().toString());
-      pair.reader.close();
-      assertEquals(Collections.emptyMap(), pair.reader.counters());
+      assertEquals(1, pair.client.counters().get(name), () -> pair.client.counters().toString());
+      pair.client.close();
+      assertEquals(Collections.emptyMap(), pair.client.counters());
     }
   }
 
@@ -166,12 +166,12 @@ class EndpointTest {
   @EnumSource(names = {"TCP", "SHM"})
   void aPeerHasOneHandle(FabricChoice fabric) throws Exception {
     try (Pair pair = new Pair(fabric, new MapOutputs(directory))) {
-      assertEquals(pair.peer, pair.reader.addPeer(pair.owner.card()));
-      assertThrows(EndpointException.BadCard.class, () -> pair.reader.addPeer(new byte[] {1, 2, 3}));
-      assertThrows(EndpointException.BadCard.class, () -> pair.reader.addPeer(new byte[0]));
+      assertEquals(pair.peer, pair.client.addPeer(pair.server.card()));
+      assertThrows(EndpointException.BadCard.class, () -> pair.client.addPeer(new byte[] {1, 2, 3}));
+      assertThrows(EndpointException.BadCard.class, () -> pair.client.addPeer(new byte[0]));
       EndpointException e = assertThrows(
           EndpointException.class,
-          () -> pair.reader.fetch(987_654, new BlockIds().add(1, 1, 0, 1), 0, new Collected(1)));
+          () -> pair.client.fetch(987_654, new BlockIds().add(1, 1, 0, 1), 0, new Collected(1)));
       assertTrue(e.getMessage().contains("987654"), e.getMessage());
     }
   }

@@ -42,7 +42,7 @@ class LeakTest {
     }
     try (Pair pair = new Pair(fabric, outputs)) {
       pair.fetch(new BlockIds().add(1, 0, 2, 3)).await().releaseAll();
-      final long atRest = leased(pair.reader);
+      final long atRest = leased(pair.client);
       Random random = new Random(1);
       Deque<Collected> flying = new ArrayDeque<>();
       for (int cycle = 0; cycle < CYCLES; cycle++) {
@@ -59,8 +59,8 @@ class LeakTest {
       while (!flying.isEmpty()) {
         end(flying.remove());
       }
-      assertEquals(0, pair.reader.fetchesUnderWay());
-      assertEquals(atRest, leased(pair.reader), () -> pair.reader.counters().toString());
+      assertEquals(0, pair.client.fetchesUnderWay());
+      assertEquals(atRest, leased(pair.client), () -> pair.client.counters().toString());
       assertTrue(Slabs.pinned() <= 64, "pinned slabs: " + Slabs.pinned());
     }
   }

@@ -64,7 +64,7 @@ public final class LadderEndpoint {
     Timer timer = (millis, action) -> timers.schedule(action, millis, TimeUnit.MILLISECONDS);
     Peers peers = new Peers(
         transport, peer -> card, here, timer, System::nanoTime, conf.never, 10_000, counters);
-    FallBack fallBack = new FallBack(null, here, conf, counters, new Notices(System.err::println, System::nanoTime));
+    FallBack fallBack = new FallBack(null, here, conf, counters, new RateLimitedLog(System.err::println, System::nanoTime));
     return new FaroBlockStoreClient(null, false, conf, transport, peers, fallBack, new ToFile(spark), here, counters,
         System::nanoTime);
   }

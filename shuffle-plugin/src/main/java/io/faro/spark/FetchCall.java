@@ -1,6 +1,6 @@
 package io.faro.spark;
 
-import io.faro.spark.ui.Tally;
+import io.faro.spark.ui.RequestCounters;
 import java.util.BitSet;
 import java.util.concurrent.TimeoutException;
 import java.util.function.LongSupplier;
@@ -9,21 +9,21 @@ import org.apache.spark.network.shuffle.BlockFetchingListener;
 import org.apache.spark.network.shuffle.DownloadFileManager;
 
 /**
- * One request to one peer, from the wait for its card to the last block. Spark's iterator does not notice a block that
- * comes twice (it would be data twice), so a block is <em>claimed</em> before it is given to anyone, once: by its
- * delivery, or at the end by the fall-back, which claims all that is left. What comes after is dropped; nothing has
- * been taken from its batch, so nothing leaks. A request that ends in a fault leaves its delivered blocks delivered.
+ * One request to one peer, from the wait for the peer's card to the last block. Spark's iterator does not detect a
+ * block that is delivered twice, which would duplicate data. So each block is <em>claimed</em> once, before it is
+ * delivered or at the end, when the fall-back claims all that are left. A block that arrives after that is not taken
+ * out of its batch and so not leaked. Blocks that were delivered stay delivered when the request fails.
  */
 final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
-  /** What a request needs of its client. */
-  interface Owner {
-    /** Gives a block to Spark and drops the reference to it. */
+  /** Gets the results of requests. */
+  interface Client {
+    /** Takes over the block and its reference. */
     void deliver(FetchCall call, String block, ManagedBuffer data);
 
-    /** A block that came could not be taken. */
+    /** A block arrived, but could not be taken out of its batch. */
     void lost(FetchCall call, String block, Throwable cause);
 
-    /** The request is over; {@code left} has the blocks that nobody was given. Called once. */
+    /** The request is over; {@code left}: the blocks that were not delivered. Called once. */
     void ended(FetchCall call, String[] left, Reason reason, Throwable cause, boolean here);
   }
 
@@ -31,43 +31,43 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
   final BlockFetchingListener listener;
   /** {@code null}: blocks stay in memory. */
   final DownloadFileManager files;
-  /** What was delivered. */
-  final Tally tally = new Tally();
+  /** Counts delivered blocks. */
+  final RequestCounters delivered = new RequestCounters();
 
   private final String[] blocks;
   private final ShuffleIds ids;
   private final FaroTransport transport;
-  private final Owner owner;
+  private final Client client;
   private final PluginCounters counters;
   private final LongSupplier nanos;
   private final BitSet claimed;
   private boolean ended;
   private Reason reason;
   private Throwable cause;
-  private volatile long lastSign;
+  private volatile long lastProgress;
   private volatile long startedAt;
   private volatile boolean started;
   private volatile FaroTransport.Fetch fetch;
 
   FetchCall(PeerKey peer, String[] blocks, ShuffleIds ids, BlockFetchingListener listener, DownloadFileManager files,
-      FaroTransport transport, Owner owner, PluginCounters counters, LongSupplier nanos) {
+      FaroTransport transport, Client client, PluginCounters counters, LongSupplier nanos) {
     this.peer = peer;
     this.blocks = blocks;
     this.ids = ids;
     this.listener = listener;
     this.files = files;
     this.transport = transport;
-    this.owner = owner;
+    this.client = client;
     this.counters = counters;
     this.nanos = nanos;
     this.claimed = new BitSet(blocks.length);
-    this.lastSign = nanos.getAsLong();
+    this.lastProgress = nanos.getAsLong();
   }
 
   @Override
   public void go(long peerHandle) {
-    lastSign = nanos.getAsLong();
-    startedAt = lastSign;
+    lastProgress = nanos.getAsLong();
+    startedAt = lastProgress;
     started = true;
     try {
       fetch = transport.fetch(peerHandle, ids, this);
@@ -85,7 +85,7 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
 
   @Override
   public void onBlocks(FaroTransport.Batch batch) {
-    lastSign = nanos.getAsLong();
+    lastProgress = nanos.getAsLong();
     for (int i = 0; i < batch.count(); i++) {
       int at = batch.first() + i;
       String problem = batch.problem(i);
@@ -106,16 +106,16 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
     try {
       data = batch.take(i);
     } catch (Throwable e) {
-      owner.lost(this, blocks[at], e);
+      client.lost(this, blocks[at], e);
       return;
     }
-    tally.block(batch.fabric(), data.size());
-    owner.deliver(this, blocks[at], data);
+    delivered.block(batch.fabric(), data.size());
+    client.deliver(this, blocks[at], data);
   }
 
   @Override
   public void onError(int first, int count, Throwable error) {
-    lastSign = nanos.getAsLong();
+    lastProgress = nanos.getAsLong();
     note(Reason.of(error), error);
   }
 
@@ -124,22 +124,22 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
     end(false);
   }
 
-  /** The shuffle that the blocks are of; Spark asks for those of one shuffle at a time. */
+  /** The shuffle of the blocks; one request of Spark has blocks of one shuffle. */
   int shuffle() {
     return ids.shuffle(0);
   }
 
-  /** Since it was given to the transport; negative: it never was. */
+  /** Time since the transport started the request; -1: it has not. */
   long nanosUnderWay() {
     return started ? nanos.getAsLong() - startedAt : -1;
   }
 
-  /** Gives up a request that has given no sign of life for so long. */
-  void giveUpIfSilent(long longest) {
-    if (nanos.getAsLong() - lastSign < longest) {
+  /** Ends the request if it has made no progress for {@code longest} nanoseconds. */
+  void endIfUnresponsive(long longest) {
+    if (nanos.getAsLong() - lastProgress < longest) {
       return;
     }
-    note(Reason.UNRESPONSIVE, new TimeoutException("no sign of life from the native library for "
+    note(Reason.UNRESPONSIVE, new TimeoutException("no answer from the native library for "
         + longest / 1_000_000_000L + " s"));
     FaroTransport.Fetch running = fetch;
     end(false);
@@ -148,7 +148,7 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
     }
   }
 
-  /** The first problem is the one that is told; later ones tend to follow from it. */
+  /** Keeps the first problem; later ones are often its consequences. */
   private synchronized void note(Reason why, Throwable problem) {
     if (reason == null) {
       reason = why;
@@ -177,7 +177,7 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
       why = left.length > 0 && reason == null ? Reason.PROTOCOL : reason;
       problem = cause;
     }
-    owner.ended(this, left, why, problem, here);
+    client.ended(this, left, why, problem, here);
   }
 
   private String[] unclaimed() {

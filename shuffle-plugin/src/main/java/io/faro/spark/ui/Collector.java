@@ -28,7 +28,7 @@ final class Collector {
   /** Stages that end within this time of each other ask once. */
   static final long STAGE_NANOS = TimeUnit.MILLISECONDS.toNanos(250);
 
-  private final Board board;
+  private final FigureStore store;
   private final Consumer<SparkListenerEvent> log;
   private final LongSupplier nanos;
   private final long mostPaceNanos;
@@ -61,8 +61,9 @@ final class Collector {
   }
 
   /** {@code log} posts an event; {@code mostPaceNanos}: an answer that takes longer counts as none. */
-  Collector(Board board, Consumer<SparkListenerEvent> log, LongSupplier nanos, long mostPaceNanos, Totals totals) {
-    this.board = board;
+  Collector(FigureStore store, Consumer<SparkListenerEvent> log, LongSupplier nanos, long mostPaceNanos,
+      Totals totals) {
+    this.store = store;
     this.log = log;
     this.nanos = nanos;
     this.mostPaceNanos = mostPaceNanos;
@@ -89,7 +90,7 @@ final class Collector {
   }
 
   private void makeRoom() {
-    if (executors.size() >= Board.MOST_EXECUTORS) {
+    if (executors.size() >= FigureStore.MOST_EXECUTORS) {
       Iterator<Known> old = executors.values().iterator();
       while (old.hasNext()) {
         ExecutorFigures figures = old.next().figures;
@@ -126,7 +127,7 @@ final class Collector {
     if (before == null) {
       before = new ShuffleFigures();
       before.shuffle = shuffle;
-      if (shuffles.size() >= Board.MOST_SHUFFLES) {
+      if (shuffles.size() >= FigureStore.MOST_SHUFFLES) {
         Integer oldest = shuffles.keySet().iterator().next();
         shuffles.remove(oldest);
         logged.remove("s" + oldest);
@@ -135,13 +136,13 @@ final class Collector {
     ShuffleFigures sum = before.plus(more);
     shuffles.put(shuffle, sum);
     unlogged.put("s" + shuffle, sum);
-    board.put(sum);
+    store.put(sum);
   }
 
   private void put(Known known, ExecutorFigures figures) throws Exception {
     known.figures = figures;
     unlogged.put("e" + figures.executor, figures);
-    board.put(figures);
+    store.put(figures);
   }
 
   /** Spark has removed an executor. */

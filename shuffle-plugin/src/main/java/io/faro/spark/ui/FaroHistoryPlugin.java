@@ -23,7 +23,7 @@ public final class FaroHistoryPlugin implements AppHistoryServerPlugin {
 
   @Override
   public Seq<SparkListener> createListeners(SparkConf conf, ElementTrackingStore store) {
-    return one(new Replay(new Board(store)));
+    return one(new Replay(new FigureStore(store)));
   }
 
   @SuppressWarnings("unchecked")
@@ -35,9 +35,9 @@ public final class FaroHistoryPlugin implements AppHistoryServerPlugin {
   @Override
   public void setupUI(SparkUI ui) {
     try {
-      Board board = new Board(ui.store().store());
-      if (!board.isEmpty()) {
-        FaroTab.attach(ui, board, false);
+      FigureStore store = new FigureStore(ui.store().store());
+      if (!store.isEmpty()) {
+        FaroTab.attach(ui, store, false);
       }
     } catch (Exception | LinkageError e) {
       LOG.info("Faro: no tab for {}: {}", ui.appId(), e.toString());
@@ -45,19 +45,19 @@ public final class FaroHistoryPlugin implements AppHistoryServerPlugin {
   }
 
   private static final class Replay extends SparkListener {
-    private final Board board;
+    private final FigureStore store;
 
-    Replay(Board board) {
-      this.board = board;
+    Replay(FigureStore store) {
+      this.store = store;
     }
 
     @Override
     public void onOtherEvent(SparkListenerEvent event) {
       try {
         if (event instanceof ExecutorFigures) {
-          board.put((ExecutorFigures) event);
+          store.put((ExecutorFigures) event);
         } else if (event instanceof ShuffleFigures) {
-          board.put((ShuffleFigures) event);
+          store.put((ShuffleFigures) event);
         }
       } catch (Exception e) {
         LOG.info("Faro: an event was not taken: {}", e.toString());

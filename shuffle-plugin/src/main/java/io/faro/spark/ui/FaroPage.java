@@ -19,13 +19,13 @@ import scala.xml.Unparsed;
  */
 final class FaroPage extends WebUIPage {
   private final SparkUITab tab;
-  private final Board board;
+  private final FigureStore store;
   private final boolean live;
 
-  FaroPage(SparkUITab tab, Board board, boolean live) {
+  FaroPage(SparkUITab tab, FigureStore store, boolean live) {
     super("");
     this.tab = tab;
-    this.board = board;
+    this.store = store;
     this.live = live;
   }
 
@@ -42,7 +42,7 @@ final class FaroPage extends WebUIPage {
   private Seq<Node> page(Object request) {
     try {
       long now = live ? System.currentTimeMillis() : PageHtml.PAST;
-      return frame(request, new Unparsed(PageHtml.of(board.executors(), board.shuffles(), now)));
+      return frame(request, new Unparsed(PageHtml.of(store.executors(), store.shuffles(), now)));
     } catch (InvocationTargetException e) {
       throw new IllegalStateException("the Faro page cannot be shown: " + e.getCause(), e.getCause());
     } catch (Exception e) {

@@ -28,7 +28,7 @@ public final class FaroUi {
 
   private final SparkContext context;
   private final SparkEnv env;
-  private final Board board;
+  private final FigureStore store;
   private final Totals totals = new Totals();
   private final Collector collector;
   private final AtomicBoolean attached = new AtomicBoolean();
@@ -39,10 +39,10 @@ public final class FaroUi {
   private FaroUi(SparkContext context) {
     this.context = context;
     this.env = context.env();
-    this.board = new Board(context.statusStore().store());
+    this.store = new FigureStore(context.statusStore().store());
     // Half of the time after which Spark's RPC takes an answer for lost.
     long mostPace = RpcUtils.askRpcTimeout(env.conf()).duration().toNanos() / 2;
-    this.collector = new Collector(board, context.listenerBus()::post, System::nanoTime, mostPace, totals);
+    this.collector = new Collector(store, context.listenerBus()::post, System::nanoTime, mostPace, totals);
     this.timer = new ScheduledThreadPoolExecutor(1, work -> {
       Thread thread = new Thread(work, "faro-ui");
       thread.setDaemon(true);
@@ -71,7 +71,7 @@ public final class FaroUi {
   private void start() {
     context.addSparkListener(new Watch());
     env.metricsSystem().registerSource(totals);
-    desk = env.rpcEnv().setupEndpoint(DriverDesk.NAME, new DriverDesk(env.rpcEnv(), this::take));
+    desk = env.rpcEnv().setupEndpoint(DriverRpcEndpoint.NAME, new DriverRpcEndpoint(env.rpcEnv(), this::take));
     timer.scheduleWithFixedDelay(() -> guarded(collector::tick), 1, 1, TimeUnit.SECONDS);
   }
 
@@ -85,7 +85,7 @@ public final class FaroUi {
   private void attach() {
     Option<SparkUI> ui = context.ui();
     if (!ui.isEmpty()) {
-      FaroTab.attach(ui.get(), board, true);
+      FaroTab.attach(ui.get(), store, true);
     }
   }
 

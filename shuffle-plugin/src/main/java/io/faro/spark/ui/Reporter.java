@@ -72,7 +72,7 @@ public final class Reporter {
   }
 
   private static Driver find(SparkEnv env) {
-    RpcEndpointRef desk = RpcUtils.makeDriverRef(DriverDesk.NAME, env.conf(), env.rpcEnv());
+    RpcEndpointRef desk = RpcUtils.makeDriverRef(DriverRpcEndpoint.NAME, env.conf(), env.rpcEnv());
     ClassTag<Boolean> tag = ClassTag$.MODULE$.apply(Boolean.class);
     return new Driver() {
       @Override

@@ -30,20 +30,20 @@ public final class Traffic {
   private final Map<String, PeerFigures> peers = new HashMap<>();
 
   /** A request to {@code peer} for blocks of {@code shuffle} is over, after {@code nanos}. */
-  public synchronized void ended(int shuffle, String peer, Tally tally, long nanos) {
+  public synchronized void ended(int shuffle, String peer, RequestCounters delivered, long nanos) {
     Map<String, Long> figures = shuffle(shuffle);
     PeerFigures there = peer(peer);
     figures.merge(REQUESTS, 1L, Long::sum);
     figures.merge(SLOWEST, nanos, Math::max);
     for (Fabric fabric : Fabric.values()) {
-      long blocks = tally.blocks(fabric);
+      long blocks = delivered.blocks(fabric);
       if (blocks != 0 && fabric != Fabric.NONE) {
         String name = fabric.name().toLowerCase(Locale.ROOT);
         figures.merge("remoteBlocks." + name, blocks, Long::sum);
-        figures.merge("remoteBytes." + name, tally.bytes(fabric), Long::sum);
+        figures.merge("remoteBytes." + name, delivered.bytes(fabric), Long::sum);
       }
       there.blocks += blocks;
-      there.bytes += tally.bytes(fabric);
+      there.bytes += delivered.bytes(fabric);
     }
     there.requests++;
     there.nanos += nanos;
