@@ -1,4 +1,4 @@
-//! Endpoints by handle: start, peers, fetches, counters, end.
+//! Endpoints by handle: start, peers, fetches, counters, close.
 
 use crate::args;
 use crate::completions::Outgoing;
@@ -16,19 +16,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// An endpoint and what its `completions` caller left over.
+/// An endpoint, and the completions that its caller has not taken yet.
 pub struct Held {
     pub endpoint: Arc<Endpoint>,
     /// How long a fetch may make no progress unless it has a timeout of its own.
     request_timeout: Duration,
     pub outgoing: Mutex<Outgoing>,
-    /// `close` has returned: nothing new will come, so an empty answer is the last one.
+    /// `close` has returned: there are no new completions, so an empty answer is the last one.
     pub ended: AtomicBool,
 }
 
 static ENDPOINTS: Registry<Arc<Held>> = Registry::new();
 
-/// The endpoint behind a handle, alive for as long as the caller keeps it.
+/// The endpoint of a handle; the caller keeps it alive.
 pub fn get(handle: jlong) -> Outcome<Arc<Held>> {
     ENDPOINTS
         .get(handle as u64)

@@ -5,12 +5,12 @@ import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
 
 /**
- * A run of blocks of one request whose bytes lie, one after the other, in segments of the arena.
+ * Consecutive blocks of one request. Their bytes lie, one after the other, in slices of the arena.
  *
- * <p>Decoded once into three small arrays, because the record's buffer is reused; after that a block costs one array
- * read, and one object if it is taken. Native memory is held as a whole: one count for the batch (its delivery, plus
- * every {@link BlockBytes} with references left), one native release when it reaches zero. So one block that is kept
- * keeps its whole batch; batches are bounded by what one request may have in the arena.
+ * <p>A record is decoded once into three small arrays, because its buffer is reused. After that a block costs one array
+ * read, and one object if it is taken. The batch has one count for its native memory: one for the delivery and one for
+ * each {@link BlockBytes} with references. At zero all memory is released with one call. So one block that is kept
+ * keeps its whole batch; the memory of one request bounds the size of a batch.
  */
 public final class BlockBatch {
   private static final AtomicIntegerFieldUpdater<BlockBatch> HOLDS =
@@ -77,7 +77,7 @@ public final class BlockBatch {
     }
   }
 
-  /** Decodes a delivery. Whatever is thrown, the native batch still belongs to the caller. */
+  /** Decodes a delivery. When this throws, the caller still owns the native batch. */
   static BlockBatch decode(ByteBuffer records, int at, Arena arena) throws FaroException {
     return new BlockBatch(records, at, arena);
   }
@@ -116,8 +116,8 @@ public final class BlockBatch {
 
   /**
    * The bytes of a block with status OK, with a reference that the caller owns and must release. They
-   * outlive the batch's own validity. Throws {@link IllegalStateException} for a block that is not there, and when the
-   * batch is gone.
+   * may outlive the batch. Throws {@link IllegalStateException} for a block with another status, and when the batch was
+   * released.
    */
   public BlockBytes take(int index) {
     BlockStatus status = status(index);
@@ -134,7 +134,7 @@ public final class BlockBatch {
     return new BlockBytes(this, index);
   }
 
-  /** One hold less; with the last one the native memory goes back. Every caller owns exactly one hold. */
+  /** One hold less; the last one returns the native memory. Every caller owns exactly one hold. */
   void releaseHold() {
     if (HOLDS.decrementAndGet(this) == 0 && handle != 0) {
       arena.releaseBatch(handle);

@@ -5,12 +5,12 @@ import java.io.InputStream;
 import java.nio.ByteBuffer;
 
 /**
- * Reads a block straight from the arena: a bulk read is one copy per segment, and the only copy there is.
+ * Reads a block from the arena: a bulk read copies each slice once, and there is no other copy.
  *
- * <p>Detects rather than prevents a release that races with a read: the count is checked before the copy and again,
- * behind a fence, after it. A read that returns has returned the block's own bytes; one that lost the race throws. That
- * is two loads for each bulk read, where holding a reference would be two atomic updates and would leak the
- * block of every stream that nobody closes (Spark closes the block, not always the stream).
+ * <p>A release during a read is detected, not prevented: the count is checked before the copy and, behind a fence,
+ * after it. A read that returns has the block's own bytes; otherwise it throws. This takes two loads for each bulk
+ * read. A reference would take two atomic updates, and would leak the block of a stream that is not closed (Spark
+ * closes the block, but not always the stream).
  */
 final class BlockStream extends InputStream {
   private final BlockBytes block;

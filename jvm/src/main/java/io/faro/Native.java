@@ -5,11 +5,10 @@ import java.nio.ByteBuffer;
 /**
  * The JNI boundary, one method for each symbol of native/jni. Package-private: the public API is {@link Endpoint}.
  *
- * <p>Handles are numbers with a generation, not addresses. A stale or invented one is an exception: for an
- * endpoint {@link EndpointException.Closed}, for a batch, buffer or pin
- * {@link IllegalStateException}. A call that is under
- * way keeps what it uses alive, so {@link #free} is allowed at any time. Null, heap buffers and counts out of bounds
- * are {@link IllegalArgumentException}; a panic is {@link EndpointException.NativeFault}.
+ * <p>Handles are numbers with a generation, not addresses. A stale or unknown handle throws: for an endpoint
+ * {@link EndpointException.Closed}, for a batch, buffer or slab reference {@link IllegalStateException}. A running call
+ * keeps the objects that it uses, so {@link #free} is allowed at any time. Null, heap buffers and counts out of bounds
+ * throw {@link IllegalArgumentException}; a panic throws {@link EndpointException.NativeFault}.
  */
 final class Native {
   private Native() {}
@@ -47,21 +46,21 @@ final class Native {
 
   /**
    * Leases memory of the arena, waiting up to {@code timeoutMillis} (at most 60 s in one call) for it; its handle.
-   * {@code place} gets slab, offset and capacity. {@link EndpointException.Exhausted}: none came in time.
+   * {@code position} gets slab, offset and capacity. {@link EndpointException.Exhausted}: none came in time.
    */
-  static native long acquireBuffer(long endpoint, int bytes, long timeoutMillis, int[] place) throws FaroException;
+  static native long acquireBuffer(long endpoint, int bytes, long timeoutMillis, int[] position) throws FaroException;
 
   /** Returns such memory; exactly once per handle. */
   static native void releaseBuffer(long buffer);
 
-  /** Keeps a slab mapped, whatever becomes of its endpoint, until {@link #unpinSlab}. */
-  static native long pinSlab(long endpoint, int index) throws FaroException;
+  /** Keeps a slab mapped, whatever becomes of its endpoint, until {@link #releaseSlab}. */
+  static native long referenceSlab(long endpoint, int index) throws FaroException;
 
-  /** A direct buffer over the pinned slab's bytes; not to be touched after {@link #unpinSlab}. */
-  static native ByteBuffer slabBytes(long pin);
+  /** A direct buffer over the slab's bytes; not to be touched after {@link #releaseSlab}. */
+  static native ByteBuffer slabBytes(long slab);
 
-  /** Ends a pin; exactly once. */
-  static native void unpinSlab(long pin);
+  /** Releases a reference; exactly once. */
+  static native void releaseSlab(long slab);
 
   /**
    * Waits for map outputs to resolve: {@code out} gets pairs (shuffleId, mapId); returns the number of pairs,

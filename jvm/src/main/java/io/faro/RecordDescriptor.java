@@ -12,7 +12,7 @@ import java.nio.charset.StandardCharsets;
  *   8 u64 request
  *  16 u32 first_block      position of the first block in the request
  *  20 u32 block_count      blocks in this record (on an error: all that will not come)
- *  24 u64 batch            handle that holds the segments' memory; 0: none; released once
+ *  24 u64 batch            handle of the slices' memory; 0: none; released once
  *  32 u32 segment_count
  *  36 u32 fabric           FabricCode
  *  40 u32 last             1: nothing follows for this request
@@ -48,7 +48,7 @@ final class RecordDescriptor {
 
   /**
    * Bytes of the record at {@code at}, of which {@code available} were written. Throws
-   * {@link IllegalStateException} when its counts do not add up, so that no reader runs out of it.
+   * {@link IllegalStateException} when its counts do not add up, so that no read is out of bounds.
    */
   static int checkedBytes(ByteBuffer records, int at, int available) {
     int bytes = available < HEAD_BYTES ? 0 : records.getInt(at + RECORD_BYTES);

@@ -56,7 +56,7 @@ class LifecycleTest {
   private Collected stuckFetch(long timeoutMillis) throws Exception {
     Collected got = new Collected(1);
     pair.client.fetch(pair.peer, new BlockIds().add(1, STUCK_MAP, 0, 1), timeoutMillis, got);
-    assertTrue(asked.await(60, TimeUnit.SECONDS), "the owner is not asked");
+    assertTrue(asked.await(60, TimeUnit.SECONDS), "the server is not asked");
     return got;
   }
 
@@ -90,7 +90,7 @@ class LifecycleTest {
   void aCancelledFetchSaysSo() throws Exception {
     Collected got = new Collected(1);
     FetchHandle handle = pair.client.fetch(pair.peer, new BlockIds().add(1, STUCK_MAP, 0, 1), 0, got);
-    assertTrue(asked.await(60, TimeUnit.SECONDS), "the owner is not asked");
+    assertTrue(asked.await(60, TimeUnit.SECONDS), "the server is not asked");
     assertFalse(handle.isDone());
     handle.cancel();
     handle.cancel();

@@ -8,7 +8,7 @@ import java.nio.ByteBuffer;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
-/** The boundary itself: whatever Java passes, the answer is an exception and the process lives. */
+/** The boundary itself: for every wrong argument of Java the answer is an exception, and the process goes on. */
 class NativeTest {
   private static final String SETTINGS = "name=n\nfabric=tcp\nmemory.limit=67108864\nrequest.timeout=1000\n";
 
@@ -20,7 +20,7 @@ class NativeTest {
   }
 
   @Test
-  void handlesThatAreNoneAreExceptions() {
+  void unknownHandlesAreExceptions() {
     ByteBuffer direct = ByteBuffer.allocateDirect(64);
     for (long handle : BOGUS) {
       assertThrows(EndpointException.Closed.class, () -> Native.card(handle));
@@ -34,10 +34,10 @@ class NativeTest {
       assertThrows(EndpointException.Closed.class, () -> Native.counters(handle));
       assertThrows(EndpointException.Closed.class, () -> Native.close(handle));
       assertThrows(EndpointException.Closed.class, () -> Native.free(handle));
-      assertThrows(EndpointException.Closed.class, () -> Native.pinSlab(handle, 0));
+      assertThrows(EndpointException.Closed.class, () -> Native.referenceSlab(handle, 0));
       assertThrows(IllegalStateException.class, () -> Native.releaseBatch(handle));
       assertThrows(IllegalStateException.class, () -> Native.slabBytes(handle));
-      assertThrows(IllegalStateException.class, () -> Native.unpinSlab(handle));
+      assertThrows(IllegalStateException.class, () -> Native.releaseSlab(handle));
     }
   }
 
@@ -58,8 +58,8 @@ class NativeTest {
       assertThrows(IllegalArgumentException.class, () -> Native.addPeer(endpoint, null));
       assertThrows(IllegalArgumentException.class, () -> Native.unresolved(endpoint, null, 1));
       assertThrows(IllegalArgumentException.class, () -> Native.resolve(endpoint, 1, 1, "x", null));
-      assertThrows(IllegalArgumentException.class, () -> Native.pinSlab(endpoint, 4_096));
-      assertThrows(IllegalArgumentException.class, () -> Native.pinSlab(endpoint, -1));
+      assertThrows(IllegalArgumentException.class, () -> Native.referenceSlab(endpoint, 4_096));
+      assertThrows(IllegalArgumentException.class, () -> Native.referenceSlab(endpoint, -1));
       assertThrows(IllegalArgumentException.class, () -> Native.start(null));
       assertThrows(IllegalArgumentException.class, () -> Native.start(SETTINGS + "colour=red"));
       assertThrows(IllegalArgumentException.class, () -> Native.start(SETTINGS + "port"));

@@ -11,7 +11,7 @@ import java.nio.ReadOnlyBufferException;
 import java.util.Collections;
 import org.junit.jupiter.api.Test;
 
-/** Batches and blocks: who holds what, and what happens to those who let go twice. */
+/** Batches and blocks: references, and what happens after one release too many. */
 class BlockBatchTest {
   private final FakeArena arena = new FakeArena();
 

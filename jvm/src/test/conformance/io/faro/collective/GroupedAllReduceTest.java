@@ -138,7 +138,7 @@ class GroupedAllReduceTest {
         });
     for (Future<double[]> result : results) {
       double[] values = of(result);
-      // Groups of two and three keep no exact mean, but everybody comes to agree.
+      // Groups of two and three keep no exact mean, but all members come to agree.
       assertEquals(mode == Mode.DSSYNC ? of(results.get(0))[0] : 2, values[0], 1e-3);
       assertEquals(1, values[1], 1e-12);
     }

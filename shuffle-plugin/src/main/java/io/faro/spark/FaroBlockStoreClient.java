@@ -137,9 +137,9 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
   @Override
   public void ended(FetchCall call, String[] left, Reason reason, Throwable cause, boolean here) {
     calls.remove(call);
-    long underWay = call.nanosUnderWay();
-    if (underWay >= 0) {
-      counters.traffic.ended(call.shuffle(), call.peer.toString(), call.delivered, underWay);
+    long running = call.nanosRunning();
+    if (running >= 0) {
+      counters.traffic.ended(call.shuffle(), call.peer.toString(), call.delivered, running);
     }
     if (left.length == 0) {
       peers.worked(call.peer);

@@ -47,8 +47,19 @@ final class FaroExecutor {
   private final Summary summary;
   private final Thread summaryHook;
   private Reporter reporter;
+  /** Guarded by this. */
+  private State state = State.SERVING;
+  /** In INSTALLED, and after it. */
   private FaroBlockStoreClient client;
-  private boolean stopped;
+
+  /** The states, in their order. */
+  private enum State {
+    /** Peers can fetch from this executor. */
+    SERVING,
+    /** This executor also fetches through Faro. */
+    INSTALLED,
+    STOPPED
+  }
 
   private FaroExecutor(Logger log, SparkConf sparkConf, FaroConf conf, SparkEnv env, Endpoint endpoint,
       MapOutputs outputs) {
@@ -125,7 +136,7 @@ final class FaroExecutor {
 
   /** Replaces the client of Spark's block manager by Faro's, which uses Spark's. Once. */
   synchronized void install() throws ReflectiveOperationException {
-    if (client != null || stopped) {
+    if (state != State.SERVING) {
       return;
     }
     BlockManager blocks = env.blockManager();
@@ -147,6 +158,7 @@ final class FaroExecutor {
       throw new IllegalAccessException("BlockManager.blockStoreClient was set and has not changed");
     }
     client = ours;
+    state = State.INSTALLED;
     long longest = TimeUnit.MILLISECONDS.toNanos(conf.requestTimeoutMillis) * UNRESPONSIVE_TIMEOUTS;
     threads.timer.scheduleWithFixedDelay(
         () -> ours.endUnresponsive(longest), SWEEP_SECONDS, SWEEP_SECONDS, TimeUnit.SECONDS);
@@ -183,10 +195,11 @@ final class FaroExecutor {
   }
 
   synchronized void stop() {
-    if (stopped) {
+    if (state == State.STOPPED) {
       return;
     }
-    stopped = true;
+    final boolean installed = state == State.INSTALLED;
+    state = State.STOPPED;
     reporter.stop();
     summary.log();
     try {
@@ -194,7 +207,7 @@ final class FaroExecutor {
     } catch (IllegalStateException e) {
       // The process is ending; the hook finds that the summary was logged.
     }
-    if (client != null) {
+    if (installed) {
       client.detach();
     }
     env.metricsSystem().removeSource(source);

@@ -36,14 +36,23 @@ public final class FaroShuffleManager extends SortShuffleManager {
   private final FaroConf faroConf;
   /** Whether this process may have an endpoint; null in the constructor of the superclass, which calls methods here. */
   private final Boolean mayRun;
-  /** Whether this is the driver of executors that may have endpoints. */
-  private final boolean mayCollect;
+  /** Guarded by this. */
+  private UiState uiState;
+  /** In OPENED; null if Spark refused it. */
   private FaroUi ui;
-  private boolean uiOpened;
   private volatile FaroExecutor executor;
   private CompletableFuture<FaroExecutor> opening;
   private boolean installed;
   private boolean stopped;
+
+  /** The states of the driver's tab. */
+  private enum UiState {
+    /** An executor, unsupported settings, or stopped. */
+    OFF,
+    /** The first shuffle opens it. */
+    READY,
+    OPENED
+  }
 
   public FaroShuffleManager(SparkConf conf, boolean isDriver) {
     super(conf);
@@ -60,15 +69,15 @@ public final class FaroShuffleManager extends SortShuffleManager {
       FaroConf.unknownKeys(conf).forEach(
           (key, nearest) -> LOG.warn("Faro ignores the unknown key {}; did you mean {}?", key, nearest));
     }
-    mayCollect = isDriver && unsupported.isEmpty();
+    uiState = isDriver && unsupported.isEmpty() ? UiState.READY : UiState.OFF;
     mayRun = !isDriver && unsupported.isEmpty();
   }
 
   @Override
   public <K, V, C> ShuffleHandle registerShuffle(int shuffleId, ShuffleDependency<K, V, C> dependency) {
     synchronized (this) {
-      if (mayCollect && !uiOpened && !stopped) {
-        uiOpened = true;
+      if (uiState == UiState.READY) {
+        uiState = UiState.OPENED;
         ui = FaroUi.open();
       }
     }
@@ -120,9 +129,10 @@ public final class FaroShuffleManager extends SortShuffleManager {
     synchronized (this) {
       stopped = true;
       last = opening;
-      if (ui != null) {
+      if (uiState == UiState.OPENED && ui != null) {
         ui.stop();
       }
+      uiState = UiState.OFF;
     }
     if (last != null) {
       // An executor that is still being opened is stopped after that.

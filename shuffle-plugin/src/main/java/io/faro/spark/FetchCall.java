@@ -41,13 +41,26 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
   private final PluginCounters counters;
   private final LongSupplier nanos;
   private final BitSet claimed;
-  private boolean ended;
+  private volatile long lastProgress;
+  // All that follows is guarded by this.
+  private State state = State.WAITING;
   private Reason reason;
   private Throwable cause;
-  private volatile long lastProgress;
-  private volatile long startedAt;
-  private volatile boolean started;
-  private volatile FaroTransport.Fetch fetch;
+  private long startedAt;
+  /** From RUNNING to ENDED; -1 until then, or if it never ran. */
+  private long nanosRunning = -1;
+  /** {@code null} until the transport has returned it. */
+  private FaroTransport.Fetch fetch;
+
+  /** A request that is declined goes from WAITING to ENDED. */
+  private enum State {
+    /** For the peer's card. */
+    WAITING,
+    /** In the transport. */
+    RUNNING,
+    /** All blocks are claimed; later ones are dropped. */
+    ENDED
+  }
 
   FetchCall(PeerKey peer, String[] blocks, ShuffleIds ids, BlockFetchingListener listener, DownloadFileManager files,
       FaroTransport transport, Client client, PluginCounters counters, LongSupplier nanos) {
@@ -66,15 +79,37 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
 
   @Override
   public void go(long peerHandle) {
-    lastProgress = nanos.getAsLong();
-    startedAt = lastProgress;
-    started = true;
+    if (!run()) {
+      return;
+    }
+    FaroTransport.Fetch begun;
     try {
-      fetch = transport.fetch(peerHandle, ids, this);
+      begun = transport.fetch(peerHandle, ids, this);
     } catch (Throwable e) {
       note(Reason.of(e), e);
       end(false);
+      return;
     }
+    if (!keep(begun)) {
+      begun.cancel();
+    }
+  }
+
+  /** WAITING to RUNNING; false: the request ended while it waited. */
+  private synchronized boolean run() {
+    if (state != State.WAITING) {
+      return false;
+    }
+    lastProgress = nanos.getAsLong();
+    startedAt = lastProgress;
+    state = State.RUNNING;
+    return true;
+  }
+
+  /** False: the request was given up before the transport returned. */
+  private synchronized boolean keep(FaroTransport.Fetch begun) {
+    fetch = begun;
+    return state != State.ENDED || reason != Reason.UNRESPONSIVE;
   }
 
   @Override
@@ -129,9 +164,9 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
     return ids.shuffle(0);
   }
 
-  /** Time since the transport started the request; -1: it has not. */
-  long nanosUnderWay() {
-    return started ? nanos.getAsLong() - startedAt : -1;
+  /** How long the ended request was in the transport; -1: it was not. */
+  synchronized long nanosRunning() {
+    return nanosRunning;
   }
 
   /** Ends the request if it has made no progress for {@code longest} nanoseconds. */
@@ -141,8 +176,11 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
     }
     note(Reason.UNRESPONSIVE, new TimeoutException("no answer from the native library for "
         + longest / 1_000_000_000L + " s"));
-    FaroTransport.Fetch running = fetch;
     end(false);
+    FaroTransport.Fetch running;
+    synchronized (this) {
+      running = fetch;
+    }
     if (running != null) {
       running.cancel();
     }
@@ -157,7 +195,7 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
   }
 
   private synchronized boolean claim(int at) {
-    if (ended || claimed.get(at)) {
+    if (state == State.ENDED || claimed.get(at)) {
       return false;
     }
     claimed.set(at);
@@ -169,10 +207,13 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
     Reason why;
     Throwable problem;
     synchronized (this) {
-      if (ended) {
+      if (state == State.ENDED) {
         return;
       }
-      ended = true;
+      if (state == State.RUNNING) {
+        nanosRunning = nanos.getAsLong() - startedAt;
+      }
+      state = State.ENDED;
       left = unclaimed();
       why = left.length > 0 && reason == null ? Reason.PROTOCOL : reason;
       problem = cause;

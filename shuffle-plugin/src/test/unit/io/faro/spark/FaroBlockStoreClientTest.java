@@ -144,14 +144,14 @@ class FaroBlockStoreClientTest {
   }
 
   @Test
-  void aTransportThatSaysNothingIsGivenUpOnce() {
+  void aRequestWithoutProgressIsEndedOnce() {
     FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(3));
     long longest = TimeUnit.SECONDS.toNanos(10);
     h.steps.pass(9, TimeUnit.SECONDS);
     h.transport.arrive(fetch, 0, 1);
     h.steps.pass(9, TimeUnit.SECONDS);
     h.client.endUnresponsive(longest);
-    assertEquals(0, h.fallBackThreads.work.size(), "a sign of life came 9 s ago");
+    assertEquals(0, h.fallBackThreads.work.size(), "a block arrived 9 s ago");
     h.steps.pass(1, TimeUnit.SECONDS);
     h.client.endUnresponsive(longest);
     h.client.endUnresponsive(longest);
@@ -161,6 +161,17 @@ class FaroBlockStoreClientTest {
     assertEquals(blocks(1, 2), h.spark.fetched);
     assertEquals(1, h.transport.cancelled);
     assertEquals(1, h.counters.snapshot().get("fallbackReason.unresponsive"));
+    assertNothingLeaks();
+  }
+
+  @Test
+  void aRequestThatEndedWhileItWaitedForTheCardIsNotStarted() {
+    h.fetch(ClientHarness.blocks(1));
+    h.client.endUnresponsive(0);
+    h.lookUps.runAll();
+    assertEquals(0, h.transport.started.size());
+    h.fallBackThreads.runAll();
+    assertEquals(blocks(0), h.spark.fetched);
     assertNothingLeaks();
   }
 

@@ -9,7 +9,7 @@ import java.util.Collections;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 
-/** Who is asked, who rests, and who waits for whom, with fallback=auto. */
+/** Look-ups, requests that wait for them, and back-off of peers, with fallback=auto. */
 class PeersTest {
   private final ClientHarness h = new ClientHarness(false);
 
@@ -25,7 +25,7 @@ class PeersTest {
     h.fallBackThreads.runAll();
   }
 
-  private void rest(long nanos) {
+  private void pass(long nanos) {
     h.steps.pass(nanos, TimeUnit.NANOSECONDS);
   }
 
@@ -43,7 +43,7 @@ class PeersTest {
   }
 
   @Test
-  void withoutACardItIsSparksFetchAndForAWhileNobodyAsks() {
+  void withoutACardItIsSparksFetchAndNoLookUpForAWhile() {
     h.card = null;
     h.fetch(block());
     h.lookUps.runAll();
@@ -54,10 +54,10 @@ class PeersTest {
     assertEquals(2, h.spark.requests, "on the task's own thread now");
     assertEquals(1, h.asked.size());
 
-    rest(PeerState.ABSENT_NANOS - 1);
+    pass(PeerState.ABSENT_NANOS - 1);
     h.fetch(block());
     assertEquals(0, h.lookUps.work.size());
-    rest(1);
+    pass(1);
     h.card = new byte[] {'*'};
     h.fetch(block());
     h.lookUps.runAll();
@@ -73,17 +73,17 @@ class PeersTest {
       h.fetch(block());
       h.lookUps.runAll();
       assertEquals(i, h.asked.size());
-      rest(pause - 1);
+      pass(pause - 1);
       h.fetch(block());
       assertEquals(0, h.lookUps.work.size());
-      rest(1);
+      pass(1);
       pause = Math.min(2 * pause, PeerState.ABSENT_MAX_NANOS);
     }
     assertEquals(1, h.said.stream().filter(line -> line.contains("connection refused")).limit(1).count());
   }
 
   @Test
-  void aLookUpThatHangsKeepsNobodyWaitingTwice() {
+  void aSlowLookUpDelaysOnlyTheFirstRequests() {
     h.fetch(block());
     h.steps.pass(ClientHarness.WAIT_MILLIS - 1, TimeUnit.MILLISECONDS);
     assertEquals(0, h.fallBackThreads.work.size());
@@ -95,50 +95,50 @@ class PeersTest {
     assertEquals(1, h.lookUps.work.size());
 
     h.lookUps.runAll();
-    assertEquals(0, h.transport.started.size(), "those who went elsewhere are not fetched for");
+    assertEquals(0, h.transport.started.size(), "blocks that Spark has fetched are not fetched again");
     h.fetch(block());
     assertEquals(1, h.transport.started.size());
     assertEquals(2, h.counters.snapshot().get("fallbackReason.cardTimeout"));
   }
 
   @Test
-  void aPeerThatFailedRestsAndIsTriedAgain() {
+  void aPeerThatFailedIsTriedAgainAfterTheBackOff() {
     fail(h.fetchStarted(block()));
     h.fetch(block());
     assertEquals(1, h.transport.started.size());
     assertEquals(2, h.spark.requests);
-    rest(PeerState.BACKOFF_NANOS);
+    pass(PeerState.BACKOFF_NANOS);
     h.fetch(block());
     assertEquals(2, h.transport.started.size());
     assertEquals(1, h.asked.size(), "its card is still good");
-    assertEquals(1, h.said.size(), "that it rests goes without saying");
+    assertEquals(1, h.said.size(), "the back-off is not logged");
   }
 
   @Test
-  void theRestDoublesUpToABoundAndASuccessEndsIt() {
+  void theBackOffDoublesUpToABoundAndASuccessEndsIt() {
     fail(h.fetchStarted(block()));
     long pause = PeerState.BACKOFF_NANOS;
     for (int i = 0; i < 5; i++) {
-      rest(pause - 1);
+      pass(pause - 1);
       int before = h.transport.started.size();
       h.fetch(block());
-      assertEquals(before, h.transport.started.size(), "rests");
-      rest(1);
+      assertEquals(before, h.transport.started.size(), "is in back-off");
+      pass(1);
       h.fetch(block());
       assertEquals(before + 1, h.transport.started.size(), "is tried");
       fail(h.transport.last());
       pause = Math.min(2 * pause, PeerState.BACKOFF_MAX_NANOS);
     }
-    rest(pause);
+    pass(pause);
     h.fetch(block());
     h.transport.arrive(h.transport.last(), 0, 1);
     h.transport.last().sink.onComplete();
     h.fetch(block());
     fail(h.transport.last());
-    rest(PeerState.BACKOFF_NANOS);
+    pass(PeerState.BACKOFF_NANOS);
     int before = h.transport.started.size();
     h.fetch(block());
-    assertEquals(before + 1, h.transport.started.size(), "the first rest again");
+    assertEquals(before + 1, h.transport.started.size(), "the first back-off again");
   }
 
   @Test
@@ -150,13 +150,13 @@ class PeersTest {
     for (FakeTransport.Started fetch : h.transport.started.subList(0, 10)) {
       fail(fetch);
     }
-    rest(PeerState.BACKOFF_NANOS);
+    pass(PeerState.BACKOFF_NANOS);
     h.fetch(block());
     assertEquals(11, h.transport.started.size());
   }
 
   @Test
-  void peersDoNotRestForEachOther() {
+  void peersBackOffOneByOne() {
     fail(h.fetchStarted(block()));
     h.client.fetchBlocks(ClientHarness.HOST, ClientHarness.PORT, "4", new String[] {block()}, h.listener, null);
     h.lookUps.runAll();
@@ -177,7 +177,7 @@ class PeersTest {
   }
 
   @Test
-  void whenStoppedNobodyWaitsForALookUp() {
+  void afterTheStopNoRequestWaitsForALookUp() {
     h.lookUps.stopped = true;
     h.fetch(block());
     h.fallBackThreads.runAll();

@@ -123,14 +123,14 @@ class SmallPartsTest {
     assertEquals(1, said.size());
     steps.pass(RateLimitedLog.REPEAT_NANOS, TimeUnit.NANOSECONDS);
     log.warn("a", "a happens");
-    assertEquals("a happens (4 times more since this was last logged)", said.get(1));
+    assertEquals("a happens (4 more since this was last logged)", said.get(1));
     for (int i = 0; i < 1_000; i++) {
       log.warn("peer " + i, "peer " + i);
     }
     assertEquals(1 + RateLimitedLog.PER_MINUTE, said.size());
     steps.pass(1, TimeUnit.MINUTES);
     log.warn("peer 999", "peer 999");
-    assertEquals("peer 999 (1 times more since this was last logged)", said.get(said.size() - 1));
+    assertEquals("peer 999 (1 more since this was last logged)", said.get(said.size() - 1));
   }
 
   @Test
@@ -138,7 +138,7 @@ class SmallPartsTest {
     Addresses own = Addresses.of("127.0.0.1", null);
     assertEquals("127.0.0.1", own.bind);
     assertEquals("127.0.0.1", own.advertise);
-    // TEST-NET-3 is nobody's: an address that is translated on its way here.
+    // TEST-NET-3 belongs to no machine, like an address behind address translation.
     Addresses translated = Addresses.of("203.0.113.9", null);
     assertEquals("0.0.0.0", translated.bind);
     assertEquals("203.0.113.9", translated.advertise);

@@ -13,14 +13,14 @@ import scala.runtime.AbstractPartialFunction;
 import scala.runtime.BoxedUnit;
 
 /**
- * Where executors' reports arrive: an endpoint in Spark's own RPC, which is authenticated and encrypted as the user
- * configured it and needs no port of ours. Messages and answers are of types that every class loader has.
+ * Receives executors' reports in Spark's RPC, which is authenticated and encrypted as the user configured and needs no
+ * port of Faro's. Messages and answers have types that every class loader has.
  */
 final class DriverRpcEndpoint implements RpcEndpoint {
   static final String NAME = "faro-figures";
   private static final Logger LOG = LoggerFactory.getLogger(DriverRpcEndpoint.class);
 
-  /** Takes a report; {@code answer} is null where none is awaited. */
+  /** Takes a report; {@code answer} is null if the sender does not wait. */
   interface Taker {
     void take(byte[] report, Runnable answer) throws Exception;
   }
@@ -52,7 +52,7 @@ final class DriverRpcEndpoint implements RpcEndpoint {
     try {
       taker.take(report, answer);
     } catch (Exception e) {
-      LOG.debug("Faro: a report was refused", e);
+      LOG.debug("Faro: the driver refused a report", e);
       refuse.accept(new IOException("the driver refused the report: " + e));
     }
   }

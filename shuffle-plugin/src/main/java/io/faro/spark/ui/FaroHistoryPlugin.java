@@ -15,8 +15,8 @@ import scala.collection.immutable.Seq;
 /**
  * The tab in the history server, which finds this class by {@code META-INF/services} when the jar is on its class path.
  *
- * <p>The return type is narrower than what Scala 2.12 asks for and exactly what 2.13 does; the compiler adds the bridge
- * that makes the one class good for both.
+ * <p>The return type is that of Scala 2.13, and narrower than that of 2.12; the compiler adds a bridge method, so that
+ * one class works with both.
  */
 public final class FaroHistoryPlugin implements AppHistoryServerPlugin {
   private static final Logger LOG = LoggerFactory.getLogger(FaroHistoryPlugin.class);
@@ -60,7 +60,7 @@ public final class FaroHistoryPlugin implements AppHistoryServerPlugin {
           store.put((ShuffleFigures) event);
         }
       } catch (Exception e) {
-        LOG.info("Faro: an event was not taken: {}", e.toString());
+        LOG.info("Faro: an event of the log cannot be read: {}", e.toString());
       }
     }
   }

@@ -7,9 +7,9 @@ import org.apache.spark.util.kvstore.KVStore;
 import org.apache.spark.util.kvstore.KVStoreIterator;
 
 /**
- * The figures in Spark's status store, where the page finds them: in the driver while the application runs, and in the
- * history server, which may keep a store on disk and never read the event log again. Bounded: the newest shuffles, and
- * executors up to a number that no page can show anyway.
+ * The figures in Spark's status store, from which the page reads: in the driver while the application runs, and in the
+ * history server, which may keep the store on disk and not read the event log again. Bounded: it keeps the newest
+ * shuffles, and drops executors that ended above a number of executors.
  */
 final class FigureStore {
   static final int MOST_SHUFFLES = 1_000;
@@ -45,7 +45,7 @@ final class FigureStore {
     return store.count(ExecutorFigures.class) == 0;
   }
 
-  /** By id, as numbers where they are. */
+  /** In the order of ids; numbers in their own order. */
   List<ExecutorFigures> executors() throws Exception {
     List<ExecutorFigures> all = all(ExecutorFigures.class);
     all.sort(Comparator.comparingInt((ExecutorFigures figures) -> figures.executor.length())
@@ -53,14 +53,14 @@ final class FigureStore {
     return all;
   }
 
-  /** By id. */
+  /** In the order of ids. */
   List<ShuffleFigures> shuffles() throws Exception {
     return all(ShuffleFigures.class);
   }
 
   private <T> List<T> all(Class<T> type) throws Exception {
     List<T> all = new ArrayList<>();
-    // A store on disk wants its iterators closed.
+    // A store on disk leaks iterators that are not closed.
     try (KVStoreIterator<T> rows = store.view(type).closeableIterator()) {
       while (rows.hasNext()) {
         all.add(rows.next());

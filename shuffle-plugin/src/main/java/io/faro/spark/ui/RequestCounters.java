@@ -2,7 +2,7 @@ package io.faro.spark.ui;
 
 import io.faro.Fabric;
 
-/** What one request brought, by fabric. A request may be given up on one thread while blocks come on another. */
+/** The blocks and bytes of one request by fabric. One thread may end a request while another delivers blocks. */
 public final class RequestCounters {
   static final int FABRICS = Fabric.values().length;
 

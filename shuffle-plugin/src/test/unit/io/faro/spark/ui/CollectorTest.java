@@ -139,7 +139,7 @@ class CollectorTest {
     assertTrue(store.executors().get(0).removed);
     assertTrue(((ExecutorFigures) log.get(0)).removed);
     collector.ask();
-    assertTrue(answered.isEmpty(), "nobody is there to be answered");
+    assertTrue(answered.isEmpty(), "the executor is removed: no answer");
     collector.removed("no such executor");
     assertEquals(1, store.executors().size());
   }
