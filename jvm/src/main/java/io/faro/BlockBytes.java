@@ -81,7 +81,7 @@ public final class BlockBytes {
   }
 
   /**
-   * A read-only view (no copy when the block lies in one segment, else a copy). A view is good until the last
+   * A read-only view (no copy when the block lies in one slice, else a copy). A view is good until the last
    * release; after it, its content is undefined. A block of 2 GiB or more is an {@link UnsupportedOperationException}:
    * read it by {@link #inputStream}.
    */
@@ -96,7 +96,7 @@ public final class BlockBytes {
       return ByteBuffer.allocate(0).asReadOnlyBuffer();
     }
     long start = batch.start(index);
-    ByteBuffer view = batch.view(batch.segmentAt(start), start, start + length);
+    ByteBuffer view = batch.view(batch.sliceAt(start), start, start + length);
     if (view.remaining() == length) {
       return view.slice().asReadOnlyBuffer();
     }

@@ -15,13 +15,13 @@ import java.nio.ByteBuffer;
 final class BlockStream extends InputStream {
   private final BlockBytes block;
   private final BlockBatch batch;
-  /** End of the block in the batch's stream of segments. */
+  /** End of the block in the batch's stream of slices. */
   private final long end;
-  /** Next byte in the batch's stream of segments. */
+  /** Next byte in the batch's stream of slices. */
   private long position;
-  /** Rest of the current segment that belongs to the block; null before the first and after the last. */
+  /** Rest of the current slice that belongs to the block; null before the first and after the last. */
   private ByteBuffer view;
-  private int segment = -1;
+  private int slice = -1;
   private boolean closed;
 
   BlockStream(BlockBytes block, BlockBatch batch, int index) {
@@ -75,7 +75,7 @@ final class BlockStream extends InputStream {
         view.position(view.position() + (int) skipped);
       } else {
         view = null;
-        segment = -1;
+        slice = -1;
       }
     }
     return skipped;
@@ -108,10 +108,10 @@ final class BlockStream extends InputStream {
       return false;
     }
     if (view == null || !view.hasRemaining()) {
-      segment = segment < 0 ? batch.segmentAt(position) : segment + 1;
-      view = batch.view(segment, position, end);
+      slice = slice < 0 ? batch.sliceAt(position) : slice + 1;
+      view = batch.view(slice, position, end);
       while (!view.hasRemaining()) {
-        view = batch.view(++segment, position, end);
+        view = batch.view(++slice, position, end);
       }
     }
     return true;

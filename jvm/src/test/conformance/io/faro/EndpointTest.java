@@ -71,7 +71,7 @@ class EndpointTest {
 
   @ParameterizedTest
   @EnumSource(names = {"TCP", "SHM"})
-  void aBlockOfManySegments(FabricChoice fabric) throws Exception {
+  void aBlockOfManySlices(FabricChoice fabric) throws Exception {
     int size = 20_000_003;
     MapOutputs outputs = new MapOutputs(directory).write(3, 1, 11, size, 13);
     try (Pair pair = new Pair(fabric, outputs)) {
