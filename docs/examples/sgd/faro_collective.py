@@ -86,7 +86,7 @@ def map_partitions(rdd, function, mode="grid", group=0, seed=0, nan_policy="fail
     context = rdd.ctx
     plain = rdd._pickled()
     teams = context._jvm.io.faro.spark.collective.PythonTeams
-    seated = teams.seated(plain._jrdd, mode, group, seed, nan_policy, timeout_ms)
+    joined = teams.joinTeams(plain._jrdd, mode, group, seed, nan_policy, timeout_ms)
 
     def run(records):
         records = iter(records)
@@ -98,4 +98,4 @@ def map_partitions(rdd, function, mode="grid", group=0, seed=0, nan_policy="fail
         finally:
             team.close()
 
-    return RDD(seated, context, plain._jrdd_deserializer).barrier().mapPartitions(run)
+    return RDD(joined, context, plain._jrdd_deserializer).barrier().mapPartitions(run)

@@ -89,7 +89,7 @@ SCENARIOS = [
     # Slabs go and come back in the middle of a job.
     Scenario("idle-release", ["hugeBlock", "largeShuffle"] + FEW,
              {"spark.faro.memory.idleRelease": "100ms"}, newest=True, faro_only=True,
-             must_count="pool.givenBack"),
+             must_count="pool.slabsReleased"),
     Scenario("to-disk", ["groupByKey", "megabyteBlocks", "sqlJoin"],
              {"spark.network.maxRemoteBlockSizeFetchToMem": "100k"},
              faro=ANY, fallback="auto", newest=True),
