@@ -13,7 +13,7 @@ ABOUT = (
     "does so twice, and the second pass is timed. The owner's arena is 1, 10 and 100 % of the "
     "shuffle, in turn. The smallest arena is 32 MiB, so the shuffle has 3.2 GB. All of it is "
     "in memory (a tmpfs), so no disk is measured. Figures are MB/s, medians of the rounds, "
-    "with the lowest and highest in parentheses. The last columns count the pieces of both "
+    "with the lowest and highest in parentheses. The last columns count the reads of both "
     "passes of the last round by the place of their bytes: the chunk cache, the page cache "
     "(minor fault) or the disk (major fault).")
 FABRICS = ["shm", "tcp"]
