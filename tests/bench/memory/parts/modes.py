@@ -9,15 +9,19 @@ from report.figures import table, with_spread
 NAME = "modes"
 TITLE = "Unpinned, pinned, on-demand paging: one Spark job"
 ABOUT = (
-    "Two executors on two hosts of a guest, everything over RDMA (`tests/softroce/spark regions-MODE`): a "
-    "shuffle of 576 MB (48 blocks of 12 MB) and one of 96 MB, half of each remote, with "
-    "`spark.faro.regions` unpinned, pinned and odp in turn. *job* is the first shuffle's wall time as the driver sees "
-    "it, *registering* the time that both executors spent in `ibv_reg_mr`, *registered* the most bytes "
-    "that were registered at once, *RSS* the largest resident set of an executor's process (JVM and "
-    "all; pages of mapped files count). Medians of the rounds with their least and most. *odp* needs a "
-    "device that can (rxe from Linux 6.15); rxe copies wrongly where a READ begins within a page of such a "
-    "region, so that the checksum refused the first such bytes and all others were written by their "
-    "owner: its job time is that of *unpinned* with some waste.")
+    "Two executors on two hosts of a guest run a shuffle of 576 MB (48 blocks of 12 MB) and "
+    "one of 96 MB, half of each remote, all over RDMA (`tests/softroce/spark regions-MODE`). "
+    "`spark.faro.regions` is unpinned, pinned and odp in turn. The columns:\n\n"
+    "- *job*: the wall time of the first shuffle, measured by the driver\n"
+    "- *registering*: the time that both executors spent in `ibv_reg_mr`\n"
+    "- *registered*: the most bytes that were registered at once\n"
+    "- *RSS*: the largest resident set of an executor's process, with the JVM and pages of "
+    "mapped files\n\n"
+    "Figures are medians of the rounds, with the lowest and highest in parentheses. *odp* "
+    "needs a device with on-demand paging (rxe from Linux 6.15). If a READ begins within a "
+    "page of such a region, rxe copies wrong bytes. The checksum refused the first such "
+    "bytes, and the owner wrote all others. The job time of *odp* is therefore that of "
+    "*unpinned* plus some waste.")
 MODES = ["unpinned", "pinned", "odp"]
 COLUMNS = ["job, s", "registering, ms", "registered, MB", "RSS, MB"]
 
