@@ -53,9 +53,7 @@ class Graph:
         everything = [(a, b) for a in sorted(self.edges) for b in sorted(self.edges[a])]
         if self.cycles():
             return everything
-        implied = {
-            (a, c) for a in self.edges for b in self.edges[a] for c in self._reachable(b)
-        }
+        implied = {(a, c) for a in self.edges for b in self.edges[a] for c in self._reachable(b)}
         return [edge for edge in everything if edge not in implied]
 
     def _reachable(self, start: str) -> set[str]:

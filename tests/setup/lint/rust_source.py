@@ -1,5 +1,6 @@
-"""Reads Rust sources as far as the checks need it: the modules that a crate declares, the paths that
-its production code names, the macros it defines and calls, and the parameters of its functions.
+"""Reads Rust sources as far as the checks need it: the modules that a crate declares, the paths
+that its production code names, the macros it defines and calls, and the parameters of its
+functions.
 
 This is no parser. It splits the text into tokens, drops what only a test build compiles
 (`#[cfg(test)]`, `#[test]`) and looks at the tokens that are left.
@@ -263,7 +264,9 @@ def _read_text(module: Module, code: list[Token]) -> None:
             at += 2
         elif word in ROOTS and after == "::" and before not in ("::", "in"):
             end = at
-            while end + 2 < len(code) and code[end + 1].text == "::" and code[end + 2].kind == "word":
+            while (
+                end + 2 < len(code) and code[end + 1].text == "::" and code[end + 2].kind == "word"
+            ):
                 end += 2
             path = tuple(token.text for token in code[at : end + 1 : 2])
             module.references.append(Reference(absolute(module, path), code[at].line))

@@ -190,9 +190,7 @@ def test_a_function_has_one_of_the_types_that_stand_apart(crate, tmp_path):
 def test_a_document_has_the_graph_of_the_sources(crate, tmp_path):
     crate({"lib.rs": "mod a; mod b;", "a.rs": "use crate::b;", "b.rs": ""})
     document = tmp_path / "DOC.md"
-    document.write_text(
-        "before\n<!-- module graph: sample -->\n<!-- /module graph -->\nafter\n"
-    )
+    document.write_text("before\n<!-- module graph: sample -->\n<!-- /module graph -->\nafter\n")
     sample = tmp_path / "sample"
     code, output = run("--check-doc", document, sample)
     assert code == 1

@@ -1,4 +1,5 @@
 """Building the programs that measure, and running them, in a guest or here."""
+
 import json
 import re
 import subprocess
@@ -12,8 +13,17 @@ class Skipped(Exception):
 
 def example(root, package, name):
     """The path of an example of a crate, built."""
-    command = ["cargo", "build", "--locked", "--release", "-p", package, "--example", name,
-               "--message-format=json-render-diagnostics"]
+    command = [
+        "cargo",
+        "build",
+        "--locked",
+        "--release",
+        "-p",
+        package,
+        "--example",
+        name,
+        "--message-format=json-render-diagnostics",
+    ]
     done = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"cargo could not build the example {name} of {package}")
@@ -26,8 +36,13 @@ def example(root, package, name):
 
 def here(command):
     """The figures that a program prints."""
-    done = subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(
+        [str(part) for part in command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         raise RuntimeError(f"{command[0]} ended with {done.returncode}")
     return figures(done.stdout)
@@ -35,10 +50,24 @@ def here(command):
 
 def on_device(root, command, memory="4G", timeout=900):
     """The same where there is an RDMA device."""
-    run = [root / "tests" / "softroce" / "run", "--hosts", "1", "--memory", memory, "--timeout",
-           timeout, "--", *command]
-    done = subprocess.run([str(part) for part in run], stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    run = [
+        root / "tests" / "softroce" / "run",
+        "--hosts",
+        "1",
+        "--memory",
+        memory,
+        "--timeout",
+        timeout,
+        "--",
+        *command,
+    ]
+    done = subprocess.run(
+        [str(part) for part in run],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode == SKIPPED:
         reasons = re.findall(r"^softroce: skipped: (.*)$", done.stderr + done.stdout, re.M)
         raise Skipped(reasons[-1] if reasons else "no guest with an RDMA device")
