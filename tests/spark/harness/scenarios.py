@@ -35,6 +35,12 @@ class Scenario:
     executors: int = 2
     bad_values: list = field(default_factory=list)
 
+    def names(self):
+        """What the application reports, each once."""
+        if self.bad_values:
+            return [f"{key}={value}" for key, value, _ in self.bad_values]
+        return list(dict.fromkeys(self.cases))
+
 
 def faults(name, plan, counter, conf=None, newest=True):
     """A scenario in which executors do wrong on purpose: the counter shows that they did, and the

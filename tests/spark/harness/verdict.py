@@ -1,4 +1,4 @@
-"""Turns what an application printed and logged into results, one per case."""
+"""Turns what an application printed and logged into results."""
 
 import contextlib
 import re
@@ -14,23 +14,18 @@ class Result:
     detail: str = ""
 
 
-def judge(scenario, outcome, with_faro):
-    results = [_case_result(line) for line in outcome.lines("CASE ")]
-    expected = len(scenario.bad_values) or len(scenario.cases)
+def cases(outcome):
+    """What the application reported of its cases, in their order."""
+    return [_case_result(line) for line in outcome.lines("CASE ")]
+
+
+def end_problem(outcome):
+    """Why the application did not end as it should; empty if it did."""
     if outcome.timed_out:
-        results.append(Result("application", False, f"still ran after {launch.TIME_LIMIT} s"))
-    elif not outcome.lines("JOBS DONE") or len(results) != expected:
-        results.append(
-            Result(
-                "application",
-                False,
-                f"{len(results)} of {expected} cases reported, exit code "
-                f"{outcome.exit_code}: {_last_error(outcome.driver_log)}",
-            )
-        )
-    if with_faro and scenario.faro != scenarios.ANY:
-        results.append(_faro_result(scenario, outcome))
-    return results
+        return f"still ran after {launch.TIME_LIMIT} s"
+    if not outcome.lines("JOBS DONE"):
+        return f"exit code {outcome.exit_code}: {_last_error(outcome.driver_log)}"
+    return ""
 
 
 def _case_result(line):
@@ -65,7 +60,7 @@ def total(counters, name):
     return int(counters.get(name, parts))
 
 
-def _faro_result(scenario, outcome):
+def faro_result(scenario, outcome):
     counters = counters_of(outcome)
     blocks = total(counters, "remoteBlocks")
     fallbacks = total(counters, "fallbacks")

@@ -39,7 +39,8 @@ def measure(root, _target, options):
                 check=False,
             )
             if done.returncode == guest.SKIPPED:
-                raise guest.Skipped(done.stdout.strip() or "no guest with an RDMA device")
+                reasons = re.findall(r"^softroce: skipped: (.*)$", done.stdout, re.M)
+                raise guest.Skipped((reasons or ["no guest with an RDMA device"])[-1])
             if done.returncode:
                 # The losing case is published, too.
                 cells.append({"mode": mode, "round": at, "failed": why(done.stdout)})
@@ -49,7 +50,7 @@ def measure(root, _target, options):
 
 
 def why(output):
-    found = re.findall(r"^  FAILED (.{1,200})", output, re.M)
+    found = re.findall(r"^FAILED \S.*? - (?:Failed: )?(.{1,200})", output, re.M)
     return found[0] if found else "no reason was given"
 
 
