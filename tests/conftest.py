@@ -12,7 +12,7 @@ DETAIL = "detail"
 
 
 def pytest_configure():
-    # A polite end, too, runs the fixtures' clean-up.
+    # SIGTERM, too, runs the clean-up of the fixtures.
     signal.signal(signal.SIGTERM, lambda *_: pytest.exit("terminated", returncode=143))
 
 

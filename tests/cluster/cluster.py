@@ -18,7 +18,7 @@ class Cluster:
         self.engine = engine
         self.logs = Path(logs)
         self.worker = {"tcp": "worker", "softroce": "rdma-worker"}[profile]
-        # Ports of the host that nobody else has: any free one.
+        # Empty: any free port of the host.
         self.variables = {"FARO_MASTER_UI": "", "FARO_HISTORY_UI": "", **(variables or {})}
         self.base = [*compose_command(), "--profile", profile]
 

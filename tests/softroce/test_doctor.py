@@ -10,7 +10,7 @@ import pytest
 
 DEVICES = "/dev/infiniband"
 # As an executor's user: without the capability to lock memory, and to open what is root's.
-NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+UNPRIVILEGED = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_a_device_without_permission(doctor):
     try:
         for file in files:
             file.chmod(0o600)
-        result = doctor(under=NOBODY)
+        result = doctor(under=UNPRIVILEGED)
     finally:
         for file, mode in modes.items():
             file.chmod(mode)

@@ -1,4 +1,4 @@
-"""The guest as a process: what it is told, how its output is passed on, how it ends."""
+"""The guest as a process: its settings, its output, its end."""
 
 import contextlib
 import ctypes
@@ -26,11 +26,11 @@ UPPER_BYTES = 32 << 30
 
 
 class Broken(Exception):
-    """A guest ought to be possible, but something is wrong."""
+    """A guest should run on this machine, but it does not; the reason."""
 
 
 class Impossible(Exception):
-    """No guest can be had on this machine."""
+    """No guest can run on this machine; the reason."""
 
 
 def run(options, kernel):
@@ -49,7 +49,9 @@ def run(options, kernel):
         if options.kernel_log:
             shutil.copyfile(exchange / "console", options.kernel_log)
         if late:
-            say(f"the guest was stopped after {options.timeout + AROUND} s; its last words:")
+            say(
+                f"the guest was stopped after {options.timeout + AROUND} s; the end of its console:"
+            )
             tail(exchange / "console")
             return LATE
         if code is None:
@@ -57,7 +59,7 @@ def run(options, kernel):
             say(
                 broken.read_text().strip()
                 if broken.exists()
-                else "the guest ended without a status; its last words:"
+                else "the guest ended without a status; its console:"
             )
             tail(exchange / "console")
             return BROKEN
@@ -135,7 +137,7 @@ def write_settings(exchange, options, mark):
     (exchange / "command").write_text(
         f"unset ${{!faro_*}}\n{exports}\n"
         f"export PATH=/run/faro/tools:$PATH FARO_SOFTROCE_GUEST=1\n"
-        f"cd {shlex.quote(Path.cwd())} && exec {shlex.join(options.command)}\n"
+        f"cd {shlex.quote(str(Path.cwd()))} && exec {shlex.join(options.command)}\n"
     )
     (exchange / "cpuinfo").write_text(processors(options.cpus))
     (exchange / "console").touch()
@@ -310,7 +312,7 @@ def write_all(out, data):
         while view:
             view = view[os.write(out, view) :]
     except BrokenPipeError:
-        # Nobody reads any more; the command's status still counts.
+        # The reader of our output has ended; the command's status still counts.
         os.dup2(os.open(os.devnull, os.O_WRONLY), out)
 
 

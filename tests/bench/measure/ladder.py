@@ -204,7 +204,7 @@ def measure(ladder, shapes, clients_list, rounds, seconds, progress):
                 "sides": {side: [] for side in ladder.sides},
             }
             for round_number in range(rounds + 1):
-                # Who goes first moves on with every round.
+                # Each round begins with another side.
                 turn = round_number % len(ladder.sides)
                 for side in ladder.sides[turn:] + ladder.sides[:turn]:
                     if side in broken:

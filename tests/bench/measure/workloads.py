@@ -148,11 +148,13 @@ def measure(home, faro_jar, target, sides, groups, warm_ups, rounds, divisor, pr
         group_logs.mkdir(parents=True)
         applications = []
         try:
-            # One by one: those that were started are stopped if the next one cannot be.
+            # One by one: if one cannot be started, all before it are stopped.
             for side in sides:
                 if side not in broken:
-                    started = Application(side, conf, home, place / side, jar, faro_jar, group_logs)
-                    applications.append(started)
+                    application = Application(
+                        side, conf, home, place / side, jar, faro_jar, group_logs
+                    )
+                    applications.append(application)
             progress(
                 f"starting Spark applications for {', '.join(names)}: "
                 f"{', '.join(a.side for a in applications)}"

@@ -12,7 +12,7 @@ FEW = ["groupByKey", "someTinyBlocks", "emptyPartitions", "sqlJoin"]
 # What Faro must have done in a scenario.
 USED = "used"  # remote blocks came through Faro, none of them by fall-back
 TRIED = "tried"  # remote blocks came through Faro; fall-backs are allowed
-DECLINED = "declined"  # Faro stood aside, and said once per process which key made it do so
+DECLINED = "declined"  # Faro left the shuffle to Spark; each process logged why, once
 ANY = "any"  # only the answers count
 
 # A library that was built with fault injection (native/endpoint/src/faults.rs), once per run.
@@ -43,8 +43,8 @@ class Scenario:
 
 
 def faults(name, plan, counter, conf=None, newest=True):
-    """A scenario in which executors do wrong on purpose: the counter shows that they did, and the
-    answers that it did not matter."""
+    """A scenario with injected faults: the counter shows that they happened, and the answers are
+    right all the same."""
     return Scenario(
         f"faults-{name}",
         ["groupByKey", "someTinyBlocks", "megabyteBlocks", "sqlJoin"],
@@ -257,7 +257,7 @@ SCENARIOS = [
         newest=True,
     ),
     Scenario("fabric-tcp", FEW, {"spark.faro.fabric": "tcp"}, faro_only=True, newest=True),
-    # Four executors, so that there is a schedule: below, everybody has everybody.
+    # Four executors: with fewer, all of them are in one group and there is no schedule.
     Scenario(
         "exchange-grouped",
         [*FEW, "megabyteBlocks"],
@@ -282,7 +282,7 @@ SCENARIOS = [
 
 
 def chosen(depth, names, stock):
-    """The scenarios of a depth ('full', 'most' or 'smoke'), or those that were named."""
+    """The scenarios of a depth ('full', 'most' or 'smoke'), or the named ones."""
     known = {s.name: s for s in SCENARIOS}
     unknown = [n for n in names if n not in known]
     if unknown:

@@ -104,7 +104,7 @@ def _notice_problems(scenario, outcome):
         ]
         if len(notices) != 1:
             problems.append(
-                f"executor {executor} said {len(notices)} times that Faro stands "
-                f"aside for {scenario.declined_because}"
+                f"executor {executor} logged {len(notices)} times that it leaves the "
+                f"shuffle to Spark because of {scenario.declined_because}"
             )
     return problems
