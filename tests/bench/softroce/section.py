@@ -7,8 +7,8 @@ from report.figures import number, table, with_spread
 NAMES = {"perftest": "perftest", "ucx": "UCX", "faro": "Faro", "faro-spin": "Faro `--spin`"}
 SIZES = {4096: "4 KB", 65536: "64 KB", 1048576: "1 MB"}
 LARGE = 65536
-# Above this share of the machine, other processes disturbed the measurement (some of the guest's own
-# processes may be counted).
+# Above this share of the machine, other processes disturbed the measurement (some of the guest's
+# own processes may be counted).
 QUIET_SHARE = 0.2
 BANDWIDTH_AIM, LATENCY_AIM = 0.95, 1.1
 KEYS = {"bandwidth": "mb_per_second", "latency": "us"}
