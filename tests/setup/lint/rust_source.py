@@ -252,8 +252,8 @@ def _read_text(module: Module, code: list[Token]) -> None:
         word = code[at].text if code[at].kind == "word" else ""
         before = code[at - 1].text if at else ""
         after = code[at + 1].text if at + 1 < len(code) else ""
-        if word == "use" and before != ".":
-            end = next(i for i in range(at, len(code)) if code[i].text == ";")
+        if word == "use" and after != "<":
+            end = next((i for i in range(at, len(code)) if code[i].text == ";"), len(code))
             _read_use(module, code[at + 1 : end], ())
             at = end
         elif word == "fn" and at + 1 < len(code) and code[at + 1].kind == "word":

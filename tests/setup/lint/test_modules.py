@@ -97,6 +97,18 @@ def test_every_form_of_a_path_is_an_edge(crate):
     assert str(made.graph().edges["a"]["d"]) == f"{made.folder}/src/a.rs:2"
 
 
+def test_what_only_looks_like_a_use_is_none(crate):
+    made = crate(
+        {
+            "lib.rs": "mod a; mod b;",
+            "a.rs": "fn f<'x>() -> impl Sized + use<'x> { crate::b::run() }\n"
+            "macro_rules! m { ($p:path) => { use $p } }",
+            "b.rs": "pub fn run() {}",
+        }
+    )
+    assert edges(made.graph()) == {("a", "b")}
+
+
 def test_an_item_of_the_root_is_the_root_and_a_re_export_is_its_module(crate):
     made = crate(
         {
