@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from .module_graph import ROOT, Crate, mermaid
-from .rust_source import needs_test, tokens, without_tests
+from .rust_tokens import needs_test, tokens, without_tests
 
 CHECK = Path(__file__).resolve().parents[1] / "check-modules"
 
