@@ -1,4 +1,4 @@
-"""Splits Rust into tokens, and drops what only a test build compiles (`#[cfg(test)]`, `#[test]`)."""
+"""Splits Rust into tokens and drops what only a test build has (`#[cfg(test)]`, `#[test]`)."""
 
 from __future__ import annotations
 
