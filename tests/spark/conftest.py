@@ -34,14 +34,3 @@ def pytest_configure(config):
 @pytest.fixture(scope="session")
 def faro_jar(pytestconfig) -> Path:
     return pytestconfig.option.jar.resolve()
-
-
-def pytest_collection_modifyitems(items):
-    """All tests of an application stand together, in the order in which applications start."""
-    order: dict[str, int] = {}
-
-    def place(item):
-        application = item.callspec.params.get("application") if hasattr(item, "callspec") else None
-        return order.setdefault(application.name, len(order)) if application else -1
-
-    items.sort(key=place)

@@ -2,7 +2,7 @@
 
 An application runs the cases of a scenario (tests/spark/harness/scenarios.py); --at-once of them
 run at a time, in the order of their tests. A test waits until its application has ended, and looks
-at what that left behind.
+at what that left behind: its answers, its end, the counters.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from harness import build, launch, scenarios, verdict
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "target" / "test-logs" / "spark"
 JOBS = ROOT / "tests" / "spark" / "jobs"
+# What is looked at beside the cases: the end of the application, the way that blocks took.
+ENDS, FARO = "ends", "faro"
 JOBS_OF_FARO = ROOT / "tests" / "spark" / "jobs-faro"
 
 
@@ -71,29 +73,19 @@ def chosen(options) -> list[Application]:
     return found
 
 
+def names(application: Application, stock: bool) -> list[str]:
+    """What is looked at in an application."""
+    found = [*application.scenario.names(), ENDS]
+    if application.scenario.faro != scenarios.ANY and not stock:
+        found.append(FARO)
+    return found
+
+
 def pytest_generate_tests(metafunc):
-    applications = chosen(metafunc.config.option)
-    if metafunc.function is test_case:
-        pairs = [(one, case) for one in applications for case in one.scenario.names()]
-        metafunc.parametrize(
-            ("application", "case"),
-            pairs,
-            ids=[f"{one.name}-{case}" for one, case in pairs],
-            indirect=["application"],
-        )
-    elif metafunc.function in (test_ends, test_faro):
-        looked_at = [
-            one
-            for one in applications
-            if metafunc.function is test_ends
-            or (one.scenario.faro != scenarios.ANY and not metafunc.config.option.stock)
-        ]
-        metafunc.parametrize(
-            "application",
-            looked_at,
-            ids=[one.name for one in looked_at],
-            indirect=True,
-        )
+    options = metafunc.config.option
+    pairs = [(one, name) for one in chosen(options) for name in names(one, options.stock)]
+    ids = [f"{application.name}-{name}" for application, name in pairs]
+    metafunc.parametrize(("application", "name"), pairs, ids=ids)
 
 
 @pytest.fixture(scope="session")
@@ -112,11 +104,11 @@ def running(request, failures):
     for item in request.session.items:
         parameters = item.callspec.params
         wanted.setdefault(parameters["application"].name, parameters["application"])
-        cases.setdefault(parameters["application"].name, set()).add(parameters.get("case", ""))
+        cases.setdefault(parameters["application"].name, set()).add(parameters["name"])
     pool = ThreadPoolExecutor(options.at_once)
     futures: dict[str, Future[Application]] = {}
     for name, application in wanted.items():
-        narrowed = narrow(application, cases[name] - {""})
+        narrowed = narrow(application, cases[name])
         futures[name] = pool.submit(run, narrowed, jobs_jar, faro_jar)
     yield futures
     # After an interrupt some still wait or run.
@@ -130,21 +122,13 @@ def running(request, failures):
 def narrow(application: Application, cases: set[str]) -> Application:
     """The application with only the cases that tests look at; with all of them where none does."""
     scenario = application.scenario
-    if cases and not scenario.bad_values:
-        kept = [case for case in scenario.cases if case in cases]
-        scenario = replace(scenario, cases=kept)
-    return Application(application.version, scenario)
+    kept = [case for case in scenario.cases if case in cases]
+    return Application(application.version, replace(scenario, cases=kept) if kept else scenario)
 
 
 def run(application: Application, jobs_jar: Path, faro_jar: Path | None) -> Application:
     application.run(jobs_jar, faro_jar)
     return application
-
-
-@pytest.fixture
-def application(request, running):
-    """An application that has ended."""
-    return running[request.param.name].result()
 
 
 @pytest.fixture(scope="session")
@@ -153,34 +137,21 @@ def failures() -> set[str]:
     return set()
 
 
-def judge(result: verdict.Result, application, failures, record_property) -> None:
-    """Passes or fails the test as the result says."""
+def test_spark(running, application, name, failures, record_property):
+    """One case has the right answer, or the application did what its scenario says."""
+    ended = running[application.name].result()
+    result = judged(ended, name)
     record_property("detail", result.detail)
     if not result.passed:
-        failures.add(application.name)
-        logs = application.logs.relative_to(ROOT)
-        pytest.fail(f"{result.detail}\nlogs: {logs}", pytrace=False)
+        failures.add(ended.name)
+        pytest.fail(f"{result.detail}\nlogs: {ended.logs.relative_to(ROOT)}", pytrace=False)
 
 
-def test_case(application, case, failures, record_property):
-    """The case's answer is right."""
-    results = application.reported.get(case, [])
-    missing = verdict.Result(case, False, f"did not report: {application.problem}")
-    bad = [result for result in results if not result.passed]
-    judge((bad or results or [missing])[0], application, failures, record_property)
-
-
-def test_ends(application, failures, record_property):
-    """All cases reported, and the application ended by itself."""
-    problem = application.problem
-    detail = problem or f"in {application.seconds:.0f} s"
-    judge(verdict.Result("ends", not problem, detail), application, failures, record_property)
-
-
-def test_faro(application, failures, record_property):
-    """Blocks came the way that the scenario says."""
-    if application.outcome is None:
-        result = verdict.Result("faro", False, application.problem)
-    else:
-        result = verdict.faro_result(application.scenario, application.outcome)
-    judge(result, application, failures, record_property)
+def judged(ended: Application, name: str) -> verdict.Result:
+    if name == ENDS:
+        return verdict.Result(name, not ended.problem, ended.problem or f"in {ended.seconds:.0f} s")
+    if name == FARO and ended.outcome:
+        return verdict.faro_result(ended.scenario, ended.outcome)
+    results = ended.reported.get(name, [])
+    missing = verdict.Result(name, False, f"did not report: {ended.problem}")
+    return next((r for r in results if not r.passed), results[0] if results else missing)
