@@ -1,4 +1,4 @@
-"""What is tested of a cluster, on the machine (TCP) as in a guest with an RDMA device."""
+"""The tests of a cluster: over TCP on this machine, over verbs in a guest with an RDMA device."""
 
 import re
 import time
@@ -19,7 +19,7 @@ class Report:
 
 
 def confined(engine, cluster, report):
-    """No service has more than it needs."""
+    """No service has privileges or devices that it does not need."""
     for name in cluster.states():
         form = (
             "{{.HostConfig.Privileged}} {{.Config.User}} {{len .HostConfig.Devices}} "

@@ -110,7 +110,7 @@ class Cluster:
 
 
 def figures(output):
-    """What the job printed of its way: {"tcp": bytes, ..., "all": bytes, "fallbacks": n, ...}."""
+    """The figures that the job printed: {"tcp": bytes, ..., "all": bytes, "fallbacks": n, ...}."""
     found = {
         name: int(number)
         for name, number in re.findall(r"^Faro (\w+) +\d+ +(\d+)$", output.replace("\r", ""), re.M)

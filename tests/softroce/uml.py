@@ -94,7 +94,7 @@ def status(exchange):
 
 
 def sweep():
-    """Removes what runners that were killed outright could not."""
+    """Removes the folders of runners that were killed."""
     for old in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         try:
             with (old / "lock").open() as lock:
@@ -215,7 +215,7 @@ def memory_directory(needed):
 
 
 class Guest:
-    """A kernel that runs; its two streams are passed on as they come, up to the mark."""
+    """A running kernel. Its two streams are copied to ours as they come, up to the mark."""
 
     def __init__(self, command, exchange, mark):
         self.mark = mark
@@ -317,7 +317,7 @@ def write_all(out, data):
 
 
 def die_with_us():
-    # A guest must not outlive a runner that was killed outright.
+    # The guest ends with the runner, even if that is killed.
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

@@ -1,4 +1,4 @@
-"""A child process that is talked to in lines; nothing waits for it without a deadline."""
+"""A child process that reads and writes lines; every wait for it has a deadline."""
 
 import contextlib
 import os

@@ -37,7 +37,7 @@ _running = set()
 
 
 def stop_all():
-    """Ends all applications and services that run; what waits for them goes on."""
+    """Ends all applications and services; the threads that wait for them go on."""
     for leader in list(_running):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(leader.pid, signal.SIGKILL)
