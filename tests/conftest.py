@@ -12,6 +12,8 @@ DETAIL = "detail"
 
 
 def pytest_configure():
+    # A shell's background job ignores SIGINT, and its children inherit that; tests/run ends us by it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # SIGTERM, too, runs the clean-up of the fixtures.
     signal.signal(signal.SIGTERM, lambda *_: pytest.exit("terminated", returncode=143))
 

@@ -56,7 +56,7 @@ class Application:
             self.problem = verdict.end_problem(self.outcome)
             for result in verdict.cases(self.outcome):
                 self.reported.setdefault(result.name, []).append(result)
-        except RuntimeError as error:
+        except (RuntimeError, OSError) as error:
             self.problem = str(error)
         self.seconds = time.monotonic() - started
 

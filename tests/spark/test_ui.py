@@ -187,6 +187,8 @@ def pytest_generate_tests(metafunc):
         test_history_server_without_the_jar: lambda version: version == oldest,
     }.get(metafunc.function, lambda _: True)
     versions = [v for v in metafunc.config.option.versions or VERSIONS if applies(v)]
+    if not versions:
+        versions = [pytest.param("", marks=pytest.mark.skip("of another version of Spark"))]
     metafunc.parametrize("application", versions, indirect=True, scope="module")
 
 
