@@ -9,13 +9,16 @@ SHELL := /bin/bash
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 JAR := dist/faro-spark.jar
+# With the native library of this machine only.
+DEMO_JAR := target/demo/faro-spark.jar
 SOURCES := Cargo.toml Cargo.lock pom.xml $(shell find native jvm shuffle-plugin \
 	\( -name target -o -name tests -o -name test \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help setup jar check test test-cluster demo bench bench-softroce bench-memory bench-exchange clean
+.PHONY: help setup setup-tests jar check test test-cluster demo bench bench-softroce bench-memory bench-exchange clean
 
 help:
-	@echo 'make setup   what the machine needs: as root installs it, otherwise prints the command'
+	@echo 'make setup   what a build needs: as root installs it, otherwise prints the command'
+	@echo 'make setup-tests   the same for the tests and benchmarks'
 	@echo 'make jar     $(JAR), the one jar that Spark needs'
 	@echo 'make demo    stock Spark and Faro side by side on TPC-DS-derived queries (5 minutes)'
 	@echo 'make test    every test: native, RDMA in a guest, Java, Spark end to end (45 minutes)'
@@ -28,7 +31,10 @@ help:
 	@echo 'make clean   removes what was built; $${FARO_CACHE:-~/.cache/faro} stays'
 
 setup:
-	@tests/setup/system
+	@tests/setup/system build
+
+setup-tests:
+	@tests/setup/system test
 
 jar: setup $(JAR)
 
@@ -36,28 +42,32 @@ jar: setup $(JAR)
 $(JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-library | setup
 	@tests/setup/build-jar $@
 
+$(DEMO_JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-library | setup
+	@FARO_JAR_ARCHS="" tests/setup/build-jar $@ --beside Spark 'tests/demo/run --fetch spark' \
+	  --beside 'TPC-DS-derived data' 'tests/demo/run --fetch data'
+
 check: setup
 	@tests/setup/check
 
-test: jar
+test: setup-tests jar
 	@tests/run
 
-test-cluster: jar
+test-cluster: setup-tests jar
 	@tests/cluster/run
 
-demo: jar
-	@tests/demo/run
+demo: $(DEMO_JAR)
+	@tests/demo/run --jar $(DEMO_JAR)
 
-bench: jar
+bench: setup-tests jar
 	@tests/bench/run
 
-bench-softroce: setup
+bench-softroce: setup-tests
 	@tests/bench/softroce/run
 
-bench-memory: setup
+bench-memory: setup-tests
 	@tests/bench/memory/run
 
-bench-exchange: setup
+bench-exchange: setup-tests
 	@tests/bench/exchange/run
 	if [[ -x tests/bench/collective/run ]]; then tests/bench/collective/run; fi
 

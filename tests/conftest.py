@@ -12,7 +12,7 @@ DETAIL = "detail"
 
 
 def pytest_configure():
-    # A shell's background job ignores SIGINT, and its children inherit that; tests/run ends us by it.
+    # tests/run ends a suite by SIGINT, which a shell's background job and its children ignore.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # SIGTERM, too, runs the clean-up of the fixtures.
     signal.signal(signal.SIGTERM, lambda *_: pytest.exit("terminated", returncode=143))

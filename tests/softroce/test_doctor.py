@@ -39,12 +39,12 @@ def doctor(faro):
     return run
 
 
-def check(result, name, level, words="", mend=""):
+def check(result, name, level, words="", fix=""):
     found = [row for row in result["checks"] if row["check"] == name]
     assert found, f"no {name} in {result}"
     assert found[-1]["level"] == level, found
-    assert words in found[-1]["says"], (words, found)
-    assert mend in (found[-1]["mend"] or ""), (mend, found)
+    assert words in found[-1]["message"], (words, found)
+    assert fix in (found[-1]["fix"] or ""), (fix, found)
 
 
 def test_each_host_chooses_its_own_device(doctor):

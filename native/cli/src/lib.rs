@@ -1,8 +1,8 @@
 //! `faro`, the command line: one module per subcommand.
 //!
-//! A subcommand is a module with `Args` (clap) and `run(&Args, &mut impl Write)`; `main` only picks one
-//! and turns an error into one line and an exit code. What a command prints on standard output is
-//! its result; progress goes to standard error, and only to a terminal.
+//! A subcommand is a module with `Args` (clap) and `run(&Args, &mut impl Write)`; `main` calls it and
+//! turns an error into one line and an exit code. Results go to standard output, progress to standard
+//! error and only if that is a terminal.
 
 pub mod doctor;
 pub mod perf;
@@ -24,11 +24,11 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Look whether Faro works on this host, over RDMA or not, and what mends the rest
+    /// Check whether Faro works on this host, over RDMA or TCP, and how to fix what does not
     Doctor(Box<doctor::Args>),
     /// Measure a fabric between two processes: bandwidth and latency
     Perf(Box<perf::Args>),
-    /// Simulate a shuffle on many endpoints: grouped against rotated, random and sequential fetch
+    /// Simulate a shuffle between many endpoints with grouped, rotated, random and sequential fetch
     Sim(Box<sim::Args>),
 }
 
@@ -38,14 +38,14 @@ pub enum CliError {
     Perf(#[from] perf::PerfError),
     #[error("{0}")]
     Sim(#[from] sim::SimError),
-    #[error("writing the result: {0}")]
+    #[error("cannot write the result: {0}")]
     Output(#[from] std::io::Error),
 }
 
-/// Runs the command; the process's exit code.
+/// Runs the command. Returns the process's exit code.
 ///
 /// # Errors
-/// What kept it from its result.
+/// The subcommand failed, or its result cannot be written.
 pub fn run(cli: &Cli, out: &mut impl Write) -> Result<u8, CliError> {
     match &cli.command {
         Command::Doctor(args) => doctor::run(args, out),

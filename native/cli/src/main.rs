@@ -3,18 +3,18 @@ use faro_cli::{Cli, CliError, Command};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Wrong usage (EX_USAGE of sysexits.h). Not clap's 2, which is a verdict of the doctor.
+/// Wrong usage (EX_USAGE of sysexits.h). Not clap's 2, which the doctor uses for a verdict.
 const USAGE: u8 = 64;
-/// The doctor failed itself (EX_SOFTWARE), so that there is no verdict.
+/// The doctor itself failed and has no verdict (EX_SOFTWARE).
 const NO_VERDICT: u8 = 70;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(asked) => {
-            // Where there is nobody to tell, the code still tells.
-            let _ = asked.print();
-            return ExitCode::from(if asked.use_stderr() { USAGE } else { 0 });
+        Err(error) => {
+            // If the message cannot be printed, the exit code is enough.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { USAGE } else { 0 });
         }
     };
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     });
     match result {
         Ok(code) => ExitCode::from(code),
-        // A reader that has seen enough, such as `head`, is no failure.
+        // A closed pipe, such as after `| head`, is no failure.
         Err(CliError::Output(e)) if e.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("faro: {e}");

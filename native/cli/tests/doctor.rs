@@ -30,11 +30,11 @@ fn check<'v>(result: &'v Value, name: &str) -> &'v Value {
     found.unwrap_or_else(|| panic!("no {name} in {result}"))
 }
 
-/// A host of files, removed with the value.
+/// A host made of files; dropping it removes them.
 struct Tree(PathBuf);
 
 impl Tree {
-    /// With a device that everything is right about.
+    /// With one device, on which every check passes.
     fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("faro-doctor-{}-{name}", std::process::id()));
         let tree = Self(path);
@@ -75,7 +75,10 @@ fn all_is_well() {
     assert_eq!(result["verdict"], "well");
     let choice = check(&result, "choice");
     assert!(
-        choice["says"].as_str().unwrap().contains("GID 0 10.0.0.1"),
+        choice["message"]
+            .as_str()
+            .unwrap()
+            .contains("GID 0 10.0.0.1"),
         "{choice}"
     );
 }
@@ -87,13 +90,13 @@ fn too_little_memory_may_be_locked() {
     let (output, result) = tree.doctor(&["--memory-limit", "1g"]);
     assert_eq!(output.status.code(), Some(1), "{result}");
     let memlock = check(&result, "memlock");
-    let says = memlock["says"].as_str().unwrap();
+    let message = memlock["message"].as_str().unwrap();
     assert!(
-        says.contains("65536") && says.contains("1073741824"),
+        message.contains("65536") && message.contains("1073741824"),
         "{memlock}"
     );
     assert!(
-        memlock["mend"]
+        memlock["fix"]
             .as_str()
             .unwrap()
             .contains("ulimit -l 1048576"),
@@ -133,7 +136,7 @@ fn this_host() {
     assert_eq!(screen.status.code(), Some(code), "{screen:?}");
     let text = String::from_utf8(screen.stdout).unwrap();
     let first = text.lines().next().unwrap();
-    assert_eq!(first, result["says"].as_str().unwrap());
+    assert_eq!(first, result["message"].as_str().unwrap());
     assert!(text.lines().count() <= 40, "more than one screen:\n{text}");
 }
 
@@ -163,7 +166,7 @@ fn a_peer() {
     let found = check(&result, "peer tcp");
     assert_eq!(found["level"], "ok", "{result}");
     assert!(
-        found["says"].as_str().unwrap().contains(line.trim()),
+        found["message"].as_str().unwrap().contains(line.trim()),
         "{found}"
     );
 }
@@ -175,7 +178,7 @@ fn a_peer_that_is_not_there() {
     assert_eq!(output.status.code(), Some(2), "{result}");
     let found = check(&result, "peer tcp");
     assert!(
-        found["mend"]
+        found["fix"]
             .as_str()
             .unwrap()
             .contains("faro doctor --serve"),

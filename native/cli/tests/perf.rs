@@ -87,7 +87,7 @@ fn a_table_has_a_line_for_each_size() {
     let text = String::from_utf8(output.stdout).unwrap();
     for size in ["4096", "8192"] {
         let line = |line: &&str| line.starts_with("write ") && line.contains(size);
-        // Its figures, and what it cost.
+        // One with the rate, one with the counters.
         assert_eq!(text.lines().filter(line).count(), 2, "{text}");
     }
 }
@@ -118,11 +118,11 @@ fn errors_name_values() {
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(text.contains(what), "{what} in {text}");
     };
-    says("nowhere", &[], "\"nowhere\" is no IP:PORT");
+    says("nowhere", &[], "\"nowhere\" is not an IP:PORT");
     says("127.0.0.1:1", &["--size", "65MiB"], "1 to 67108864 bytes");
     says("127.0.0.1:1", &["--clients", "65"], "1..=64");
     let much = ["--operation", "read", "--memory", "32MiB"];
     says("127.0.0.1:1", &much, "64 reads of 1048576 bytes");
-    // Nobody listens on port 1.
+    // No server listens on port 1.
     says("127.0.0.1:1", &[], "127.0.0.1:1");
 }

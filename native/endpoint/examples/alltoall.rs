@@ -102,7 +102,7 @@ fn check(completion: &Completion, wanted: &mut Wanted, reader: u64) -> bool {
         }
     };
     assert!(delivery.blocks.iter().all(|block| block.status.get() == 0));
-    for piece in &delivery.pieces {
+    for piece in &delivery.slices {
         let (from, length) = (piece.offset as usize, piece.length as usize);
         let bytes = &piece.lease.bytes()[from..from + length];
         // One byte of each packet: the endpoint has checked its sums.

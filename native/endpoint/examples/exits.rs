@@ -232,7 +232,7 @@ fn main() -> Attempt<()> {
             ["resident", "minor", "major"].map(|exit| pair.count(&format!("region.{exit}")));
         eprintln!(
             "{name}: {exits:?} pieces resident, minor, major; {} pulled",
-            pair.count("pullsOffered")
+            pair.count("readOffers")
         );
     }
     Ok(())

@@ -73,7 +73,7 @@ pub(crate) struct Counters {
     /// Routes (peer and fabric) put to rest after a fault.
     pub(crate) demotions: Counter,
     /// Connections given up because the peer had made a better one at the same time.
-    pub(crate) connections_given_up: Counter,
+    pub(crate) connections_surplus: Counter,
     /// Chunks whose CRC disagreed.
     pub(crate) crc_errors: Counter,
     /// Fetches that passed their deadline.
@@ -120,17 +120,17 @@ impl Counters {
             ("requests", &self.requests),
             ("requestsFailed", &self.requests_failed),
             ("retries", &self.retries),
-            ("demotions", &self.demotions),
-            ("connectionsGivenUp", &self.connections_given_up),
+            ("routeBackoffs", &self.demotions),
+            ("duplicateConnections", &self.connections_surplus),
             ("crcErrors", &self.crc_errors),
             ("timeouts", &self.timeouts),
             ("servedRequests", &self.served_requests),
             ("busyRefusals", &self.busy_refusals),
             ("blocksRefused", &self.blocks_refused),
             ("lateMessages", &self.late_messages),
-            ("pullsOffered", &self.pulls_offered),
-            ("pulls", &self.pulls),
-            ("pullsStale", &self.pulls_stale),
+            ("readOffers", &self.pulls_offered),
+            ("remoteReads", &self.pulls),
+            ("remoteReadsStale", &self.pulls_stale),
         ] {
             out.push((name.to_owned(), counter.get()));
         }

@@ -1,27 +1,66 @@
-//! The arena as the endpoint's parts use it.
+//! The arena as the endpoint's services use it.
 //!
-//! Resident chunks are worth keeping only while nobody needs their frames: whoever is refused by the
-//! arena takes a few back from the residency and asks again.
+//! A resident chunk is worth keeping only while no request needs its page: a lease that the arena
+//! refuses takes a few pages back from the chunk cache and is tried again.
 
-use crate::config::{RegionMode, Staging};
 use faro_pool::{Lease, Pool, PoolError, Purpose};
 use faro_region::ChunkCache;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// Frames that the residency gives up for one refusal: enough that the next few succeed at once,
-/// few enough that one large request does not empty it.
-const GIVE_BACK: usize = 8;
+/// Pages that the chunk cache releases for one refusal: enough that the next few leases succeed at
+/// once, few enough that one large request does not empty the cache.
+const RELEASED_AT_ONCE: usize = 8;
 
-/// See the module's comment.
+/// When bytes of map outputs are brought into the chunk cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Staging {
+    /// What is asked for often.
+    #[default]
+    OnDemand,
+    /// Also what was just written, while there is room.
+    OnCommit,
+    /// Also what a peer has asked for and waits for: the schedule makes the future known.
+    Planned,
+}
+
+impl Staging {
+    /// By name.
+    pub const ALL: [(&'static str, Self); 3] = [
+        ("onDemand", Self::OnDemand),
+        ("onCommit", Self::OnCommit),
+        ("planned", Self::Planned),
+    ];
+}
+
+/// How map outputs are made readable for devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RegionMode {
+    /// Not at all: their bytes pass through pages of the arena.
+    #[default]
+    Unpinned,
+    /// Each is mapped and registered as a whole, on demand: the device faults pages in.
+    Odp,
+    /// Each is mapped and registered as a whole, which pins all of it.
+    Pinned,
+}
+
+impl RegionMode {
+    /// By name.
+    pub const ALL: [(&'static str, Self); 3] = [
+        ("unpinned", Self::Unpinned),
+        ("odp", Self::Odp),
+        ("pinned", Self::Pinned),
+    ];
+}
+
+/// The arena, the chunk cache in it, and the modes that both are used in.
 pub(crate) struct Memory {
     pub(crate) pool: Arc<Pool>,
     pub(crate) cache: Arc<ChunkCache>,
-    /// How map outputs are made readable for devices.
     pub(crate) regions: RegionMode,
-    /// What is brought into frames, and when.
     pub(crate) staging: Staging,
-    /// Refusals when the residency had nothing left to give but what peers may be reading.
+    /// Refusals when the cache had nothing left to release but pages that peers may be reading.
     shortages: AtomicU64,
 }
 
@@ -41,13 +80,13 @@ impl Memory {
         })
     }
 
-    /// Like `Pool::try_lease`, at the residency's cost.
+    /// Like `Pool::try_lease`, at the chunk cache's cost.
     ///
     /// # Errors
     /// As there.
     pub(crate) fn try_lease(&self, bytes: usize, purpose: Purpose) -> Result<Lease, PoolError> {
         match self.pool.try_lease(bytes, purpose) {
-            Err(PoolError::Exhausted { .. }) if self.cache.release(GIVE_BACK) > 0 => {
+            Err(PoolError::Exhausted { .. }) if self.cache.release(RELEASED_AT_ONCE) > 0 => {
                 self.pool.try_lease(bytes, purpose)
             }
             Err(error @ PoolError::Exhausted { .. }) => {
@@ -58,12 +97,12 @@ impl Memory {
         }
     }
 
-    /// What was shown to peers is to be taken back.
+    /// Pages that are exposed to peers are to be revoked.
     pub(crate) fn recall(&self) {
         self.shortages.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Grows when somebody was refused, so that frames which peers may read are to be taken back.
+    /// Grows when a lease was refused, so that pages which peers may read are to be revoked.
     pub(crate) fn shortages(&self) -> u64 {
         self.shortages.load(Ordering::Relaxed)
     }

@@ -1,350 +1,259 @@
-//! One progress thread per fabric: it owns the fabric, and never blocks but in `poll`.
+//! The event loop of one progress thread: one fabric, three services. It never blocks but in `poll`.
 
-use crate::collective::{Order, Room};
-use crate::config::fabric_name;
-use crate::config::limits::{IDLE, TICK};
-use crate::exchange::Serving;
+use crate::collective::CollectiveService;
+use crate::fabrics::fabric_name;
+use crate::fetch::{FetchService, RequestQueue};
 use crate::files::Catalog;
+use crate::limits::{IDLE, TICK};
 use crate::memory::Memory;
-use crate::outbox::Outbox;
-use crate::owner::{IoPool, Job, Owner, Turn};
-use crate::reader::{Reader, Request};
-use crate::router::Router;
-use crate::routes::Route;
-use crossbeam_channel::{Receiver, Sender};
-use faro_fabric::{
-    CloseReason, ConnectionId, EndpointId, Event, Fabric, FabricError, Message, Waker,
-};
-use faro_wire::{kind, WireError};
-use std::sync::atomic::{AtomicBool, Ordering};
+use crate::net::{Closed, Doorbell, Net, PeerTable, Service, Source};
+use crate::serve::ServeService;
+use faro_fabric::{CloseReason, ConnectionId, EndpointId, Event, FabricError, Message};
+use faro_wire::message::Incoming;
+use faro_wire::WireError;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What other threads ask of a progress thread.
-pub(crate) enum Command {
-    /// Start on a request by this route.
-    Fetch(Request, Route),
-    /// Forget the caller's request of this id, if it is here.
-    Cancel(u64),
-    /// An I/O thread is done with a turn.
-    Turn(Box<Job>, Turn),
-    /// A collective's.
-    Collective(Order),
-    /// The arena got memory back that somebody had waited for.
-    Memory,
-    /// End everything.
-    Close,
-}
-
-/// The way to a progress thread. The channel's bound is that of what it carries: requests, jobs
-/// (each at most once), and one `Memory` per burst of refusals.
-pub(crate) struct Inbox {
-    sender: Sender<Command>,
-    waker: Waker,
-    /// Set by the first sender after the thread looked; saves the others a system call.
-    rung: AtomicBool,
-}
-
-impl Inbox {
-    pub(crate) fn new(waker: Waker) -> (Arc<Self>, Receiver<Command>) {
-        let (sender, receiver) = crossbeam_channel::unbounded();
-        (
-            Arc::new(Self {
-                sender,
-                waker,
-                rung: AtomicBool::new(false),
-            }),
-            receiver,
-        )
-    }
-
-    pub(crate) fn send(&self, command: Command) {
-        // An error means that the thread has ended, and with it everything it had.
-        if self.sender.send(command).is_ok() && !self.rung.swap(true, Ordering::AcqRel) {
-            (self.waker)();
-        }
-    }
-}
-
 /// What all progress threads of an endpoint share.
 #[derive(Clone)]
-pub(crate) struct Parts {
-    /// Who we are.
-    pub(crate) endpoint: EndpointId,
-    pub(crate) router: Arc<Router>,
+pub(crate) struct Shared {
+    pub(crate) queue: Arc<RequestQueue>,
+    pub(crate) peers: Arc<PeerTable>,
     pub(crate) memory: Arc<Memory>,
     pub(crate) catalog: Arc<Catalog>,
-    pub(crate) io: Arc<IoPool>,
-    /// How long the Java side may take to say where a map output lies.
-    pub(crate) question_age: Duration,
+    /// How long Java may take to say where a map output lies.
+    pub(crate) question_timeout: Duration,
 }
 
-/// See the module's comment.
+/// The services of one progress thread.
+pub(crate) struct Services {
+    pub(crate) fetch: FetchService,
+    pub(crate) serve: ServeService,
+    pub(crate) collective: CollectiveService,
+}
+
+impl Services {
+    fn all(&mut self) -> [&mut dyn Service; 3] {
+        [&mut self.fetch, &mut self.serve, &mut self.collective]
+    }
+
+    fn use_connection(&self, connection: ConnectionId) -> bool {
+        self.fetch.uses(connection)
+            || self.serve.uses(connection)
+            || self.collective.uses(connection)
+    }
+}
+
+/// One progress thread.
 pub(crate) struct Progress {
-    fabric: Box<dyn Fabric>,
-    inbox: Arc<Inbox>,
-    commands: Receiver<Command>,
-    outbox: Outbox,
-    reader: Reader,
-    owner: Owner,
-    collective: Room,
-    parts: Parts,
+    net: Net,
+    doorbell: Arc<Doorbell>,
+    services: Services,
+    shared: Shared,
     last_tick: Instant,
 }
 
 impl Progress {
     pub(crate) fn new(
-        fabric: Box<dyn Fabric>,
-        inbox: Arc<Inbox>,
-        commands: Receiver<Command>,
-        parts: Parts,
+        net: Net,
+        doorbell: Arc<Doorbell>,
+        services: Services,
+        shared: Shared,
     ) -> Self {
-        let counters = Arc::clone(&parts.router.counters);
         Self {
-            fabric,
-            owner: Owner::new(
-                Arc::clone(&parts.io),
-                Arc::clone(&inbox),
-                counters,
-                Arc::clone(&parts.memory),
-                Serving::new(Arc::clone(&parts.router.exchange)),
-            ),
-            inbox,
-            commands,
-            collective: Room::new(Arc::clone(&parts.router)),
-            outbox: Outbox::default(),
-            reader: Reader::new(
-                parts.endpoint,
-                Arc::clone(&parts.router),
-                Arc::clone(&parts.memory),
-            ),
-            parts,
+            net,
+            doorbell,
+            services,
+            shared,
             last_tick: Instant::now(),
         }
     }
 
-    /// Runs until `Close`.
+    /// Runs until the doorbell says close.
     pub(crate) fn run(mut self) {
         let mut events = Vec::new();
         loop {
-            if self.take_commands() {
-                self.close();
-                return;
+            self.take_commands();
+            if self.doorbell.is_closing() {
+                return self.close();
             }
-            self.outbox.retry(&mut *self.fabric);
-            self.fabric.flush();
-            let busy = !self.reader.is_idle()
-                || !self.owner.is_idle()
-                || !self.outbox.is_empty()
-                || self.parts.router.exchange.waits();
-            if let Err(error) = self
-                .fabric
-                .poll(&mut events, if busy { TICK } else { IDLE })
-            {
-                self.fail_over(&error);
-                self.pass_on();
-                return;
+            self.net.flush();
+            let timeout = self.timeout();
+            if let Err(error) = self.net.poll(&mut events, timeout) {
+                return self.fabric_lost(&error);
             }
             for event in events.drain(..) {
                 self.on_event(event);
             }
-            self.tidy_connections();
-            let now = Instant::now();
-            if now.duration_since(self.last_tick) >= TICK {
-                self.last_tick = now;
-                self.reader.tick(&mut *self.fabric, &mut self.outbox, now);
-                self.owner.tick(&mut *self.fabric, &mut self.outbox, now);
-                self.parts.router.tick(now);
-                self.parts.catalog.tick(now, self.parts.question_age);
-                self.parts.memory.pool.tend();
+            let services = &self.services;
+            self.net.close_surplus(|at| services.use_connection(at));
+            self.tick();
+        }
+    }
+
+    fn take_commands(&mut self) {
+        self.doorbell.answer();
+        let memory = self.doorbell.take_memory();
+        for service in self.services.all() {
+            service.on_commands(&mut self.net);
+            if memory {
+                service.on_memory(&mut self.net);
             }
         }
     }
 
-    /// True: time to go.
-    fn take_commands(&mut self) -> bool {
-        // Cleared first: a command sent after the last `try_recv` rings again. A swap and not a
-        // store, because reading the sender's `true` is what makes its command visible here.
-        self.inbox.rung.swap(false, Ordering::AcqRel);
-        let mut memory = false;
-        while let Ok(command) = self.commands.try_recv() {
-            let (fabric, outbox) = (&mut *self.fabric, &mut self.outbox);
-            match command {
-                Command::Fetch(request, route) => {
-                    self.reader.start(fabric, outbox, request, &route)
-                }
-                Command::Cancel(id) => self.reader.cancel(fabric, outbox, id),
-                Command::Turn(job, turn) => self.owner.on_turn(fabric, outbox, job, turn),
-                Command::Collective(order) => {
-                    let reader = &mut self.reader;
-                    self.collective.on_order(fabric, outbox, reader, order);
-                }
-                Command::Memory => memory = true,
-                Command::Close => return true,
-            }
+    /// How long to wait for events: a tick, if anything depends on time.
+    fn timeout(&mut self) -> Duration {
+        let idle = self.services.all().iter().all(|service| service.is_idle())
+            && self.net.is_idle()
+            && !self.shared.queue.has_waiting();
+        if idle {
+            IDLE
+        } else {
+            TICK
         }
-        if memory {
-            self.reader.quench(&mut *self.fabric, &mut self.outbox);
-            self.owner.on_memory();
-        }
-        false
     }
 
     fn on_event(&mut self, event: Event) {
-        let (fabric, outbox) = (&mut *self.fabric, &mut self.outbox);
+        let Self { net, services, .. } = self;
         match event {
             Event::Connected {
-                connection: peer,
+                connection,
                 endpoint,
             } => {
-                self.reader.on_connected(fabric, outbox, peer, endpoint);
-                let reader = &mut self.reader;
-                self.collective.on_open(fabric, outbox, reader, endpoint);
+                net.connected(connection);
+                self.opened(endpoint);
             }
             Event::Accepted {
-                connection: peer,
+                connection,
                 endpoint,
             } => {
-                self.reader.on_accepted(fabric, outbox, peer, endpoint);
-                let reader = &mut self.reader;
-                self.collective.on_open(fabric, outbox, reader, endpoint);
+                net.accepted(connection, endpoint);
+                self.opened(endpoint);
             }
             Event::Message {
-                connection: peer,
+                connection,
                 message,
             } => {
-                if let Err(error) = self.on_message(peer, &message) {
-                    log::warn!("peer {}: {error}; closing the connection", peer.0);
-                    self.fabric.disconnect(peer, CloseReason::Protocol(error));
+                if let Err(error) = self.on_message(connection, &message) {
+                    let id = connection.0;
+                    log::warn!("connection {id}: {error}; closing the connection");
+                    let reason = CloseReason::Protocol(error);
+                    self.net.disconnect(connection, reason);
                 }
             }
-            Event::WriteEnded { token, outcome, .. } => self.owner.on_write_ended(token, &outcome),
-            Event::Closed {
-                connection: peer,
-                reason,
-            } => {
-                if !matches!(reason, CloseReason::Local | CloseReason::Peer { .. }) {
-                    log::info!(
-                        "{} connection {}: {reason}",
-                        fabric_name(fabric.kind()),
-                        peer.0
-                    );
+            Event::WriteEnded { token, outcome, .. } => {
+                for service in services.all() {
+                    service.on_write_ended(net, token, &outcome);
                 }
-                self.closed(peer, &reason);
             }
             Event::ReadEnded {
-                connection: peer,
                 token,
                 target,
                 outcome,
-            } => {
-                let owner = self.reader.endpoint_of(peer).unwrap_or_default();
-                self.parts.router.exchange.sign(owner);
-                self.reader
-                    .on_read_ended(fabric, outbox, token, target, &outcome);
+                ..
+            } => services.fetch.on_read_ended(net, token, target, &outcome),
+            Event::Closed { connection, reason } => {
+                if !matches!(reason, CloseReason::Local | CloseReason::Peer { .. }) {
+                    let (fabric, id) = (fabric_name(net.kind()), connection.0);
+                    log::info!("{fabric} connection {id}: {reason}");
+                }
+                self.closed(connection, &reason);
             }
             // Nothing is posted that would end in `Written`; a revoked lease is simply dropped.
             Event::Written { .. } | Event::Revoked { .. } => {}
         }
     }
 
-    /// Everybody who has something on that connection.
-    fn closed(&mut self, peer: ConnectionId, reason: &CloseReason) {
-        let (fabric, outbox) = (&mut *self.fabric, &mut self.outbox);
-        let endpoint = self.reader.endpoint_of(peer);
-        outbox.closed(peer);
-        self.owner.on_closed(fabric, peer);
-        let reader = &mut self.reader;
-        reader.on_closed(fabric, outbox, peer, reason);
-        self.collective
-            .on_closed(fabric, outbox, reader, endpoint, peer, reason);
-        if let Some(gone) = endpoint.filter(|endpoint| !self.reader.is_linked(*endpoint)) {
-            self.parts.router.exchange.leave(gone);
+    fn on_message(&mut self, connection: ConnectionId, message: &Message) -> Result<(), WireError> {
+        // A connection that was given up is not known any more; what still arrives is answered on it.
+        let source = Source {
+            connection,
+            endpoint: self.net.endpoint_of(connection).unwrap_or_default(),
+        };
+        let (id, net) = (message.id, &mut self.net);
+        match Incoming::decode(message.kind, &message.body)? {
+            Incoming::ToServer(m) => self.services.serve.on_message(net, source, id, m),
+            Incoming::ToClient(m) => self.services.fetch.on_message(net, source, id, m),
+            Incoming::ToMember(m) => self.services.collective.on_message(net, source, id, m),
         }
     }
 
-    /// One connection to each peer is enough.
-    fn tidy_connections(&mut self) {
-        let (reader, owner, collective) = (&mut self.reader, &self.owner, &self.collective);
-        let used = |peer| owner.serves(peer) || collective.uses(peer);
-        reader.give_up_surplus(&mut *self.fabric, used);
-        let counters = self.parts.router.counters.fabric(self.fabric.kind());
-        counters.connections.set(reader.connection_count() as u64);
-    }
-
-    fn on_message(&mut self, peer: ConnectionId, message: &Message) -> Result<(), WireError> {
-        let (fabric, outbox) = (&mut *self.fabric, &mut self.outbox);
-        // A connection that was given up has no end any more; what still comes is answered by nobody.
-        let endpoint = self.reader.endpoint_of(peer).unwrap_or_default();
-        match message.kind {
-            kind::FETCH | kind::MORE_BUFFERS | kind::CANCEL => {
-                self.owner
-                    .on_message(fabric, outbox, (peer, endpoint), message)
-            }
-            kind::FETCH_RESPONSE | kind::DATA_WRITTEN | kind::READ_OFFER | kind::FAILED => {
-                self.parts.router.exchange.sign(endpoint);
-                self.reader.on_message(fabric, outbox, peer, message)
-            }
-            kind::JOIN | kind::CLEAR_TO_SEND | kind::DATA_READY | kind::ABORT => {
-                self.collective.on_message(fabric, outbox, peer, message)
-            }
-            got => Err(WireError::UnknownKind { got }),
+    fn opened(&mut self, endpoint: EndpointId) {
+        for service in self.services.all() {
+            service.on_open(&mut self.net, endpoint);
         }
     }
 
-    /// Answers and says goodbye to everybody, as far as the kernel takes it at once.
+    fn closed(&mut self, connection: ConnectionId, reason: &CloseReason) {
+        let endpoint = self.net.closed(connection, reason);
+        let closed = Closed {
+            connection,
+            endpoint,
+            reason,
+        };
+        for service in self.services.all() {
+            service.on_closed(&mut self.net, &closed);
+        }
+    }
+
+    fn tick(&mut self) {
+        let now = Instant::now();
+        if now.duration_since(self.last_tick) < TICK {
+            return;
+        }
+        self.last_tick = now;
+        for service in self.services.all() {
+            service.tick(&mut self.net, now);
+        }
+        let shared = &self.shared;
+        shared.queue.tick(now);
+        shared.catalog.tick(now, shared.question_timeout);
+        shared.memory.pool.release_idle();
+    }
+
+    /// Answers all peers and closes their connections.
     fn close(&mut self) {
-        let peers = self.reader.connections();
-        self.reader.close(&mut *self.fabric);
-        self.owner.close(&mut *self.fabric, &mut self.outbox);
-        for peer in peers {
-            self.fabric.disconnect(peer, CloseReason::Local);
+        for service in self.services.all() {
+            service.close(&mut self.net);
         }
-        self.tidy_connections();
-        let mut events = Vec::new();
-        if let Err(error) = self.fabric.poll(&mut events, Duration::ZERO) {
-            log::debug!("last poll: {error}");
-        }
-        while let Ok(command) = self.commands.try_recv() {
-            if let Command::Fetch(request, _) = command {
-                self.parts.router.dispatch(request);
-            }
-        }
+        self.net.close();
+        self.redirect_commands();
     }
 
-    /// The fabric failed for good: what is under way on it goes on by another one.
-    fn fail_over(&mut self, error: &FabricError) {
-        let (kind, detail) = (self.fabric.kind(), error.to_string());
+    /// The fabric failed for good: what is under way goes on by another one.
+    fn fabric_lost(mut self, error: &FabricError) {
+        let (kind, detail) = (self.net.kind(), error.to_string());
         log::error!(
-            "{} fabric: {detail}; blocks take the other fabrics or Spark's own fetch until this \
-             process ends",
+            "{} fabric: {detail}; until this process ends, blocks take the other fabrics or Spark's \
+             own fetch",
             fabric_name(kind)
         );
-        self.parts.router.lost(kind, &detail);
+        self.shared.peers.fabric_lost(kind, &detail);
         let reason = CloseReason::Lost { detail };
-        for peer in self.reader.connections() {
-            self.closed(peer, &reason);
+        for connection in self.net.connections() {
+            self.closed(connection, &reason);
         }
-        self.tidy_connections();
-    }
-
-    /// Without a fabric: what still comes takes another route or none.
-    fn pass_on(self) {
         let Self {
-            fabric,
-            commands,
-            parts,
+            net,
+            doorbell,
+            mut services,
             ..
         } = self;
-        // Its sockets close, so that peers learn at once that nobody is there.
-        drop(fabric);
-        while let Ok(command) = commands.recv() {
-            match command {
-                Command::Fetch(request, _) => parts.router.dispatch(request),
-                Command::Collective(Order::Errand(errand, _)) => parts.router.resend(errand),
-                Command::Close => return,
-                _ => {}
+        // Its sockets close, so that peers notice at once.
+        drop(net);
+        while !doorbell.is_closing() {
+            doorbell.answer();
+            for service in services.all() {
+                service.redirect_commands();
             }
+            doorbell.wait();
+        }
+    }
+
+    fn redirect_commands(&mut self) {
+        for service in self.services.all() {
+            service.redirect_commands();
         }
     }
 }

@@ -1,13 +1,14 @@
 //! A fabric that fails for good in the middle of a fetch: the request goes on by the next one.
 
-use crate::config::{RegionMode, Staging};
+use crate::collective::{CollectiveService, Dispatch};
 use crate::counters::Counters;
-use crate::exchange::{Exchange, ExchangeConfig};
+use crate::fetch::{Command, FetchService, RequestQueue};
 use crate::files::Catalog;
-use crate::memory::Memory;
-use crate::owner::IoPool;
-use crate::progress::{Command, Inbox, Parts, Progress};
-use crate::router::Router;
+use crate::memory::{Memory, RegionMode, Staging};
+use crate::net::{Doorbell, Inbox, Net, PeerTable};
+use crate::progress::{Progress, Services, Shared};
+use crate::schedule::{Exchange, ExchangeConfig, ServerQueue};
+use crate::serve::{IoPool, ServeService};
 use faro_fabric::{
     CloseReason, ConnectionId, EndpointId, Event, Exposure, Fabric, FabricError, FabricKind,
     Message, Read, Rejected, RemoteRange, Revoked, Waker, Write,
@@ -89,36 +90,57 @@ impl Fabric for Doomed {
     }
 }
 
+/// A progress thread over `Doomed`, and the queue of a second fabric that works.
 #[test]
 fn a_fabric_that_fails_for_good_hands_its_requests_on() {
     let pool = Pool::new(64 << 20).unwrap();
     let cache = ChunkCache::new(Arc::clone(&pool), 4).unwrap();
     let memory = Memory::new(pool, cache, RegionMode::Unpinned, Staging::OnDemand);
-    let counters = Arc::new(Counters::default());
-    let catalog = Arc::new(Catalog::new());
-    let (doomed, doomed_commands) = Inbox::new(Arc::new(|| {}));
-    let (tcp, tcp_commands) = Inbox::new(Arc::new(|| {}));
-    let inboxes = vec![
-        (FabricKind::Verbs, Arc::clone(&doomed)),
-        (FabricKind::Tcp, tcp),
-    ];
-    let patience = Duration::from_secs(30);
-    let exchange = Exchange::new(1, String::new(), ExchangeConfig::default(), patience);
-    let router = Router::new(inboxes, None, Arc::clone(&counters), Arc::new(exchange));
-    let router = Arc::new(router);
-    let parts = Parts {
-        endpoint: 1,
-        router: Arc::clone(&router),
-        memory: Arc::clone(&memory),
-        catalog: Arc::clone(&catalog),
-        io: Arc::new(IoPool::start(1, memory, catalog).unwrap()),
-        question_age: Duration::from_secs(1),
+    let (counters, catalog) = (Arc::new(Counters::default()), Arc::new(Catalog::new()));
+    let doomed = Doorbell::new(Arc::new(|| {}));
+    let (doomed_inbox, doomed_commands) = Inbox::new(&doomed);
+    let (tcp_inbox, tcp_commands) = Inbox::new(&Doorbell::new(Arc::new(|| {})));
+    let timeout = Duration::from_secs(30);
+    let config = ExchangeConfig::default();
+    let exchange = Arc::new(Exchange::new(1, String::new(), config, timeout));
+    let peers = Arc::new(PeerTable::new(
+        vec![FabricKind::Verbs, FabricKind::Tcp],
+        None,
+        Arc::clone(&exchange),
+        Arc::clone(&counters),
+    ));
+    let queue = Arc::new(RequestQueue::new(
+        Arc::clone(&peers),
+        vec![
+            (FabricKind::Verbs, doomed_inbox),
+            (FabricKind::Tcp, tcp_inbox),
+        ],
+        Arc::clone(&exchange),
+        Arc::clone(&counters),
+    ));
+    let io = IoPool::start(1, Arc::clone(&memory), Arc::clone(&catalog)).unwrap();
+    let dispatch = Arc::new(Dispatch::new(Arc::clone(&peers), Vec::new()));
+    let services = Services {
+        fetch: FetchService::new(
+            Arc::clone(&queue),
+            doomed_commands,
+            Arc::clone(&memory),
+            Arc::clone(&counters),
+        ),
+        serve: ServeService::new(
+            Arc::new(io),
+            Inbox::new(&doomed),
+            Arc::clone(&counters),
+            Arc::clone(&memory),
+            ServerQueue::new(exchange),
+        ),
+        collective: CollectiveService::new(dispatch, Inbox::new(&doomed).1, Arc::clone(&counters)),
     };
     let addresses = ["verbs", "tcp"].map(|scheme| CardAddress {
         scheme: scheme.to_owned(),
         location: "there".to_owned(),
     });
-    let peer = router.add_peer(&Card {
+    let peer = peers.add(&Card {
         endpoint: 2,
         name: "executor-2".to_owned(),
         addresses: addresses.to_vec(),
@@ -134,21 +156,29 @@ fn a_fabric_that_fails_for_good_hands_its_requests_on() {
         connected: None,
         fetched: false,
     });
-    let progress = Progress::new(fabric, Arc::clone(&doomed), doomed_commands, parts);
+    let net = Net::new(1, fabric, Arc::clone(&peers), Arc::clone(&counters));
+    let shared = Shared {
+        queue: Arc::clone(&queue),
+        peers,
+        memory,
+        catalog,
+        question_timeout: Duration::from_secs(1),
+    };
+    let progress = Progress::new(net, Arc::clone(&doomed), services, shared);
     let thread = std::thread::spawn(move || progress.run());
 
-    let first = router.admit(peer, vec![block], patience).unwrap();
-    let came = |what: &str| match tcp_commands.recv_timeout(patience) {
-        Ok(Command::Fetch(request, route)) => (request.id, route.fabric),
+    let first = queue.admit(peer, vec![block], timeout).unwrap();
+    let came = |what: &str| match tcp_commands.recv_timeout(timeout) {
+        Ok(Command::Start(request, route)) => (request.id, route.fabric),
         _ => panic!("{what} did not come to tcp"),
     };
     assert_eq!(came("what was under way"), (first, FabricKind::Tcp));
-    let second = router.admit(peer, vec![block], patience).unwrap();
+    let second = queue.admit(peer, vec![block], timeout).unwrap();
     assert_eq!(came("what is new"), (second, FabricKind::Tcp));
     assert_eq!(counters.retries.get(), 1);
     let mut failed = Vec::new();
-    router.completions.take(1, Duration::ZERO, &mut failed);
-    assert!(failed.is_empty(), "nobody was told of an error");
-    doomed.send(Command::Close);
+    queue.completions(1, Duration::ZERO, &mut failed);
+    assert!(failed.is_empty(), "no caller gets an error");
+    doomed.close();
     thread.join().unwrap();
 }

@@ -12,7 +12,7 @@ use crate::reader::Request;
 use crate::routes::{Line, Route, Routes};
 use faro_fabric::shm::same_host;
 use faro_fabric::{EndpointId, FabricKind};
-use faro_wire::crossing::{FabricCode, FetchErrorCode};
+use faro_wire::codes::{FabricCode, FetchErrorCode};
 use faro_wire::Card;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

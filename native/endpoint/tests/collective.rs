@@ -380,7 +380,7 @@ fn a_caller_that_is_told_to_stop(fabric: FabricChoice) {
     for (cause, rank, detail) in failures(results.into_iter().flatten().collect()) {
         assert_eq!((cause, rank), (AbortCause::GaveUp, 1), "{detail}");
         assert!(
-            detail.contains("rank 1 (executor-1) was told to stop"),
+            detail.contains("rank 1 (executor-1) was stopped by its caller"),
             "{detail}"
         );
     }

@@ -38,7 +38,7 @@ fn one_connection_is_left(owners: &[Owner; 2], name: &str) {
 
 fn nothing_went_wrong(owners: &[Owner; 2]) {
     for owner in owners {
-        for name in ["retries", "demotions", "requestsFailed", "lateMessages"] {
+        for name in ["retries", "routeBackoffs", "requestsFailed", "lateMessages"] {
             assert_eq!(counter(&owner.endpoint, name), 0, "{name}");
         }
     }
@@ -52,7 +52,7 @@ fn who_comes_second_uses_what_is_there(fabric: FabricChoice, name: &str) {
     fetch_from(&one.endpoint, two.peer_of(&one.endpoint), 1);
     for owner in &owners {
         assert_eq!(counter(&owner.endpoint, &format!("connections.{name}")), 1);
-        assert_eq!(counter(&owner.endpoint, "connectionsGivenUp"), 0);
+        assert_eq!(counter(&owner.endpoint, "duplicateConnections"), 0);
     }
     nothing_went_wrong(&owners);
 }
@@ -102,7 +102,7 @@ fn both_at_once(fabric: FabricChoice, name: &str) {
         nothing_went_wrong(&owners);
         let given_up = owners
             .iter()
-            .map(|o| counter(&o.endpoint, "connectionsGivenUp"));
+            .map(|o| counter(&o.endpoint, "duplicateConnections"));
         let given_up: u64 = given_up.sum();
         assert!(given_up <= 1, "only the larger id gives up, once");
     }
@@ -132,7 +132,7 @@ fn an_endpoint_may_fetch_from_itself() {
     for _ in 0..3 {
         fetch_from(&owner.endpoint, peer, 0);
     }
-    assert_eq!(counter(&owner.endpoint, "connectionsGivenUp"), 0);
+    assert_eq!(counter(&owner.endpoint, "duplicateConnections"), 0);
     assert_eq!(counter(&owner.endpoint, "retries"), 0);
 }
 
@@ -173,7 +173,10 @@ fn fetch_across(reader: &Endpoint, peer: u64) {
     for (_, fetched) in collect(reader, &[first, second]) {
         assert_eq!(fetched.bytes(), [b"0123456789".to_vec()]);
     }
-    assert_eq!(counter(reader, "retries") + counter(reader, "demotions"), 0);
+    assert_eq!(
+        counter(reader, "retries") + counter(reader, "routeBackoffs"),
+        0
+    );
 }
 
 #[test]
@@ -188,7 +191,7 @@ fn the_larger_id_gives_up_its_own_and_loses_no_fetch_on_it() {
     });
     let reason = owner.closed.lock().unwrap()[0].clone();
     assert!(matches!(reason, CloseReason::Peer { .. }), "{reason}");
-    assert_eq!(counter(&reader, "connectionsGivenUp"), 1);
+    assert_eq!(counter(&reader, "duplicateConnections"), 1);
 }
 
 #[test]
@@ -201,12 +204,12 @@ fn the_smaller_id_stays_with_its_own_as_long_as_it_is_there() {
     let third = fetch(&reader, peer, &[block(0, 0, 0, 1)]);
     assert_eq!(
         third.failure.unwrap().code,
-        faro_wire::crossing::FetchErrorCode::ConnectionLost
+        faro_wire::codes::FetchErrorCode::ConnectionLost
     );
     let asked_on = asked_on.lock().unwrap().clone();
     assert_eq!(asked_on[..3], [asked_on[0]; 3], "its own, three times");
     assert_ne!(asked_on[3], asked_on[0], "then the one that is left");
-    assert_eq!(counter(&reader, "connectionsGivenUp"), 0);
+    assert_eq!(counter(&reader, "duplicateConnections"), 0);
 }
 
 /// Passes bytes on to `location`, until it is cut.

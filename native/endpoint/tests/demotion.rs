@@ -68,7 +68,7 @@ fn the_next_fabric_brings_the_blocks_and_the_log_says_so_once() {
     let warnings = lines(log::Level::Warn, "executor-1");
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     for part in [
-        "come over tcp because shm failed",
+        "arrive over tcp because shm failed",
         "no connection to",
         "tried again",
         "same user",

@@ -6,7 +6,7 @@ mod scripted;
 mod support;
 
 use faro_endpoint::{Endpoint, EndpointError, FabricChoice};
-use faro_wire::crossing::FetchErrorCode;
+use faro_wire::codes::FetchErrorCode;
 use faro_wire::message::{Failed, FailureCode};
 use faro_wire::{kind, Card};
 use scripted::{card, Scripted};
@@ -27,7 +27,7 @@ fn code(fetched: &support::Fetched) -> FetchErrorCode {
 fn corrupt_bytes_are_asked_for_again_once() {
     let owner = Scripted::start(Box::new(|stage, peer, id, fetch, _| {
         let Some(fetch) = fetch else { return };
-        stage.write(peer, &fetch.credits[0], b"0123456789");
+        stage.write(peer, &fetch.buffers[0], b"0123456789");
         stage.layout(peer, id, &[10]);
         stage.pushed(peer, id, &[(0, b"0123456789", 1)], true);
     }));
@@ -53,7 +53,7 @@ fn a_second_try_gets_only_what_is_missing() {
         tries += 1;
         if tries == 1 {
             assert_eq!(fetch.blocks.len(), 2);
-            stage.write(peer, &fetch.credits[0], &bytes);
+            stage.write(peer, &fetch.buffers[0], &bytes);
             stage.layout(peer, id, &[bytes.len() as u64, 5]);
             stage.pushed(peer, id, &[(0, &bytes, 0)], false);
             stage.hang_up(peer);
@@ -63,7 +63,7 @@ fn a_second_try_gets_only_what_is_missing() {
                 [block(0, 1, 0, 1)],
                 "the first block came already"
             );
-            stage.write(peer, &fetch.credits[0], b"after");
+            stage.write(peer, &fetch.buffers[0], b"after");
             stage.layout(peer, id, &[5]);
             stage.pushed(peer, id, &[(0, b"after", 0)], true);
         }
@@ -116,15 +116,15 @@ fn an_owner_that_breaks_the_protocol_is_cut_off() {
         ("DATA_WRITTEN before FETCH_RESPONSE", |s, p, id| {
             s.pushed(p, id, &[(0, b"abc", 0)], true)
         }),
-        ("credit of a chunk", |s, p, id| {
+        ("number of a written buffer", |s, p, id| {
             s.layout(p, id, &[3]);
             s.pushed(p, id, &[(1, b"abc", 0)], true);
         }),
-        ("length of a chunk", |s, p, id| {
+        ("length of a written buffer", |s, p, id| {
             s.layout(p, id, &[3]);
             s.pushed(p, id, &[(0, b"abcd", 0)], true);
         }),
-        ("length of a chunk", |s, p, id| {
+        ("length of a written buffer", |s, p, id| {
             s.layout(p, id, &[3]);
             s.pushed(p, id, &[(0, b"ab", 0)], true);
         }),
@@ -185,7 +185,7 @@ fn nobody_there_and_somebody_else_there() {
         assert!(fetched.failure.unwrap().detail.contains(&location));
     }
     assert_eq!(
-        counter(&reader, "demotions"),
+        counter(&reader, "routeBackoffs"),
         2,
         "a route that failed rests"
     );

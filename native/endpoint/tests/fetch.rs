@@ -64,7 +64,8 @@ fn a_thousand_tiny_blocks_are_one_message(fabric: FabricChoice) {
     assert_eq!(fetched.bytes(), expected);
     assert_eq!(counter(&owner.endpoint, "servedRequests"), 1);
     assert_eq!(
-        counter(&owner.endpoint, "region.minor") + counter(&owner.endpoint, "region.major"),
+        counter(&owner.endpoint, "region.minorFaults")
+            + counter(&owner.endpoint, "region.majorFaults"),
         10,
         "adjacent blocks are read together"
     );

@@ -52,7 +52,7 @@ fn commit(owner: &Owner, map: i64, files: &OutputFiles) {
 fn stage(owner: &Owner, map: i64, files: &OutputFiles, chunks: u64) {
     commit(owner, map, files);
     until("staging", || {
-        counter(&owner.endpoint, "region.residentChunks") == chunks
+        counter(&owner.endpoint, "region.cachedChunks") == chunks
     });
 }
 
@@ -68,15 +68,15 @@ fn what_is_resident_is_pulled(fabric: FabricChoice) {
         .collect();
     let files = owner.put(0, 1, &parts);
     stage(&owner, 1, &files, 23);
-    let minor = counter(&owner.endpoint, "region.minor");
+    let minor = counter(&owner.endpoint, "region.minorFaults");
     for _ in 0..3 {
         let all: Vec<_> = (0..5).map(|r| block(0, 1, r, r + 1)).collect();
         assert_eq!(fetch(&reader, peer, &all).bytes(), parts);
     }
-    assert_eq!(counter(&reader, "pulls"), 3);
-    assert_eq!(counter(&reader, "pullsStale"), 0);
+    assert_eq!(counter(&reader, "remoteReads"), 3);
+    assert_eq!(counter(&reader, "remoteReadsStale"), 0);
     assert_eq!(
-        counter(&owner.endpoint, "region.minor"),
+        counter(&owner.endpoint, "region.minorFaults"),
         minor,
         "no file was read"
     );
@@ -85,7 +85,7 @@ fn what_is_resident_is_pulled(fabric: FabricChoice) {
         fetch(&reader, peer, &[block(0, 1, 3, 4)]).bytes(),
         [pattern(3, 17)]
     );
-    assert_eq!(counter(&reader, "pulls"), 3);
+    assert_eq!(counter(&reader, "remoteReads"), 3);
     until_leases_are_back(&reader);
 }
 
@@ -99,7 +99,7 @@ fn what_is_partly_resident_is_pushed(fabric: FabricChoice) {
     let both = [block(0, 1, 0, 1), block(0, 2, 0, 1)];
     let expected = [pattern(1, 600_000), pattern(2, 600_000)];
     assert_eq!(fetch(&reader, peer, &both).bytes(), expected);
-    assert_eq!(counter(&reader, "pulls"), 0);
+    assert_eq!(counter(&reader, "remoteReads"), 0);
 }
 
 /// Slots change hands all the time while several requests pull from them.
@@ -168,7 +168,7 @@ fn a_forgotten_shuffle_is_not_believed(fabric: FabricChoice) {
         [pattern(1, 600_000)]
     );
     owner.endpoint.forget_shuffle(0);
-    assert_eq!(counter(&owner.endpoint, "region.residentChunks"), 0);
+    assert_eq!(counter(&owner.endpoint, "region.cachedChunks"), 0);
     // The same name with other bytes, as no Spark would have it.
     owner.put(0, 1, &[pattern(9, 600_000)]);
     assert_eq!(
@@ -191,7 +191,7 @@ fn frames_that_were_shown_come_back_when_the_arena_is_short(fabric: FabricChoice
         fetch(&reader, peer, &[block(0, 1, 0, 1)]).bytes(),
         [pattern(1, bytes)]
     );
-    assert_eq!(counter(&reader, "pulls"), 1);
+    assert_eq!(counter(&reader, "remoteReads"), 1);
     // The owner's own reads need what its frames hold: 30 MiB of 32 in one go.
     let pool = owner.endpoint.pool();
     let mut held = Vec::new();
@@ -233,7 +233,7 @@ fn a_map_output_that_is_registered_as_a_whole(fabric: FabricChoice) {
             let of_slabs = counter(&owner.endpoint, "pool.mappedBytes");
             counter(&owner.endpoint, "pool.registeredBytes") > of_slabs
         };
-        let pulled = counter(&reader, "pulls") == 1;
+        let pulled = counter(&reader, "remoteReads") == 1;
         assert_eq!(pulled, registered(), "{regions:?}");
         match regions {
             RegionMode::Odp => assert!(!pulled || fabric == FabricChoice::Verbs),
@@ -324,8 +324,8 @@ fn what_waits_for_its_turn_is_staged() {
         assert_eq!(fetched.bytes(), [part]);
     }
     // Chunks that two blocks share, 11 of them, could have been staged for being asked for often.
-    assert!(counter(&owner.endpoint, "region.staged") > 11);
-    assert!(counter(&owner.endpoint, "region.stagedHits") > 0);
+    assert!(counter(&owner.endpoint, "region.prefetched") > 11);
+    assert!(counter(&owner.endpoint, "region.prefetchHits") > 0);
 }
 
 /// What a scripted owner says of one frame.
@@ -342,7 +342,7 @@ fn liar(lie: Lie, asked: Arc<AtomicUsize>) -> Scripted {
         let Some(fetch) = fetch else { return };
         asked.fetch_add(1, Ordering::SeqCst);
         let bytes = pattern(4, 100_000);
-        if fetch.push_only {
+        if fetch.writes_only {
             return stage.answer(peer, id, &fetch, &bytes);
         }
         let frame = show(stage, peer, &bytes);
@@ -360,7 +360,7 @@ fn liar(lie: Lie, asked: Arc<AtomicUsize>) -> Scripted {
         };
         let located = ReadOffer {
             versions,
-            extents: vec![extent],
+            slices: vec![extent],
         };
         stage.send(peer, kind::READ_OFFER, id, located.encode());
         let blocks = vec![BlockEntry::found(100_000)];
@@ -406,7 +406,7 @@ fn a_version_that_moved_on_is_noticed_though_the_bytes_are_right() {
     };
     let (reader, fetched, asked) = fetch_from_a_liar(lie);
     assert_eq!(fetched.bytes(), [pattern(4, 100_000)]);
-    assert_eq!((asked, counter(&reader, "pullsStale")), (2, 1));
+    assert_eq!((asked, counter(&reader, "remoteReadsStale")), (2, 1));
     assert_eq!(counter(&reader, "retries"), 0, "nobody's fault");
 }
 
@@ -419,7 +419,7 @@ fn a_version_in_change_is_not_believed() {
     };
     let (reader, fetched, asked) = fetch_from_a_liar(lie);
     assert_eq!(fetched.bytes(), [pattern(4, 100_000)]);
-    assert_eq!((asked, counter(&reader, "pullsStale")), (2, 1));
+    assert_eq!((asked, counter(&reader, "remoteReadsStale")), (2, 1));
 }
 
 #[test]
@@ -440,8 +440,8 @@ fn the_right_version_of_the_wrong_bytes_ends_pulling() {
         assert_eq!(asked, 2 + round, "once by a pull, then by pushes");
         assert_eq!(counter(&reader, "crcErrors"), 1);
     }
-    assert_eq!(counter(&reader, "pulls"), 0);
-    assert_eq!(counter(&reader, "pullsStale"), 0);
+    assert_eq!(counter(&reader, "remoteReads"), 0);
+    assert_eq!(counter(&reader, "remoteReadsStale"), 0);
     assert_eq!(counter(&reader, "retries"), 0);
     until_leases_are_back(&reader);
 }
@@ -455,5 +455,5 @@ fn the_truth_is_believed() {
     };
     let (reader, fetched, asked) = fetch_from_a_liar(lie);
     assert_eq!(fetched.bytes(), [pattern(4, 100_000)]);
-    assert_eq!((asked, counter(&reader, "pulls")), (1, 1));
+    assert_eq!((asked, counter(&reader, "remoteReads")), (1, 1));
 }

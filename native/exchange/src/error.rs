@@ -1,6 +1,5 @@
-//! What can be wrong with a schedule's input.
+//! Errors of a schedule's or a plan's input.
 
-use crate::cycle::PairState;
 use crate::MAX_MEMBERS;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -8,28 +7,17 @@ use crate::MAX_MEMBERS;
 pub enum ExchangeError {
     #[error("a schedule needs at least one member")]
     NoMembers,
-    #[error("{0} members; at most {MAX_MEMBERS} are allowed")]
+    #[error("{0} members; allowed are 1 to {MAX_MEMBERS}")]
     TooManyMembers(usize),
     #[error("member {0:?} is listed twice; identities must be unique")]
     DuplicateMember(String),
     #[error("{0:?} is not a member of this schedule")]
     NotAMember(String),
-    #[error("epoch {new} does not follow {current}; a change of members needs a larger epoch")]
-    StaleEpoch { current: u64, new: u64 },
-    #[error("peer {peer} is {was:?}; {wanted} needs it to be {needed:?}")]
-    WrongState {
-        peer: usize,
-        was: PairState,
-        needed: PairState,
-        wanted: &'static str,
-    },
-    #[error("peer {peer} is not one of the {members} members, or is the endpoint itself")]
-    NoSuchPeer { peer: usize, members: usize },
-    #[error("{0} is not a prime power of at most 257, so there is no such field")]
+    #[error("no field has {0} elements: not a prime power of at most 257")]
     NoSuchField(u32),
-    #[error("{0} ranks; a collective needs 1 to {MAX_MEMBERS}")]
+    #[error("{0} ranks; allowed are 1 to {MAX_MEMBERS}")]
     BadRanks(usize),
-    #[error("group size {group} is not within 2 and the number of ranks, {ranks}")]
+    #[error("group size {group}; allowed are 2 to the number of ranks, {ranks}")]
     BadGroup { group: usize, ranks: usize },
     #[error("unknown policy {0:?}; allowed are grouped, rotated, random")]
     UnknownPolicy(String),

@@ -1,13 +1,13 @@
-//! A member of a schedule, as every node knows it.
+//! A member of a schedule: the same value at every endpoint.
 
 /// An endpoint: its identity and where it runs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Member {
     /// Unique among members and never used again for another endpoint. Ordered by UTF-8 bytes.
     pub id: String,
-    /// Members of one host share a group where the plane allows.
+    /// Members of one host share a group if the plane has room.
     pub host: String,
-    /// Same for racks, after hosts; empty when unknown.
+    /// The same for racks, after hosts; empty if unknown.
     pub rack: String,
 }
 

@@ -1,16 +1,16 @@
 //! Places members into the columns of a plane so that neighbours share a column.
 //!
 //! The members of one column meet in one single round, the plane's vertical one; two members of
-//! different columns meet in any round. So a host whose members share a column exchanges within
-//! itself in one round, over shared memory, and needs the network in no other.
+//! different columns meet in one of the others. So the members of a host that share a column read from
+//! each other in one round, over shared memory.
 //!
 //! First-fit decreasing: whole racks, then whole hosts of the racks that did not fit, then the
-//! members of hosts that did not fit, into the emptiest columns. Among racks (and hosts) of one size
-//! the epoch decides the order, so that column mates change where locality leaves a choice.
+//! members of hosts that did not fit, into the emptiest columns. The epoch orders racks (and hosts) of
+//! equal size, so that the members of a column change from epoch to epoch as far as locality allows.
 //!
-//! Guarantee: when a host is split, no column had room for it: in each column fewer places than its
-//! size are left by the hosts that are whole. Hosts come before racks in value, not in order: a rack
-//! that fits also keeps its hosts whole.
+//! Guarantee: a host is split only if no column had room for it, that is, if the hosts that are whole
+//! leave fewer free points in every column than the host has members. Racks are placed first, and a
+//! rack that fits also keeps its hosts whole.
 
 use crate::rng::SplitMix64;
 use crate::Member;

@@ -5,18 +5,18 @@
 //! each pair meets in exactly one of the q + 1 rounds. With N = q² all groups have q members.
 //!
 //! Padding, for any other N. With r = ⌊√N⌋ and q the smallest prime power with q ≥ ⌈√N⌉, members
-//! stand on an upright rectangle of `rows` = min(q, r + 2) by `columns` = ⌈N / rows⌉; all other
+//! are on a rectangle of `rows` = min(q, r + 2) by `columns` = ⌈N / rows⌉; all other
 //! points are empty. A vertical line has at most `rows` members, any other at most `columns` ≤ q, so
-//! nobody has more than max(rows, columns) - 1 ≤ r + 1 peers in a round, for every N. The price is
+//! a member has at most max(rows, columns) - 1 ≤ r + 1 peers in a round, for every N. It costs more
 //! rounds: q + 1 in place of √N + 1 (60 in place of 54 at N = 2810, 8 in place of 6 at N = 26), and
-//! groups that are smaller than they could be. It costs no time where rounds are not a barrier.
+//! smaller groups. Since rounds are no barrier, that costs no time.
 //! Rejected: the whole q by q plane with scattered holes; its groups reach q - 1 = 36 peers at 1025.
 
 use crate::field::{prime_power_from, Field};
 use crate::rng::SplitMix64;
 use crate::{placement, ExchangeError, Member};
 
-/// Nobody stands on this point.
+/// No member is on this point.
 const EMPTY: u32 = u32::MAX;
 
 /// Measures of the plane behind a grouped schedule.
@@ -45,7 +45,7 @@ impl Shape {
         }
     }
 
-    /// No endpoint has more peers than this in one round; at most ⌊√N⌋ + 1.
+    /// Most peers of an endpoint in one round; at most ⌊√N⌋ + 1.
     pub fn max_peers(&self) -> usize {
         self.rows.max(self.columns) - 1
     }
@@ -62,7 +62,7 @@ pub(crate) struct Plane {
     /// Member at x · rows + y, or EMPTY.
     points: Vec<u32>,
     /// (x, y) of each member; inverse of `points`.
-    places: Vec<(u32, u32)>,
+    positions: Vec<(u32, u32)>,
 }
 
 impl Plane {
@@ -80,13 +80,13 @@ impl Plane {
         let mut columns = placement::columns(members, shape.columns, shape.rows, rng);
         rng.shuffle(&mut columns);
         let mut points = Vec::with_capacity(shape.columns * shape.rows);
-        let mut places = vec![(0, 0); members.len()];
+        let mut positions = vec![(0, 0); members.len()];
         for (x, mut column) in columns.into_iter().enumerate() {
             column.resize(shape.rows, EMPTY);
             rng.shuffle(&mut column);
             for (y, &member) in column.iter().enumerate() {
                 if member != EMPTY {
-                    places[member as usize] = (x as u32, y as u32);
+                    positions[member as usize] = (x as u32, y as u32);
                 }
             }
             points.extend(column);
@@ -97,7 +97,7 @@ impl Plane {
             directions,
             rounds,
             points,
-            places,
+            positions,
         })
     }
 
@@ -116,7 +116,7 @@ impl Plane {
 
     /// The members of `member`'s line in `round`, by ascending x, or y in a column.
     pub(crate) fn group(&self, round: usize, member: usize) -> Vec<usize> {
-        let (x, y) = self.places[member];
+        let (x, y) = self.positions[member];
         let direction = self.directions[round];
         if direction as usize == self.shape.order {
             let start = x as usize * self.shape.rows;
@@ -138,7 +138,7 @@ impl Plane {
 
     /// The round in which two different members meet.
     pub(crate) fn round_of(&self, a: usize, b: usize) -> usize {
-        let ((xa, ya), (xb, yb)) = (self.places[a], self.places[b]);
+        let ((xa, ya), (xb, yb)) = (self.positions[a], self.positions[b]);
         let rise = self.field.sub(yb, ya);
         let run = self.field.sub(xb, xa);
         let direction = self.field.div(rise, run).unwrap_or(self.field.order());

@@ -1,14 +1,13 @@
-//! The one source of chance: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+//! The only source of randomness: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 //!
-//! Chosen because it is eight lines in any language with 64-bit wrapping integers. Three rules make
-//! a port exact:
+//! It takes eight lines in any language with 64-bit wrapping integers. Three rules make a port exact:
 //! - `next`: add 0x9E3779B97F4A7C15 to the state, then mix it (constants below).
 //! - `below(n)`, n < 2^31: the upper 32 bits of `next`, times n, shifted right by 32. The product
-//!   fits a signed 64-bit integer. No rejection: the bias is below n / 2^32, and a loop-free rule
-//!   draws the same number of values everywhere.
+//!   fits a signed 64-bit integer. No rejection: the bias is below n / 2^32, and each call draws
+//!   exactly one value.
 //! - `shuffle`: Fisher-Yates from the last index i down to 1, swapping i with `below(i + 1)`.
 
-/// Deterministic generator; the same seed gives the same values on every node.
+/// Deterministic generator: the same seed gives the same values everywhere.
 #[derive(Debug, Clone)]
 pub struct SplitMix64 {
     state: u64,

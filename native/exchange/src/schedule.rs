@@ -1,18 +1,18 @@
 //! The schedule: rounds of small groups, computed by each endpoint for itself.
 //!
-//! Three policies behind one face, so that they can be compared and chosen:
+//! Three policies with one interface, so that they can be compared:
 //! - `grouped`: an affine plane (see `plane`); below 4 members the same as `rotated`.
-//! - `rotated`: members stand on a ring; in round r an endpoint reads from the member d_r places
-//!   further. One owner and one reader in each round, no groups.
-//! - `random`: each endpoint reads in an order of its own. Like stock Spark; the baseline.
+//! - `rotated`: members form a ring; in round r an endpoint reads from the member d_r positions
+//!   further. One server and one client for each endpoint in each round, no groups.
+//! - `random`: each endpoint reads in its own random order, as stock Spark does; the baseline.
 //!
 //! A schedule is a function of the members and the epoch; the order in which members are given does
-//! not matter. The epoch seeds every choice, so a new epoch changes who shares a group and the order
-//! of rounds. Peers are numbers: positions in `members()`, which is sorted by id.
+//! not matter. The epoch seeds every choice: a new epoch gives other groups and another order of
+//! rounds. Peers are numbers: positions in `members()`, which is sorted by id.
 //!
-//! Rounds are a preference: an endpoint that is done with its group goes on to the next round's.
-//! Within a group, member i first reads from i + 1, then i + 2, so that a group's owners do not all
-//! serve the same reader first.
+//! Rounds are a preference: an endpoint that has finished a round's reads goes on with the next.
+//! Within a group, member i first reads from i + 1, then i + 2, so that a group's members do not all
+//! serve the same client first.
 
 use crate::plane::{Plane, Shape};
 use crate::rng::SplitMix64;
@@ -38,7 +38,7 @@ impl std::str::FromStr for Policy {
     }
 }
 
-/// One read of an endpoint's cycle: from whom, and in which round it belongs.
+/// One read of an endpoint's cycle: its round and the peer that it reads from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Visit {
     pub round: u32,
@@ -63,11 +63,11 @@ enum Order {
 
 #[derive(Debug, Clone)]
 struct Ring {
-    /// Member on each place.
-    places: Vec<u32>,
-    /// Place of each member; inverse of `places`.
-    place_of: Vec<u32>,
-    /// How far away the owner stands in each round: a permutation of 1..N.
+    /// Member at each position.
+    positions: Vec<u32>,
+    /// Position of each member; inverse of `positions`.
+    position_of: Vec<u32>,
+    /// Distance to the server in each round: a permutation of 1..N.
     distances: Vec<u32>,
 }
 
@@ -122,7 +122,7 @@ impl Schedule {
             .ok()
     }
 
-    /// Rounds of one cycle.
+    /// Rounds of one cycle, in which each ordered pair meets once.
     pub fn rounds(&self) -> usize {
         match &self.order {
             Order::Plane(p) => p.rounds(),
@@ -146,8 +146,8 @@ impl Schedule {
         }
     }
 
-    /// How many peers an endpoint needs to read from at once to keep to the schedule: the largest
-    /// group's others. Other policies have one peer in a round and get the same number here.
+    /// Peers that an endpoint reads from at once to follow the schedule: the size of the largest
+    /// group, less one. Other policies, with one peer in a round, get the same number.
     pub fn max_peers(&self) -> usize {
         let n = self.members.len();
         match &self.order {
@@ -157,7 +157,7 @@ impl Schedule {
         }
     }
 
-    /// The group of `member` in `round`, itself included; `None` for policies without groups.
+    /// The group of `member` in `round`, `member` included; `None` for policies without groups.
     pub fn group(&self, round: usize, member: usize) -> Option<Vec<usize>> {
         match &self.order {
             Order::Plane(p) if self.has(round, member) => Some(p.group(round, member)),
@@ -165,7 +165,7 @@ impl Schedule {
         }
     }
 
-    /// All groups of a round that have something to exchange, each once, by their lowest member.
+    /// All groups of a round with at least two members, by their lowest member.
     pub fn groups(&self, round: usize) -> Vec<Vec<usize>> {
         (0..self.members.len())
             .filter_map(|m| self.group(round, m).filter(|g| g.iter().min() == Some(&m)))
@@ -173,8 +173,8 @@ impl Schedule {
             .collect()
     }
 
-    /// Whom `member` reads from in `round`, in issue order. Empty when there is nobody.
-    pub fn sources(&self, round: usize, member: usize) -> Vec<usize> {
+    /// The peers that `member` reads from in `round`, in issue order; possibly none.
+    pub fn servers(&self, round: usize, member: usize) -> Vec<usize> {
         if !self.has(round, member) {
             return Vec::new();
         }
@@ -185,9 +185,8 @@ impl Schedule {
         }
     }
 
-    /// Who reads from `member` in `round`: for the owner's credit, and for planned staging when asked
-    /// for the next round. In the order in which they are expected.
-    pub fn readers(&self, round: usize, member: usize) -> Vec<usize> {
+    /// The peers that read from `member` in `round`, in the order in which they are expected.
+    pub fn clients(&self, round: usize, member: usize) -> Vec<usize> {
         if !self.has(round, member) {
             return Vec::new();
         }
@@ -207,19 +206,19 @@ impl Schedule {
         }
     }
 
-    /// The round in which `reader` reads from `owner`; `None` for itself or a stranger.
-    pub fn round_of(&self, reader: usize, owner: usize) -> Option<usize> {
+    /// The round in which `client` reads from `server`; `None` if they are equal or not members.
+    pub fn round_of(&self, client: usize, server: usize) -> Option<usize> {
         let n = self.members.len();
-        if reader == owner || reader >= n || owner >= n {
+        if client == server || client >= n || server >= n {
             return None;
         }
         match &self.order {
-            Order::Plane(p) => Some(p.round_of(reader, owner)),
-            Order::Ring(ring) => ring.round_of(reader, owner),
+            Order::Plane(p) => Some(p.round_of(client, server)),
+            Order::Ring(ring) => ring.round_of(client, server),
             Order::Random => self
-                .random_order(reader)
+                .random_order(client)
                 .iter()
-                .position(|&p| p as usize == owner),
+                .position(|&p| p as usize == server),
         }
     }
 
@@ -238,7 +237,7 @@ impl Schedule {
                 .collect(),
             _ => (0..self.rounds())
                 .flat_map(|r| {
-                    self.sources(r, member)
+                    self.servers(r, member)
                         .into_iter()
                         .map(move |p| (r, p as u32))
                 })
@@ -261,36 +260,36 @@ impl Schedule {
 }
 
 impl Ring {
-    /// Draws places first, then distances.
+    /// Draws positions first, then distances.
     fn new(n: usize, rng: &mut SplitMix64) -> Self {
-        let mut places: Vec<u32> = (0..n as u32).collect();
-        rng.shuffle(&mut places);
-        let mut place_of = vec![0; n];
-        for (place, &member) in places.iter().enumerate() {
-            place_of[member as usize] = place as u32;
+        let mut positions: Vec<u32> = (0..n as u32).collect();
+        rng.shuffle(&mut positions);
+        let mut position_of = vec![0; n];
+        for (position, &member) in positions.iter().enumerate() {
+            position_of[member as usize] = position as u32;
         }
         let mut distances: Vec<u32> = (1..n as u32).collect();
         rng.shuffle(&mut distances);
         Ring {
-            places,
-            place_of,
+            positions,
+            position_of,
             distances,
         }
     }
 
     fn at(&self, member: usize, distance: u32) -> usize {
-        let place = self.place_of[member] as usize + distance as usize;
-        self.places[place % self.places.len()] as usize
+        let position = self.position_of[member] as usize + distance as usize;
+        self.positions[position % self.positions.len()] as usize
     }
 
-    fn round_of(&self, reader: usize, owner: usize) -> Option<usize> {
-        let n = self.places.len() as u32;
-        let distance = (self.place_of[owner] + n - self.place_of[reader]) % n;
+    fn round_of(&self, client: usize, server: usize) -> Option<usize> {
+        let n = self.positions.len() as u32;
+        let distance = (self.position_of[server] + n - self.position_of[client]) % n;
         self.distances.iter().position(|&d| d == distance)
     }
 }
 
-/// The others of a group, starting behind `member`.
+/// The other members of a group, from the one after `member` on, cyclically.
 fn rotated_after(mut group: Vec<usize>, member: usize) -> Vec<usize> {
     if let Some(at) = group.iter().position(|&m| m == member) {
         group.rotate_left(at);

@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 
-use faro_exchange::collective::{
-    dssync_groups, grid_shape, locality_order, plan, Action, Mode, Plan,
-};
-use faro_exchange::{ExchangeError, Member};
+use faro_exchange::collective::{dssync_groups, grid_shape, plan, Action, Mode, Plan};
+use faro_exchange::ExchangeError;
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::ops::AddAssign;
@@ -210,18 +208,4 @@ fn bad_sizes_are_named() {
     .unwrap()
     .steps()
     .is_empty());
-}
-
-#[test]
-fn locality_order_puts_neighbours_side_by_side() {
-    let members: Vec<Member> = [
-        ("a", "h2", "r1"),
-        ("b", "h1", "r2"),
-        ("c", "h2", "r1"),
-        ("d", "h1", "r1"),
-    ]
-    .iter()
-    .map(|(id, host, rack)| Member::new(*id, *host, *rack))
-    .collect();
-    assert_eq!(locality_order(&members), [3, 0, 2, 1]);
 }

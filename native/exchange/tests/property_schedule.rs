@@ -42,20 +42,20 @@ fn policy() -> impl Strategy<Value = Policy> {
 /// Every ordered pair once per cycle, and all views of the schedule agree on when.
 fn assert_covers(s: &Schedule) {
     let n = s.members().len();
-    for reader in 0..n {
-        let visits = s.visits(reader);
+    for client in 0..n {
+        let visits = s.visits(client);
         let peers: HashSet<u32> = visits.iter().map(|v| v.peer).collect();
         assert_eq!(visits.len(), n - 1);
         assert_eq!(peers.len(), n - 1);
-        assert!(!peers.contains(&(reader as u32)));
+        assert!(!peers.contains(&(client as u32)));
         assert!(visits.windows(2).all(|w| w[0].round <= w[1].round));
         for v in visits {
-            assert_eq!(s.round_of(reader, v.peer as usize), Some(v.round as usize));
+            assert_eq!(s.round_of(client, v.peer as usize), Some(v.round as usize));
         }
     }
 }
 
-/// Groups of one round are disjoint, and sources and readers are exactly the group's others.
+/// Groups of one round are disjoint, and servers and clients are exactly the group's others.
 fn assert_groups(s: &Schedule) {
     let n = s.members().len();
     let bound = n.isqrt() + 1;
@@ -71,12 +71,12 @@ fn assert_groups(s: &Schedule) {
             for &m in &group {
                 assert!(seen.insert(m), "{m} is in two groups of round {round}");
                 let others: HashSet<usize> = group.iter().copied().filter(|&o| o != m).collect();
-                let sources = s.sources(round, m);
-                let readers = s.readers(round, m);
-                assert_eq!(sources.len(), others.len());
-                assert_eq!(readers.len(), others.len());
-                assert_eq!(sources.into_iter().collect::<HashSet<_>>(), others);
-                assert_eq!(readers.into_iter().collect::<HashSet<_>>(), others);
+                let servers = s.servers(round, m);
+                let clients = s.clients(round, m);
+                assert_eq!(servers.len(), others.len());
+                assert_eq!(clients.len(), others.len());
+                assert_eq!(servers.into_iter().collect::<HashSet<_>>(), others);
+                assert_eq!(clients.into_iter().collect::<HashSet<_>>(), others);
                 for o in others {
                     assert!(met.insert((m, o)), "{m} and {o} meet twice");
                 }
@@ -115,17 +115,17 @@ proptest! {
         }
     }
 
-    /// Readers and sources are two views of one relation, for each policy.
+    /// Clients and servers are two views of one relation, for each policy.
     #[test]
-    fn readers_mirror_sources(m in members(24), epoch: u64, policy in policy()) {
+    fn clients_mirror_servers(m in members(24), epoch: u64, policy in policy()) {
         let s = Schedule::with_policy(m, epoch, policy).unwrap();
         for round in 0..s.rounds() {
-            for owner in 0..s.members().len() {
-                let readers: HashSet<usize> = s.readers(round, owner).into_iter().collect();
+            for server in 0..s.members().len() {
+                let clients: HashSet<usize> = s.clients(round, server).into_iter().collect();
                 let expected: HashSet<usize> = (0..s.members().len())
-                    .filter(|&r| s.sources(round, r).contains(&owner))
+                    .filter(|&client| s.servers(round, client).contains(&server))
                     .collect();
-                prop_assert_eq!(readers, expected);
+                prop_assert_eq!(clients, expected);
             }
         }
     }
@@ -184,11 +184,11 @@ fn large_planes() {
         assert_groups(&s);
         assert_covers(&s);
     }
-    // 4096 in samples: a row of the relation for some readers.
+    // 4096 in samples: a row of the relation for some clients.
     let s = Schedule::new(plain(4096), 11).unwrap();
     assert_eq!((s.rounds(), s.max_peers()), (65, 63));
-    for reader in (0..4096).step_by(97) {
-        let visits = s.visits(reader);
+    for client in (0..4096).step_by(97) {
+        let visits = s.visits(client);
         let peers: HashSet<u32> = visits.iter().map(|v| v.peer).collect();
         assert_eq!(peers.len(), 4095);
     }
@@ -263,8 +263,8 @@ fn bad_input_is_named() {
     let error = "ring".parse::<Policy>().unwrap_err();
     assert!(error.to_string().contains("\"ring\""), "{error}");
     let s = Schedule::new(plain(9), 0).unwrap();
-    assert!(s.sources(s.rounds(), 0).is_empty());
-    assert!(s.sources(0, 9).is_empty());
+    assert!(s.servers(s.rounds(), 0).is_empty());
+    assert!(s.servers(0, 9).is_empty());
     assert_eq!(s.round_of(3, 3), None);
     assert_eq!(s.index_of("9"), None);
 }

@@ -330,7 +330,7 @@ fn idle(rounds: u32) {
         }
         drop(leases);
         let start = Instant::now();
-        let rested = pool.rest_idle(Duration::ZERO);
+        let rested = pool.mark_idle(Duration::ZERO);
         let rest = start.elapsed();
         let before = pool.counters().deregistrations;
         let start = Instant::now();
@@ -339,7 +339,7 @@ fn idle(rounds: u32) {
         }
         let let_go = start.elapsed();
         let start = Instant::now();
-        assert_eq!(pool.empty_rested(u32::MAX), rested);
+        assert_eq!(pool.release_idle_pages(u32::MAX), rested);
         let empty = start.elapsed();
         // The first use of a slab that was away: its pages are new, and the device must know it.
         let mut held = Vec::new();

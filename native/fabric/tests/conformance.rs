@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 
-use faro_fabric::conformance::{Bench, Site};
-use faro_fabric::fabric_conformance;
+use faro_conformance::{fabric_conformance, Bench, Site};
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
 use faro_pool::Pool;

@@ -10,7 +10,7 @@
 #[path = "hostile/stage.rs"]
 mod stage;
 
-use faro_fabric::conformance::Dice;
+use faro_conformance::Dice;
 use faro_fabric::{CloseReason, Exposure, RemoteRange};
 use faro_wire::header::{MAX_GREETING_BYTES, MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, VERSION};
 use faro_wire::{crc32c, kind, FrameHeader, WireError};

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 
-use faro_fabric::conformance::{Bench, Dice, Link, Rig, Site};
+use faro_conformance::{Bench, Dice, Link, Rig, Site};
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::{
     CloseReason, ConnectionId, EndpointId, Event, Exposure, FabricError, RemoteRange,
@@ -199,7 +199,7 @@ fn references_stay_within_what_was_given() {
         attacker.write_all(&bytes).unwrap();
         stage.expect(what);
         let exposure = stage.rig.revoke(1, range.key);
-        faro_fabric::conformance::assert_filled(exposure.lease().bytes(), 9, what);
+        faro_conformance::assert_filled(exposure.lease().bytes(), 9, what);
         stage.until_gone(attacker);
     }
     // The same, in bounds, is a write.

@@ -207,12 +207,12 @@ fn an_idle_slab_is_deregistered_and_comes_back() {
     assert_eq!(all.registrations, SLABS as u64);
     assert_eq!(all.registered_high_water_bytes, all.limit_bytes);
 
-    let rested = pool.rest_idle(Duration::ZERO);
+    let rested = pool.mark_idle(Duration::ZERO);
     // The connection's own segments lie in the first one.
     assert_eq!(rested, SLABS as u32 - 1);
-    assert_eq!(pool.empty_rested(u32::MAX), 0, "the device has them still");
+    assert_eq!(pool.release_idle_pages(u32::MAX), 0, "the device has them still");
     two.let_go();
-    assert_eq!(pool.empty_rested(u32::MAX), rested);
+    assert_eq!(pool.release_idle_pages(u32::MAX), rested);
     let idle = pool.counters();
     assert_eq!(idle.registered_bytes, SLAB_BYTES as u64);
     assert_eq!(idle.deregistrations, u64::from(rested));
@@ -237,13 +237,13 @@ fn a_slab_that_wakes_before_the_device_let_go_keeps_its_bytes() {
     drop(fill(&pool));
     two.let_go();
     for round in 0..8_u8 {
-        pool.rest_idle(Duration::ZERO);
+        pool.mark_idle(Duration::ZERO);
         // De-registered one by one with each turn, and woken in the middle of it.
         let mut events = Vec::new();
         for _ in 0..round % 4 {
             two.turn(&mut events);
         }
-        pool.empty_rested(u32::from(round) % 3);
+        pool.release_idle_pages(u32::from(round) % 3);
         let source = frame(&two.writer.pool);
         let targets = fill(&pool);
         let count = targets.len();
@@ -355,9 +355,9 @@ fn ten_thousand_lives_over_a_device_leave_nothing() {
             for pool in [two.writer.pool.clone(), two.target.pool.clone()] {
                 drop(fill(&pool));
                 two.let_go();
-                pool.rest_idle(Duration::ZERO);
+                pool.mark_idle(Duration::ZERO);
                 two.let_go();
-                pool.empty_rested(u32::MAX);
+                pool.release_idle_pages(u32::MAX);
             }
         }
     };

@@ -4,8 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 
-use faro_fabric::conformance::{Bench, Site};
-use faro_fabric::fabric_conformance;
+use faro_conformance::{fabric_conformance, Bench, Site};
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric, VerbsOptions};
 use faro_pool::Pool;
 use std::net::{SocketAddr, TcpListener};

@@ -5,10 +5,10 @@
 //! neither side needs a bound on how long a record can be.
 
 use crate::batches::BATCHES;
+use crate::record::{BufferSlice, Record, BLOCK_ENTRY_BYTES, RECORD_HEAD_BYTES, SLICE_BYTES};
 use crate::throw::{Failure, Outcome, Typed};
 use crate::{args, endpoints};
 use faro_endpoint::Completion;
-use faro_wire::crossing::{BufferSlice, Record, BLOCK_ENTRY_BYTES, RECORD_HEAD_BYTES, SLICE_BYTES};
 use jni::objects::{JByteBuffer, JClass};
 use jni::sys::{jint, jlong};
 use jni::EnvUnowned;
@@ -30,8 +30,8 @@ pub struct Outgoing {
     taken: Vec<Completion>,
     /// Encoded records of one call; empty between calls, kept for its capacity.
     records: Vec<u8>,
-    /// One record's segments; empty between records, kept for its capacity.
-    segments: Vec<BufferSlice>,
+    /// One record's slices; empty between records, kept for its capacity.
+    slices: Vec<BufferSlice>,
 }
 
 /// Bytes that `Record::encode` will write for a completion.
@@ -62,8 +62,8 @@ impl Outgoing {
             Ok(delivery) => (None, delivery.blocks, String::new(), delivery.pieces),
             Err(failure) => (Some(failure.code), Vec::new(), failure.detail, Vec::new()),
         };
-        self.segments.clear();
-        self.segments.extend(pieces.iter().map(|piece| BufferSlice {
+        self.slices.clear();
+        self.slices.extend(pieces.iter().map(|piece| BufferSlice {
             slab: piece.lease.slab(),
             offset: piece.lease.offset() + piece.offset,
             length: piece.length,
@@ -81,7 +81,7 @@ impl Outgoing {
             batch,
             fabric: completion.fabric,
             last: completion.last,
-            segments: &self.segments,
+            slices: &self.slices,
             blocks: &blocks,
             detail: &detail,
         }

@@ -25,6 +25,9 @@ mod completions;
 mod endpoints;
 mod log_queue;
 mod logging;
+mod record;
+#[cfg(test)]
+mod record_test;
 mod registry;
 mod resolver;
 mod settings;

@@ -1,31 +1,30 @@
-//! Who may take how many frames: the hard cap and the reserve, in one atomic word.
+//! How many pages each purpose holds: the hard cap and the reserve, in one atomic word.
 //!
-//! A frame is counted here *before* it is looked for and uncounted *after* it is listed again.
-//! So whoever was admitted knows that a free frame exists: at every instant the frames that are
-//! not on a list are at most the frames admitted, and one of those admissions is its own.
+//! A page is counted here *before* a thread looks for it, and uncounted *after* it is listed as free
+//! again. So a thread that was admitted knows that there is a free page for it: at every moment at
+//! most as many pages are off the lists as were admitted, and one of these admissions is its own.
 //!
-//! The reserve. Were readers allowed to hold everything, two executors could each fill their
-//! arena with leases that wait for the other's bytes, and neither would have a frame left to
-//! answer from. Readers therefore stop at `limit − reserve`; owners may take whatever is free.
-//! The reverse needs no reserve: a reply drains into leases its reader already holds, so serving
-//! ends without any more memory for reading.
+//! The reserve: if readers could hold all pages, two executors could each fill their arena with
+//! leases that wait for the other's bytes, and neither would have a page to answer with. Readers
+//! therefore stop at `limit − reserve`; serving may take all free pages. Reading needs no reserve:
+//! a reply goes into leases that its reader already holds, so serving always ends.
 //!
-//! One word for both purposes makes the two bounds one compare-exchange; two counters would need
-//! a lock or could overshoot.
+//! Both counts are in one word, so that one compare-exchange checks both bounds. Two counters would
+//! need a lock, or could overshoot.
 
-use crate::sync::{AtomicU64, Ordering};
 use crate::Purpose;
 use crossbeam_utils::CachePadded;
+use faro_sync::atomic::{AtomicU64, Ordering};
 
-/// One frame in the count of `Purpose::Serve`.
+/// One page in the count of `Purpose::Serve`.
 const SERVE_ONE: u64 = 1 << 32;
 
-/// Frames held for each purpose.
+/// Pages that each purpose holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Held {
-    /// For reading.
+    /// By `Purpose::Read`.
     pub read: u32,
-    /// For serving.
+    /// By `Purpose::Serve`.
     pub serve: u32,
 }
 
@@ -37,29 +36,29 @@ impl Held {
         }
     }
 
-    /// For both.
+    /// By both.
     pub fn total(self) -> u32 {
         self.read + self.serve
     }
 }
 
-/// The bound that a refused admission met, in frames.
+/// The bound that a refused admission met, in pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refused {
-    /// Frames that count against it.
+    /// Pages that count against it.
     pub held: u32,
     /// The bound.
     pub limit: u32,
 }
 
-/// The count.
+/// The two counts and their bounds.
 pub(crate) struct Admission {
-    /// Bits 0..32: frames held for reading, ≤ `read_limit`; bits 32..64: for serving. Their sum is
+    /// Bits 0..32: pages held for reading, ≤ `read_limit`; bits 32..64: for serving. Their sum is
     /// ≤ `limit`.
     held: CachePadded<AtomicU64>,
-    /// All frames there may ever be.
+    /// Pages of the whole arena.
     limit: u32,
-    /// Most frames readers may hold; `limit` minus the reserve.
+    /// Most pages that readers may hold: `limit` minus the reserve.
     read_limit: u32,
 }
 
@@ -79,32 +78,38 @@ impl Admission {
         }
     }
 
-    /// Counts one more frame, or says which bound forbids it.
+    /// Counts one more page.
+    ///
+    /// # Errors
+    /// The bound that forbids it.
     pub(crate) fn enter(&self, purpose: Purpose) -> Result<(), Refused> {
         self.enter_many(purpose, 1)
     }
 
-    /// Counts so many more frames, all or none.
-    pub(crate) fn enter_many(&self, purpose: Purpose, frames: u32) -> Result<(), Refused> {
+    /// Counts `pages` more pages, all or none.
+    ///
+    /// # Errors
+    /// The bound that forbids it.
+    pub(crate) fn enter_many(&self, purpose: Purpose, pages: u32) -> Result<(), Refused> {
         let mut word = self.held.load(Ordering::Relaxed);
         loop {
             let held = Held::of(word);
-            if purpose == Purpose::Read && frames > self.read_limit.saturating_sub(held.read) {
+            if purpose == Purpose::Read && pages > self.read_limit.saturating_sub(held.read) {
                 return Err(Refused {
                     held: held.read,
                     limit: self.read_limit,
                 });
             }
-            if frames > self.limit - held.total() {
+            if pages > self.limit - held.total() {
                 return Err(Refused {
                     held: held.total(),
                     limit: self.limit,
                 });
             }
-            // Acquire pairs with the release in `leave`: the frame that made room is on its list.
+            // Acquire pairs with the release in `leave`: the page that made room is listed.
             match self.held.compare_exchange_weak(
                 word,
-                word + Self::one(purpose) * u64::from(frames),
+                word + Self::one(purpose) * u64::from(pages),
                 Ordering::Acquire,
                 Ordering::Relaxed,
             ) {
@@ -114,21 +119,21 @@ impl Admission {
         }
     }
 
-    /// Uncounts a frame that was listed again (or never found).
+    /// Uncounts a page that is listed again, or was never found.
     pub(crate) fn leave(&self, purpose: Purpose) {
         self.leave_many(purpose, 1);
     }
 
-    /// Uncounts so many.
-    pub(crate) fn leave_many(&self, purpose: Purpose, frames: u32) {
-        let gone = Self::one(purpose) * u64::from(frames);
+    /// Uncounts `pages` pages.
+    pub(crate) fn leave_many(&self, purpose: Purpose, pages: u32) {
+        let gone = Self::one(purpose) * u64::from(pages);
         let before = self.held.fetch_sub(gone, Ordering::AcqRel);
         debug_assert!(
             match purpose {
-                Purpose::Read => Held::of(before).read >= frames,
-                Purpose::Serve => Held::of(before).serve >= frames,
+                Purpose::Read => Held::of(before).read >= pages,
+                Purpose::Serve => Held::of(before).serve >= pages,
             },
-            "a frame left that never entered"
+            "a page left that never entered"
         );
     }
 
@@ -142,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn readers_stop_at_the_reserve_and_owners_do_not() {
+    fn reading_stops_at_the_reserve_and_serving_does_not() {
         let admission = Admission::new(4, 1);
         for _ in 0..3 {
             admission.enter(Purpose::Read).unwrap();
@@ -160,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_may_take_what_readers_left() {
+    fn serving_may_take_what_reading_left() {
         let admission = Admission::new(4, 1);
         for _ in 0..4 {
             admission.enter(Purpose::Serve).unwrap();

@@ -1,24 +1,25 @@
-//! The pool without its memory: which frames and pieces are free, who may take them, who waits.
+//! The pool without its memory: which pages and buffers are free, who may take them, who waits.
 //!
-//! Kept apart from the slabs so that models and oracles can explore it at any size: three frames
+//! Kept apart from the slabs so that models and oracles can explore it at any size: three pages
 //! in a loom model, thousands in a pool. The caller gives the function that maps a slab.
 //!
 //! Order is all that matters here (see `admission`): *count, then take* on the way out, *list,
-//! then uncount, then announce* on the way back. Slabs that nobody uses rest, with all their frames
-//! withdrawn, and are woken before another is mapped (`slabs`, `tenure`).
+//! then uncount, then announce* on the way back. Slabs that nobody uses rest, with all their pages
+//! withdrawn, and are woken before another is mapped (`slabs`, `registration_pins`).
 
 use crate::admission::{Admission, Held, Refused};
-use crate::frames::{FrameIndex, FreeFrames};
-use crate::gate::{EventCount, Listener};
-use crate::pieces::Shelf;
+use crate::event_count::{EventCount, Listener};
+use crate::pages::{FreePages, PageIndex};
+use crate::registration_pins::RegistrationPins;
 use crate::slabs::{Slabs, Source};
-use crate::sync::{lock, spin_loop, AtomicU32, AtomicU64, Mutex, Ordering};
-use crate::tenure::RegistrationPins;
+use crate::small_buffers::SmallBuffers;
 use crate::{PoolError, Purpose, PAGE_BYTES, SIZE_CLASSES};
 use crossbeam_utils::CachePadded;
+use faro_sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use faro_sync::{lock, spin_loop, Mutex};
 use std::time::Instant;
 
-/// Classes below a frame.
+/// Classes below a page.
 const SMALL_CLASSES: usize = SIZE_CLASSES.len() - 1;
 
 /// How many of what.
@@ -26,26 +27,26 @@ const SMALL_CLASSES: usize = SIZE_CLASSES.len() - 1;
 pub struct Geometry {
     /// Slabs that may be mapped.
     pub slabs: u32,
-    /// Frames in each.
-    pub frames_per_slab: u32,
-    /// Frames that readers must leave.
-    pub reserve_frames: u32,
+    /// Pages in each.
+    pub pages_per_slab: u32,
+    /// Pages that readers must leave.
+    pub reserve_pages: u32,
 }
 
-/// Where a lease is: a frame, or one piece of a cut frame.
+/// Where a lease is: a page, or one index of a cut page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Place {
-    /// RegistrationCount over all slabs.
-    pub frame: FrameIndex,
-    /// Position in the frame, in units of the class; 0 for a whole frame.
-    pub piece: u32,
+pub struct Allocation {
+    /// Counted over all slabs.
+    pub page: PageIndex,
+    /// Position in the page, in units of the class; 0 for a whole page.
+    pub index: u32,
     /// Index into [`SIZE_CLASSES`].
     pub class: u8,
     /// Whose share it counts against.
     pub purpose: Purpose,
 }
 
-impl Place {
+impl Allocation {
     /// Bytes.
     pub fn bytes(self) -> usize {
         SIZE_CLASSES[usize::from(self.class)]
@@ -56,28 +57,28 @@ impl Place {
 pub struct Arena {
     geometry: Geometry,
     admission: Admission,
-    free: FreeFrames,
+    free: FreePages,
     /// By purpose and class.
-    shelves: [[Shelf; SMALL_CLASSES]; 2],
-    gate: EventCount,
-    /// Held while a slab is mapped, withdrawn, woken or emptied.
+    small_buffers: [[SmallBuffers; SMALL_CLASSES]; 2],
+    event_count: EventCount,
+    /// Held while a slab is mapped, withdrawn, woken or released.
     slabs: Mutex<Slabs>,
     /// By slab.
-    tenures: Box<[RegistrationPins]>,
-    /// By slab: the `clock` when a frame of it came back last.
+    registration_pins: Box<[RegistrationPins]>,
+    /// By slab: the `clock` when a page of it came back last.
     last_use: Box<[AtomicU32]>,
     /// What `last_use` is measured by; its unit is the caller's.
     clock: AtomicU32,
-    /// Bytes of frames held that are not leased: free pieces of cut frames, and what rounding adds
-    /// to memory outside the slabs. So a lease of a whole frame has nothing to count.
+    /// Bytes of pages held that are not leased: free buffers of cut pages, and what rounding adds
+    /// to memory outside the slabs. So a lease of a whole page has nothing to count.
     spare: CachePadded<AtomicU64>,
-    /// Leases of slabs' first frames: those that `free` never had.
+    /// Leases of slabs' first pages: those that `free` never had.
     firsts: AtomicU64,
 }
 
-/// What `empty_one` did.
+/// What `release_one` did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Emptied {
+pub enum Release {
     /// Gave a slab's pages back; there may be more.
     One,
     /// Nothing: devices have all that rest registered.
@@ -92,17 +93,20 @@ pub type MapSlab<'a> = &'a dyn Fn(u32) -> Result<(), PoolError>;
 impl Arena {
     /// Nothing mapped yet.
     pub fn new(geometry: Geometry) -> Self {
-        let frames = geometry.slabs * geometry.frames_per_slab;
-        let shelves =
-            || std::array::from_fn(|class| Shelf::new((PAGE_BYTES / SIZE_CLASSES[class]) as u32));
+        let pages = geometry.slabs * geometry.pages_per_slab;
+        let small_buffers = || {
+            std::array::from_fn(|class| {
+                SmallBuffers::new((PAGE_BYTES / SIZE_CLASSES[class]) as u32)
+            })
+        };
         Self {
             geometry,
-            admission: Admission::new(frames, geometry.reserve_frames),
-            free: FreeFrames::new(frames),
-            shelves: [shelves(), shelves()],
-            gate: EventCount::new(),
+            admission: Admission::new(pages, geometry.reserve_pages),
+            free: FreePages::new(pages),
+            small_buffers: [small_buffers(), small_buffers()],
+            event_count: EventCount::new(),
             slabs: Mutex::new(Slabs::new(geometry.slabs)),
-            tenures: (0..geometry.slabs)
+            registration_pins: (0..geometry.slabs)
                 .map(|_| RegistrationPins::new())
                 .collect(),
             last_use: (0..geometry.slabs).map(|_| AtomicU32::new(0)).collect(),
@@ -116,17 +120,22 @@ impl Arena {
     /// what they are at.
     pub fn leased_bytes(&self) -> u64 {
         let held = i64::from(self.held().total()) * PAGE_BYTES as i64;
-        // RegistrationCount a moment before or after its frame, a piece must not make more of it than is held.
+        // Counted a moment before or after its page, a index must not make more of it than is held.
         (held - self.spare.load(Ordering::Relaxed) as i64).clamp(0, held) as u64
     }
 
     /// Leases of slabs given since the start.
     pub fn acquisitions(&self) -> u64 {
-        let pieces: u64 = self.shelves.iter().flatten().map(Shelf::taken).sum();
-        pieces + self.free.taken() + self.firsts.load(Ordering::Relaxed)
+        let buffers: u64 = self
+            .small_buffers
+            .iter()
+            .flatten()
+            .map(SmallBuffers::taken)
+            .sum();
+        buffers + self.free.taken() + self.firsts.load(Ordering::Relaxed)
     }
 
-    /// Of the bytes of held frames, `more` are not leased any more or newly held, and `fewer` leased
+    /// Of the bytes of held pages, `more` are not leased any more or newly held, and `fewer` leased
     /// or not held any more.
     fn spare(&self, more: usize, fewer: usize) {
         let change = (more as u64).wrapping_sub(fewer as u64);
@@ -152,27 +161,27 @@ impl Arena {
         class: u8,
         purpose: Purpose,
         map: MapSlab<'_>,
-    ) -> Result<Place, PoolError> {
-        let place = |frame, piece| Place {
-            frame,
-            piece,
+    ) -> Result<Allocation, PoolError> {
+        let allocation = |page, index| Allocation {
+            page,
+            index,
             class,
             purpose,
         };
-        let Some(shelf) = self.shelf(class, purpose) else {
-            return Ok(place(self.take_frame(purpose, map)?, 0));
+        let Some(small) = self.small(class, purpose) else {
+            return Ok(allocation(self.take_page(purpose, map)?, 0));
         };
         let bytes = SIZE_CLASSES[usize::from(class)];
-        if let Some((frame, piece)) = shelf.take() {
+        if let Some((page, index)) = small.take() {
             self.spare(0, bytes);
-            return Ok(place(frame, piece));
+            return Ok(allocation(page, index));
         }
-        let frame = self.take_frame(purpose, map)?;
-        let piece = shelf.cut(frame);
+        let page = self.take_page(purpose, map)?;
+        let index = small.split(page);
         self.spare(PAGE_BYTES, bytes);
-        // Others may have been refused because this frame was already counted but not yet cut.
-        self.gate.announce();
-        Ok(place(frame, piece))
+        // Others may have been refused because this page was already counted but not yet cut.
+        self.event_count.announce();
+        Ok(allocation(page, index))
     }
 
     /// One try; a refusal is followed by a listener's call as soon as anything returns.
@@ -181,11 +190,11 @@ impl Arena {
         class: u8,
         purpose: Purpose,
         map: MapSlab<'_>,
-    ) -> Result<Place, PoolError> {
+    ) -> Result<Allocation, PoolError> {
         match self.attempt(class, purpose, map) {
-            Err(PoolError::Exhausted { .. }) => {
-                self.gate.arm_and(|| self.attempt(class, purpose, map))
-            }
+            Err(PoolError::Exhausted { .. }) => self
+                .event_count
+                .arm_and(|| self.attempt(class, purpose, map)),
             result => result,
         }
     }
@@ -197,8 +206,8 @@ impl Arena {
         purpose: Purpose,
         deadline: Instant,
         map: MapSlab<'_>,
-    ) -> Result<Place, PoolError> {
-        self.gate.wait_for(
+    ) -> Result<Allocation, PoolError> {
+        self.event_count.wait_for(
             deadline,
             |error| matches!(error, PoolError::Exhausted { .. }),
             || self.attempt(class, purpose, map),
@@ -206,54 +215,54 @@ impl Arena {
     }
 
     /// Takes back what an attempt gave.
-    pub fn give(&self, place: Place) {
-        let whole = match self.shelf(place.class, place.purpose) {
-            Some(shelf) => {
-                let whole = shelf.give(place.frame, place.piece);
-                let of_frame = if whole { PAGE_BYTES } else { 0 };
-                self.spare(place.bytes(), of_frame);
+    pub fn give(&self, allocation: Allocation) {
+        let whole = match self.small(allocation.class, allocation.purpose) {
+            Some(small) => {
+                let whole = small.give(allocation.page, allocation.index);
+                let of_page = if whole { PAGE_BYTES } else { 0 };
+                self.spare(allocation.bytes(), of_page);
                 whole
             }
             None => true,
         };
         if whole {
             // Before it is listed, so that who finds it free knows when it was used.
-            self.stamp(self.slab_of(place.frame));
-            self.free.give(place.purpose, place.frame);
-            self.admission.leave(place.purpose);
+            self.stamp(self.slab_of(allocation.page));
+            self.free.give(allocation.purpose, allocation.page);
+            self.admission.leave(allocation.purpose);
         }
-        self.gate.announce();
+        self.event_count.announce();
     }
 
     /// See `EventCount`.
     pub fn listen(&self, listener: Listener) {
-        self.gate.listen(listener);
+        self.event_count.listen(listener);
     }
 
-    /// Frames taken, whole or cut.
+    /// Pages taken, whole or cut.
     pub fn held(&self) -> Held {
         self.admission.held()
     }
 
-    /// Frames that `purpose` may hold at most.
-    pub fn share_frames(&self, purpose: Purpose) -> u32 {
+    /// Pages that `purpose` may hold at most.
+    pub fn share_pages(&self, purpose: Purpose) -> u32 {
         let Geometry {
             slabs,
-            frames_per_slab,
-            reserve_frames,
+            pages_per_slab,
+            reserve_pages,
         } = self.geometry;
         match purpose {
-            Purpose::Read => slabs * frames_per_slab - reserve_frames,
-            Purpose::Serve => slabs * frames_per_slab,
+            Purpose::Read => slabs * pages_per_slab - reserve_pages,
+            Purpose::Serve => slabs * pages_per_slab,
         }
     }
 
-    /// `None` for whole frames.
-    fn shelf(&self, class: u8, purpose: Purpose) -> Option<&Shelf> {
-        self.shelves[purpose as usize].get(usize::from(class))
+    /// `None` for whole pages.
+    fn small(&self, class: u8, purpose: Purpose) -> Option<&SmallBuffers> {
+        self.small_buffers[purpose as usize].get(usize::from(class))
     }
 
-    fn take_frame(&self, purpose: Purpose, map: MapSlab<'_>) -> Result<FrameIndex, PoolError> {
+    fn take_page(&self, purpose: Purpose, map: MapSlab<'_>) -> Result<PageIndex, PoolError> {
         self.admission
             .enter(purpose)
             .map_err(|Refused { held, limit }| PoolError::Exhausted {
@@ -262,33 +271,33 @@ impl Arena {
                 limit: u64::from(limit) * PAGE_BYTES as u64,
             })?;
         loop {
-            if let Some(frame) = self.free.take(purpose) {
-                return Ok(frame);
+            if let Some(page) = self.free.take(purpose) {
+                return Ok(page);
             }
             match self.grow(purpose, map) {
-                Ok(Some(frame)) => return Ok(frame),
-                // All is mapped: a frame was moving between the lists while they were looked at.
+                Ok(Some(page)) => return Ok(page),
+                // All is mapped: a page was moving between the lists while they were looked at.
                 Ok(None) => spin_loop(),
                 Err(error) => {
                     self.admission.leave(purpose);
-                    self.gate.announce();
+                    self.event_count.announce();
                     return Err(error);
                 }
             }
         }
     }
 
-    /// A frame of a slab that was woken or mapped, whose others are listed; `None` if there is none.
-    fn grow(&self, purpose: Purpose, map: MapSlab<'_>) -> Result<Option<FrameIndex>, PoolError> {
+    /// A page of a slab that was woken or mapped, whose others are listed; `None` if there is none.
+    fn grow(&self, purpose: Purpose, map: MapSlab<'_>) -> Result<Option<PageIndex>, PoolError> {
         let mut slabs = lock(&self.slabs);
         // Whoever held the lock may have listed enough for all who waited for it.
-        if let Some(frame) = self.free.take(purpose) {
-            return Ok(Some(frame));
+        if let Some(page) = self.free.take(purpose) {
+            return Ok(Some(page));
         }
         let slab = match slabs.next() {
             None => return Ok(None),
-            Some(Source::Rest(slab)) => {
-                self.tenures[slab as usize].wake();
+            Some(Source::Idle(slab)) => {
+                self.registration_pins[slab as usize].activate();
                 slab
             }
             Some(Source::New(slab)) => {
@@ -299,15 +308,15 @@ impl Arena {
         slabs.taken();
         self.stamp(slab);
         self.firsts.fetch_add(1, Ordering::Relaxed);
-        let first = slab * self.geometry.frames_per_slab;
-        for frame in first + 1..first + self.geometry.frames_per_slab {
-            self.free.give_cold(frame);
+        let first = slab * self.geometry.pages_per_slab;
+        for page in first + 1..first + self.geometry.pages_per_slab {
+            self.free.give_cold(page);
         }
         Ok(Some(first))
     }
 
-    fn slab_of(&self, frame: FrameIndex) -> u32 {
-        frame / self.geometry.frames_per_slab
+    fn slab_of(&self, page: PageIndex) -> u32 {
+        page / self.geometry.pages_per_slab
     }
 
     /// A hint for `rest`, so no ordering; the load keeps the line shared while the clock stands.
@@ -320,8 +329,8 @@ impl Arena {
     }
 
     /// Whether that slab's pages must stay.
-    pub fn tenure(&self, slab: u32) -> Option<&RegistrationPins> {
-        self.tenures.get(slab as usize)
+    pub fn registration_pins(&self, slab: u32) -> Option<&RegistrationPins> {
+        self.registration_pins.get(slab as usize)
     }
 
     /// Sets the clock.
@@ -329,61 +338,60 @@ impl Arena {
         self.clock.store(now, Ordering::Relaxed);
     }
 
-    /// Sets the clock and has slabs rest of which no frame is in use or was for `age`, but never
+    /// Sets the clock and has slabs rest of which no page is in use or was for `age`, but never
     /// the last one. How many.
-    pub fn rest(&self, now: u32, age: u32) -> u32 {
+    pub fn mark_idle(&self, now: u32, age: u32) -> u32 {
         self.tick(now);
         let mut slabs = lock(&self.slabs);
         let old: Vec<bool> = (0..slabs.mapped())
             .map(|slab| {
                 let last = self.last_use[slab as usize].load(Ordering::Relaxed);
-                !slabs.is_resting(slab) && now.wrapping_sub(last) >= age
+                !slabs.is_idle(slab) && now.wrapping_sub(last) >= age
             })
             .collect();
-        let mut most = slabs.awake().saturating_sub(1);
+        let mut most = slabs.active().saturating_sub(1);
         if most == 0 || !old.contains(&true) {
             return 0;
         }
-        let mut frames = self
-            .free
-            .withdraw(|frame| old[self.slab_of(frame) as usize]);
-        frames.sort_unstable();
-        let mut rested = 0;
+        let mut pages = self.free.withdraw(|page| old[self.slab_of(page) as usize]);
+        pages.sort_unstable();
+        let mut marked = 0;
         // The highest first: leases are packed into the lowest.
-        for of_one in frames
+        for of_one in pages
             .chunk_by(|a, b| self.slab_of(*a) == self.slab_of(*b))
             .rev()
         {
             let slab = self.slab_of(of_one[0]);
-            if of_one.len() == self.geometry.frames_per_slab as usize && most > 0 {
-                self.tenures[slab as usize].rest();
-                slabs.rest(slab);
-                (most, rested) = (most - 1, rested + 1);
+            if of_one.len() == self.geometry.pages_per_slab as usize && most > 0 {
+                self.registration_pins[slab as usize].mark_idle();
+                slabs.mark_idle(slab);
+                (most, marked) = (most - 1, marked + 1);
             } else {
                 // Some are in use.
-                of_one.iter().for_each(|frame| self.free.give_cold(*frame));
+                of_one.iter().for_each(|page| self.free.give_cold(*page));
             }
         }
-        rested
+        marked
     }
 
     /// Has `empty` give back the pages of one slab that rests and that no device has registered.
-    pub fn empty_one(&self, empty: &dyn Fn(u32)) -> Emptied {
+    pub fn release_one(&self, empty: &dyn Fn(u32)) -> Release {
         let mut slabs = lock(&self.slabs);
-        match slabs.choose_to_empty(|slab| self.tenures[slab as usize].is_free()) {
+        match slabs.choose_to_release(|slab| self.registration_pins[slab as usize].is_releasable())
+        {
             Some(slab) => {
                 empty(slab);
-                Emptied::One
+                Release::One
             }
-            None if slabs.emptied().count() < slabs.resting() as usize => Emptied::NoneYet,
-            None => Emptied::All,
+            None if slabs.released().count() < slabs.idle() as usize => Release::NoneYet,
+            None => Release::All,
         }
     }
 
     /// Slabs that rest, and which of them are empty.
-    pub fn resting(&self) -> (u32, Vec<u32>) {
+    pub fn idle(&self) -> (u32, Vec<u32>) {
         let slabs = lock(&self.slabs);
-        (slabs.resting(), slabs.emptied().collect())
+        (slabs.idle(), slabs.released().collect())
     }
 
     /// Counts memory outside the slabs against the cap. It counts in whole slabs, all of it
@@ -392,21 +400,23 @@ impl Arena {
     pub fn wrap(&self, bytes: u64) -> Result<(), Refused> {
         let mut slabs = lock(&self.slabs);
         let more = slabs.wrapped_slabs(bytes) - slabs.wrapped_slabs(0);
-        let frames = u32::try_from(more)
+        let pages = u32::try_from(more)
             .ok()
-            .and_then(|more| more.checked_mul(self.geometry.frames_per_slab))
+            .and_then(|more| more.checked_mul(self.geometry.pages_per_slab))
             .unwrap_or(u32::MAX);
-        self.admission.enter_many(Purpose::Read, frames)?;
+        self.admission.enter_many(Purpose::Read, pages)?;
         // Slabs that are registered but not leased are in the way of it.
-        if u64::from(slabs.full()) + slabs.wrapped_slabs(bytes) > u64::from(self.geometry.slabs) {
-            self.admission.leave_many(Purpose::Read, frames);
+        if u64::from(slabs.with_memory()) + slabs.wrapped_slabs(bytes)
+            > u64::from(self.geometry.slabs)
+        {
+            self.admission.leave_many(Purpose::Read, pages);
             return Err(Refused {
-                held: slabs.full() * self.geometry.frames_per_slab,
-                limit: self.geometry.slabs * self.geometry.frames_per_slab,
+                held: slabs.with_memory() * self.geometry.pages_per_slab,
+                limit: self.geometry.slabs * self.geometry.pages_per_slab,
             });
         }
         slabs.wrap(bytes);
-        self.spare(frames as usize * PAGE_BYTES, bytes as usize);
+        self.spare(pages as usize * PAGE_BYTES, bytes as usize);
         Ok(())
     }
 
@@ -416,10 +426,10 @@ impl Arena {
         let before = slabs.wrapped_slabs(0);
         slabs.unwrap(bytes);
         let fewer = before - slabs.wrapped_slabs(0);
-        let frames = fewer as u32 * self.geometry.frames_per_slab;
-        self.spare(bytes as usize, frames as usize * PAGE_BYTES);
-        self.admission.leave_many(Purpose::Read, frames);
+        let pages = fewer as u32 * self.geometry.pages_per_slab;
+        self.spare(bytes as usize, pages as usize * PAGE_BYTES);
+        self.admission.leave_many(Purpose::Read, pages);
         drop(slabs);
-        self.gate.announce();
+        self.event_count.announce();
     }
 }

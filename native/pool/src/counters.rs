@@ -1,32 +1,32 @@
-//! What the pool counts. Each counter that many threads change sits on a cache line of its own;
-//! all are relaxed, so a snapshot is exact only when the pool is at rest.
+//! The pool's counters. All are relaxed atomics, so a snapshot is exact only while no thread leases
+//! or returns. A counter that many threads change has a cache line of its own.
 
-use crate::sync::{AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
+use faro_sync::atomic::{AtomicU64, Ordering};
 
 /// Snapshot of the pool's counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PoolCounters {
     /// The hard cap, bytes.
     pub limit_bytes: u64,
-    /// Bytes of slabs that have memory: those mapped, less those whose pages were given back.
+    /// Bytes of slabs that have memory: those mapped, without those whose pages were released.
     pub mapped_bytes: u64,
-    /// Bytes of slabs at rest: idle, de-registered or about to be, with their pages or without.
+    /// Bytes of idle slabs: de-registered or about to be, with their pages or without.
     pub resting_bytes: u64,
-    /// Slabs on the machine's huge pages.
+    /// Slabs on reserved huge pages of 2 MiB.
     pub huge_slabs: u64,
-    /// Bytes of memory outside the slabs (wrapped, or allocated to be registered lazily).
+    /// Bytes of external memory: wrapped, or allocated to be registered lazily.
     pub wrapped_bytes: u64,
-    /// Bytes of frames taken, whole or cut, and what wrapped memory takes of the cap; what it
-    /// exceeds `leased_bytes` by is fragmentation.
+    /// Bytes of pages taken, whole or split, and what external memory takes of the cap. The
+    /// difference to `leased_bytes` is fragmentation.
     pub held_bytes: u64,
-    /// Bytes leased now (by size class, not by use).
+    /// Bytes leased now; each lease counts with its size class.
     pub leased_bytes: u64,
-    /// Most bytes ever leased at once.
+    /// The largest value of `leased_bytes` since the start.
     pub high_water_bytes: u64,
-    /// Leases given.
+    /// Leases given since the start.
     pub acquisitions: u64,
-    /// Leases given from memory that had been leased before.
+    /// Those of memory that had been leased before.
     pub reuse_hits: u64,
     /// Requests that found the pool exhausted.
     pub exhausted: u64,
@@ -36,23 +36,24 @@ pub struct PoolCounters {
     pub slabs_mapped: u64,
     /// Nanoseconds spent mapping them.
     pub map_ns: u64,
-    /// Times that an idle slab's pages were given back to the system.
+    /// Times that an idle slab's pages were released to the system.
     pub given_back: u64,
-    /// Registrations with devices since the start: slabs, slabs again after a rest, wrapped memory.
+    /// Registrations with devices since the start: of slabs, of slabs that were idle, of external
+    /// memory.
     pub registrations: u64,
     /// Nanoseconds spent registering.
     pub registration_ns: u64,
     /// De-registrations.
     pub deregistrations: u64,
-    /// Bytes registered with devices now; what two devices have registered counts twice.
+    /// Bytes registered with devices now; memory registered with two devices counts twice.
     pub registered_bytes: u64,
-    /// Most bytes ever registered at once.
+    /// The largest value of `registered_bytes` since the start.
     pub registered_high_water_bytes: u64,
 }
 
 impl PoolCounters {
-    /// Bytes taken that nobody can use: the rest of cut frames, and of the last slab's worth of
-    /// wrapped memory.
+    /// Bytes that are taken and not leased: free small buffers of split pages, and what external
+    /// memory leaves of its last slab.
     #[must_use]
     pub fn fragmentation_bytes(&self) -> u64 {
         self.held_bytes.saturating_sub(self.leased_bytes)
@@ -62,17 +63,17 @@ impl PoolCounters {
 /// The counters behind the snapshot.
 #[derive(Default)]
 pub(crate) struct Counters {
-    /// Written only when it grows, which is rare in steady state.
+    /// Written only when it grows, which is rare after the start.
     high_water_bytes: CachePadded<AtomicU64>,
-    /// Leases of memory that was not leased before; the others are reuse hits. Rare in steady
-    /// state, which spares a warm lease a locked instruction.
+    /// Leases of memory that was not leased before; all others are reuse hits. Counting the rare
+    /// case saves the common one a locked instruction.
     first_uses: AtomicU64,
     exhausted: AtomicU64,
     waits: AtomicU64,
     mapped_bytes: AtomicU64,
     huge_slabs: AtomicU64,
     wrapped_bytes: AtomicU64,
-    /// Leases of memory outside the slabs since the start.
+    /// Leases of external memory since the start.
     wraps: AtomicU64,
     slabs_mapped: AtomicU64,
     map_ns: AtomicU64,
@@ -92,7 +93,7 @@ fn subtract(counter: &AtomicU64, value: u64) {
     counter.fetch_sub(value, Ordering::Relaxed);
 }
 
-/// Raises a mark; the load spares the locked instruction when there is nothing to do.
+/// Raises a maximum. The load saves the locked instruction when there is nothing to do.
 fn raise(mark: &AtomicU64, now: u64) {
     if mark.load(Ordering::Relaxed) < now {
         mark.fetch_max(now, Ordering::Relaxed);
@@ -116,7 +117,7 @@ impl Counters {
         add(&self.waits, 1);
     }
 
-    /// Before mapping: the cap holds at every instant, also for whoever watches this counter.
+    /// Called before mapping, so that no reader of the counter sees less than is mapped.
     pub(crate) fn mapping(&self, bytes: u64) {
         add(&self.mapped_bytes, bytes);
     }
@@ -125,14 +126,14 @@ impl Counters {
         subtract(&self.mapped_bytes, bytes);
     }
 
-    /// True: the first on huge pages.
+    /// A slab was mapped in `ns` nanoseconds. `true`: it is the first on huge pages.
     pub(crate) fn mapped(&self, ns: u64, huge: bool) -> bool {
         add(&self.slabs_mapped, 1);
         add(&self.map_ns, ns);
         huge && self.huge_slabs.fetch_add(1, Ordering::Relaxed) == 0
     }
 
-    pub(crate) fn gave_back(&self) {
+    pub(crate) fn slab_released(&self) {
         add(&self.given_back, 1);
     }
 
@@ -158,13 +159,13 @@ impl Counters {
         add(&self.deregistrations, 1);
     }
 
-    /// With `leases` of slabs, of which the arena knows, and without what else only it knows. `away`:
-    /// bytes of slabs whose pages were given back.
-    pub(crate) fn snapshot(&self, leases: u64, away: u64) -> PoolCounters {
+    /// A snapshot without the fields that only the arena knows. `leases`: leases of slabs since the
+    /// start. `released`: bytes of slabs whose pages were released.
+    pub(crate) fn snapshot(&self, leases: u64, released: u64) -> PoolCounters {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let first_uses = get(&self.first_uses);
         PoolCounters {
-            mapped_bytes: get(&self.mapped_bytes).saturating_sub(away),
+            mapped_bytes: get(&self.mapped_bytes).saturating_sub(released),
             huge_slabs: get(&self.huge_slabs),
             wrapped_bytes: get(&self.wrapped_bytes),
             high_water_bytes: get(&self.high_water_bytes),

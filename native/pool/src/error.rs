@@ -1,18 +1,28 @@
-//! What a lease is for, and why one is not given.
+//! The purpose of a lease, and the errors of the pool.
 
+use std::fmt;
 use thiserror::Error;
 
-/// What a lease is for. Serving has a reserve of its own, so that readers that hold all they may
-/// hold can never keep an owner from answering (which would be a deadlock across executors).
+/// What a lease is for. Serving has a reserve: a process whose readers hold all that they may hold
+/// can still answer its peers. Without the reserve two executors could wait for each other for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Purpose {
     /// Bytes of blocks that this process reads.
     Read,
-    /// Bytes on their way out.
+    /// Bytes that this process sends.
     Serve,
 }
 
-/// Why no lease was given.
+impl fmt::Display for Purpose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Read => "reading",
+            Self::Serve => "serving",
+        })
+    }
+}
+
+/// Why the pool cannot be made or gives no lease.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PoolError {
     /// The limit is below [`MIN_LIMIT_BYTES`](crate::MIN_LIMIT_BYTES).
@@ -21,23 +31,21 @@ pub enum PoolError {
     /// The limit is above [`MAX_LIMIT_BYTES`](crate::MAX_LIMIT_BYTES).
     #[error("memory limit {got} bytes is too large, at most {max} bytes are possible")]
     LimitTooLarge { got: u64, max: u64 },
-    /// More than a frame, or nothing.
-    #[error("a lease of {got} bytes is not possible, 1 to {max} bytes are")]
+    /// A lease of 0 bytes, or of more than a page.
+    #[error("cannot lease {got} bytes, a lease has 1 to {max} bytes")]
     BadSize { got: usize, max: usize },
-    /// All that this purpose may hold is held. `held` and `limit` are those of the bound that was
-    /// met: the purpose's own share, or the whole arena. Both count whole frames.
-    #[error("arena exhausted for {purpose:?}: {held} of {limit} bytes are taken")]
+    /// The purpose holds its whole share, or all pages of the arena are taken. `held` and `limit`,
+    /// both in bytes of whole pages, belong to the bound that was met.
+    #[error("the arena is exhausted for {purpose}: {held} of {limit} bytes are taken")]
     Exhausted {
         purpose: Purpose,
         held: u64,
         limit: u64,
     },
-    /// Memory to wrap, or to allocate for lazy registration, that is empty or too long for a range
-    /// on the wire.
-    #[error("{got} bytes of memory cannot be registered as one, 1 to {max} can")]
+    /// External memory of 0 bytes, or of more bytes than a range on the wire can name.
+    #[error("cannot register {got} bytes of memory at once, 1 to {max} bytes are possible")]
     BadWrap { got: usize, max: usize },
-    /// Memory to wrap, or to allocate for lazy registration, that would go beyond the cap. `held`
-    /// counts whole frames and slabs.
+    /// External memory that does not fit the limit. `held` counts bytes of whole pages and slabs.
     #[error(
         "{got} more bytes cannot be registered: {held} of {limit} bytes are taken, counted in whole \
          slabs of {slab}; raise the memory limit or release other memory first"
@@ -48,7 +56,7 @@ pub enum PoolError {
         limit: u64,
         slab: usize,
     },
-    /// The operating system gave no memory.
+    /// The operating system refused memory.
     #[error("cannot map {bytes} bytes: {reason}")]
     NoMemory { bytes: usize, reason: String },
 }

@@ -1,12 +1,12 @@
 //! When idle slabs go to rest, and when their pages go.
 //!
-//! The pool has no thread of its own: whoever turns anyway (progress threads) calls `tend`. Policy:
-//! a slab of which no frame was in use for `idle_release` goes to rest, the highest first, one stays;
+//! The pool has no thread of its own: whoever turns anyway (progress threads) calls `release_idle`. Policy:
+//! a slab of which no page was in use for `idle_release` goes to rest, the highest first, one stays;
 //! after that its registration and its pages go, one slab's pages for each call. A slab is looked at
 //! as a whole, and the free queue goes round, so that an arena under steady load of more than a few
-//! frames keeps all its slabs: what is given up is what a phase of the job no longer needs.
+//! pages keeps all its slabs: what is given up is what a phase of the job no longer needs.
 
-use crate::arena::Emptied;
+use crate::arena::Release;
 use crate::Pool;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -23,9 +23,9 @@ pub(crate) struct Idle {
     /// When idle slabs are looked for again; whoever moves it on does so.
     next_sweep: AtomicU32,
     /// Some slab that rests may have pages to give back.
-    emptying: AtomicBool,
+    release_pending: AtomicBool,
     /// Grows when slabs go to rest.
-    rests: AtomicU32,
+    epoch: AtomicU32,
 }
 
 impl Idle {
@@ -34,8 +34,8 @@ impl Idle {
             after,
             started: Instant::now(),
             next_sweep: AtomicU32::new(0),
-            emptying: AtomicBool::new(false),
-            rests: AtomicU32::new(0),
+            release_pending: AtomicBool::new(false),
+            epoch: AtomicU32::new(0),
         }
     }
 
@@ -54,7 +54,7 @@ impl Pool {
     /// To be called now and then, by any thread (a second call at the same time does nothing): has
     /// slabs rest that were idle for `idle_release`, and gives back the pages of at most one that no
     /// device has registered any more. Otherwise it only reads the clock.
-    pub fn tend(&self) {
+    pub fn release_idle(&self) {
         let idle = &self.idle;
         if idle.after.is_zero() {
             return;
@@ -70,61 +70,61 @@ impl Pool {
                 .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok()
         {
-            self.rest_idle(idle.after);
+            self.mark_idle(idle.after);
         }
-        if idle.emptying.load(Ordering::Relaxed) {
-            self.empty_rested(1);
+        if idle.release_pending.load(Ordering::Relaxed) {
+            self.release_idle_pages(1);
         }
     }
 
-    /// Has slabs rest of which no frame is in use or was in use for `age`, but one at least stays.
-    /// How many; their pages are there until `empty_rested`.
-    pub fn rest_idle(&self, age: Duration) -> u32 {
-        let rested = self.arena.rest(self.idle.now(), millis(age));
-        if rested > 0 {
-            log::debug!("{rested} idle slabs of the arena rest");
-            // After their tenures say so: who sees the number sees them.
-            self.idle.rests.fetch_add(1, Ordering::Release);
-            self.idle.emptying.store(true, Ordering::Relaxed);
+    /// Has slabs rest of which no page is in use or was in use for `age`, but one at least stays.
+    /// How many; their pages are there until `release_idle_pages`.
+    pub fn mark_idle(&self, age: Duration) -> u32 {
+        let marked = self.arena.mark_idle(self.idle.now(), millis(age));
+        if marked > 0 {
+            log::debug!("{marked} idle slabs of the arena rest");
+            // After their registration_pins say so: who sees the number sees them.
+            self.idle.epoch.fetch_add(1, Ordering::Release);
+            self.idle.release_pending.store(true, Ordering::Relaxed);
         }
-        rested
+        marked
     }
 
     /// Gives the pages of up to `most` resting slabs back that no device has registered any more.
     /// How many.
-    pub fn empty_rested(&self, most: u32) -> u32 {
+    pub fn release_idle_pages(&self, most: u32) -> u32 {
         let empty = |index: u32| {
             let slab = self.slabs[index as usize].get();
-            if slab.is_some_and(|slab| slab.give_back()) {
-                self.counters.gave_back();
+            if slab.is_some_and(|slab| slab.release()) {
+                self.counters.slab_released();
             }
         };
         // Cleared before looking: a slab that goes to rest after the look sets it again.
-        self.idle.emptying.store(false, Ordering::Relaxed);
+        self.idle.release_pending.store(false, Ordering::Relaxed);
         let mut done = 0;
-        let mut last = Emptied::One;
-        while done < most && last == Emptied::One {
-            last = self.arena.empty_one(&empty);
-            done += u32::from(last == Emptied::One);
+        let mut last = Release::One;
+        while done < most && last == Release::One {
+            last = self.arena.release_one(&empty);
+            done += u32::from(last == Release::One);
         }
-        if last != Emptied::All {
-            self.idle.emptying.store(true, Ordering::Relaxed);
+        if last != Release::All {
+            self.idle.release_pending.store(true, Ordering::Relaxed);
         }
         done
     }
 
     /// Grows whenever slabs go to rest, so that a fabric knows when to look for them.
     #[must_use]
-    pub fn rests(&self) -> u32 {
-        self.idle.rests.load(Ordering::Acquire)
+    pub fn idle_epoch(&self) -> u32 {
+        self.idle.epoch.load(Ordering::Acquire)
     }
 
     /// Whether a slab rests: who has it registered should de-register it. It may wake at any time;
     /// then it is to be registered again when a lease of it is next used.
     #[must_use]
-    pub fn is_resting(&self, index: u32) -> bool {
+    pub fn is_idle(&self, index: u32) -> bool {
         self.arena
-            .tenure(index)
-            .is_some_and(|tenure| tenure.is_resting())
+            .registration_pins(index)
+            .is_some_and(|pins| pins.is_idle())
     }
 }

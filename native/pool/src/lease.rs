@@ -6,8 +6,8 @@
 //! was given a range to write must be fenced off before the bytes are read, which is the fabric's
 //! contract (`revoke`), not this type's.
 
-use crate::arena::Place;
-use crate::outside::ExternalMemory;
+use crate::arena::Allocation;
+use crate::external::ExternalMemory;
 use crate::{Pool, PAGE_BYTES, SLAB_BYTES};
 use std::fmt;
 use std::ptr::NonNull;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 enum Origin {
     /// A place in a slab, ours alone in the pool's arena until `drop`. The pool keeps the mapping
     /// and takes the place back.
-    Slab(Arc<Pool>, Place),
+    Slab(Arc<Pool>, Allocation),
     /// All of that memory.
     ExternalMemory(Arc<ExternalMemory>),
 }
@@ -38,13 +38,13 @@ unsafe impl Sync for Lease {}
 
 impl Lease {
     /// Wraps a place that `pool`'s arena gave out and nobody else holds.
-    pub(crate) fn new(pool: Arc<Pool>, place: Place, start: NonNull<u8>) -> Self {
-        let origin = Origin::Slab(pool, place);
+    pub(crate) fn new(pool: Arc<Pool>, allocation: Allocation, start: NonNull<u8>) -> Self {
+        let origin = Origin::Slab(pool, allocation);
         Self { origin, start }
     }
 
     /// All of that memory, which nobody else uses.
-    pub(crate) fn of_outside(memory: ExternalMemory) -> Self {
+    pub(crate) fn of_external(memory: ExternalMemory) -> Self {
         let start = memory.start();
         let origin = Origin::ExternalMemory(Arc::new(memory));
         Self { origin, start }
@@ -53,7 +53,7 @@ impl Lease {
     /// Usable bytes.
     pub fn capacity(&self) -> usize {
         match &self.origin {
-            Origin::Slab(_, place) => place.bytes(),
+            Origin::Slab(_, allocation) => allocation.bytes(),
             Origin::ExternalMemory(memory) => memory.bytes(),
         }
     }
@@ -61,7 +61,7 @@ impl Lease {
     /// Slab index; for memory outside the slabs a number that no slab has.
     pub fn slab(&self) -> u32 {
         match &self.origin {
-            Origin::Slab(_, place) => place.frame / (SLAB_BYTES / PAGE_BYTES) as u32,
+            Origin::Slab(_, allocation) => allocation.page / (SLAB_BYTES / PAGE_BYTES) as u32,
             Origin::ExternalMemory(memory) => memory.number(),
         }
     }
@@ -69,9 +69,9 @@ impl Lease {
     /// Offset in the slab.
     pub fn offset(&self) -> u32 {
         match &self.origin {
-            Origin::Slab(_, place) => {
-                let frame = place.frame % (SLAB_BYTES / PAGE_BYTES) as u32;
-                frame * PAGE_BYTES as u32 + place.piece * place.bytes() as u32
+            Origin::Slab(_, allocation) => {
+                let page = allocation.page % (SLAB_BYTES / PAGE_BYTES) as u32;
+                page * PAGE_BYTES as u32 + allocation.index * allocation.bytes() as u32
             }
             Origin::ExternalMemory(_) => 0,
         }
@@ -79,7 +79,7 @@ impl Lease {
 
     /// The memory, if it is not in a slab; for fabrics, which register it when they first use it.
     #[must_use]
-    pub fn outside(&self) -> Option<&Arc<ExternalMemory>> {
+    pub fn external(&self) -> Option<&Arc<ExternalMemory>> {
         match &self.origin {
             Origin::Slab(..) => None,
             Origin::ExternalMemory(memory) => Some(memory),
@@ -117,8 +117,8 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if let Origin::Slab(pool, place) = &self.origin {
-            pool.take_back(*place);
+        if let Origin::Slab(pool, allocation) = &self.origin {
+            pool.take_back(*allocation);
         }
     }
 }
@@ -126,12 +126,12 @@ impl Drop for Lease {
 impl fmt::Debug for Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.origin {
-            Origin::Slab(_, place) => f
+            Origin::Slab(_, allocation) => f
                 .debug_struct("Lease")
                 .field("slab", &self.slab())
                 .field("offset", &self.offset())
                 .field("capacity", &self.capacity())
-                .field("purpose", &place.purpose)
+                .field("purpose", &allocation.purpose)
                 .finish(),
             Origin::ExternalMemory(memory) => f.debug_tuple("Lease").field(memory).finish(),
         }

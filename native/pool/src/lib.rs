@@ -4,10 +4,10 @@
 //! from the system rarely (16 MiB at a time), and passed from hand to hand in between:
 //!
 //! ```text
-//!   Pool ── Arena ── admission   how many frames each purpose holds; the cap and the reserve
-//!    │        ├───── frames      free frames: hot stacks before a bounded queue
-//!    │        ├───── pieces      frames cut in 4, 16 or 64 KiB
-//!    │        ├───── slabs       which are mapped, resting, emptied; outside memory in the cap
+//!   Pool ── Arena ── admission   how many pages each purpose holds; the cap and the reserve
+//!    │        ├───── pages      free pages: hot stacks before a bounded queue
+//!    │        ├───── buffers      pages cut in 4, 16 or 64 KiB
+//!    │        ├───── slabs       which are mapped, resting, released; outside memory in the cap
 //!    │        ├───── tenure      whether a slab's pages must stay
 //!    │        └───── gate        who was refused and is told when memory returns
 //!    ├── Slab × n ── pages       memfd + mapping
@@ -17,23 +17,22 @@
 //! The arena knows no memory, only numbers, and is explored by a loom model and an oracle; the pool
 //! adds the slabs. A lease is returned by dropping it, on any thread. Slabs stay mapped until the
 //! pool and its last lease are gone, so that nothing that points into one ever dangles. What an
-//! idle slab gives up (`tend`) is its registration, and then its pages; see `tenure`.
+//! idle slab gives up (`release_idle`) is its registration, and then its pages; see `registration_pins`.
 //!
 //! The pool does not register anything: fabrics do. They learn of new slabs by `slab`, of idle ones
-//! by `rests` and `is_resting`, of memory outside the slabs by the leases of it, and tell the pool
+//! by `rests` and `is_idle`, of memory outside the slabs by the leases of it, and tell the pool
 //! what they registered by [`RegistrationPin`] and [`RegistrationCount`].
 
 mod counters;
 mod error;
+mod external;
 mod idle;
 mod lease;
-mod mapped;
-mod outside;
-mod pages;
+mod mapped_file;
+mod mapping;
 mod registration;
 mod slab;
 mod slabs;
-mod sync;
 
 // Public for the model only.
 #[cfg(not(loom))]
@@ -45,27 +44,27 @@ mod arena;
 #[cfg(loom)]
 pub mod arena;
 #[cfg(not(loom))]
-mod frames;
+mod event_count;
 #[cfg(loom)]
-pub mod frames;
+pub mod event_count;
 #[cfg(not(loom))]
-mod gate;
+mod pages;
 #[cfg(loom)]
-pub mod gate;
-mod pieces;
+pub mod pages;
 #[cfg(not(loom))]
-mod tenure;
+mod registration_pins;
 #[cfg(loom)]
-pub mod tenure;
+pub mod registration_pins;
+mod small_buffers;
 
 pub use counters::PoolCounters;
 pub use error::{PoolError, Purpose};
+pub use external::{Access, Attachment, CleanUp, ExternalMemory, WrapRefused, MAX_EXTERNAL_BYTES};
 pub use lease::Lease;
-pub use outside::{Access, Attachment, CleanUp, ExternalMemory, WrapRefused, MAX_EXTERNAL_BYTES};
 pub use registration::{RegistrationCount, RegistrationPin};
 pub use slab::Slab;
 
-use arena::{Arena, Geometry, Place};
+use arena::{Allocation, Arena, Geometry};
 use idle::Idle;
 use slab::PAGES_PER_SLAB;
 use std::fmt;
@@ -76,9 +75,9 @@ use std::time::{Duration, Instant};
 
 /// Bytes of one slab.
 pub const SLAB_BYTES: usize = 16 << 20;
-/// Bytes of one frame, the largest lease of a slab.
+/// Bytes of one page, the largest lease of a slab.
 pub const PAGE_BYTES: usize = 256 << 10;
-/// Lease sizes, ascending; the last is a frame.
+/// Lease sizes, ascending; the last is a page.
 pub const SIZE_CLASSES: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, PAGE_BYTES];
 /// Smallest limit a pool accepts: one slab for each purpose.
 pub const MIN_LIMIT_BYTES: u64 = 2 * SLAB_BYTES as u64;
@@ -112,13 +111,13 @@ impl PoolOptions {
 pub struct Pool {
     /// Which bytes are whose.
     arena: Arena,
-    /// As many places as the limit allows; filled from the front, never emptied.
+    /// As many places as the limit allows; filled from the front, never released.
     slabs: Box<[OnceLock<Arc<Slab>>]>,
     counters: counters::Counters,
     options: PoolOptions,
     idle: Idle,
     /// Next number for memory outside the slabs.
-    next_outside: AtomicU32,
+    next_external: AtomicU32,
 }
 
 impl Pool {
@@ -148,21 +147,21 @@ impl Pool {
                 max: MAX_LIMIT_BYTES,
             });
         }
-        // Within u32 by MAX_LIMIT_BYTES, as are all frames.
+        // Within u32 by MAX_LIMIT_BYTES, as are all pages.
         let slabs = (limit_bytes / SLAB_BYTES as u64) as u32;
-        let frames_per_slab = PAGES_PER_SLAB as u32;
+        let pages_per_slab = PAGES_PER_SLAB as u32;
         Ok(Arc::new(Self {
             arena: Arena::new(Geometry {
                 slabs,
-                frames_per_slab,
+                pages_per_slab,
                 // An eighth, but never less than one slab.
-                reserve_frames: (slabs * frames_per_slab / 8).max(frames_per_slab),
+                reserve_pages: (slabs * pages_per_slab / 8).max(pages_per_slab),
             }),
             slabs: (0..slabs).map(|_| OnceLock::new()).collect(),
             counters: counters::Counters::default(),
             options,
             idle: Idle::new(options.idle_release),
-            next_outside: AtomicU32::new(0),
+            next_external: AtomicU32::new(0),
         }))
     }
 
@@ -174,7 +173,7 @@ impl Pool {
         let class = Arena::class_of(bytes)?;
         self.arena
             .attempt_or_arm(class, purpose, &|index| self.map_slab(index))
-            .map(|place| self.lease(place))
+            .map(|allocation| self.lease(allocation))
             .inspect_err(|_| self.counters.refused())
     }
 
@@ -190,7 +189,7 @@ impl Pool {
     ) -> Result<Lease, PoolError> {
         let class = Arena::class_of(bytes)?;
         let map = |index| self.map_slab(index);
-        let place = match self.arena.attempt(class, purpose, &map) {
+        let allocation = match self.arena.attempt(class, purpose, &map) {
             Err(PoolError::Exhausted { .. }) => {
                 self.counters.refused();
                 self.counters.waited();
@@ -198,7 +197,7 @@ impl Pool {
             }
             result => result,
         };
-        place.map(|place| self.lease(place))
+        allocation.map(|allocation| self.lease(allocation))
     }
 
     /// All of the caller's own memory, as a lease that counts against the cap from now on. A fabric
@@ -220,18 +219,18 @@ impl Pool {
         bytes: usize,
         clean_up: CleanUp,
     ) -> Result<Lease, WrapRefused> {
-        ExternalMemory::new(self, start, bytes, clean_up).map(Lease::of_outside)
+        ExternalMemory::new(self, start, bytes, clean_up).map(Lease::of_external)
     }
 
     /// New, zeroed memory of exactly `bytes` bytes, outside the slabs: registered when the NIC first
     /// uses it, by itself, and de-registered and freed with its lease. For what is larger than a
-    /// frame, or may never meet a NIC; everything else is cheaper from a slab.
+    /// page, or may never meet a NIC; everything else is cheaper from a slab.
     ///
     /// # Errors
     /// `BadWrap`, `NoRoom`, `NoMemory`.
     pub fn allocate_lazily(self: &Arc<Self>, bytes: usize) -> Result<Lease, PoolError> {
-        outside::check(bytes)?;
-        let (start, clean_up) = outside::anonymous(bytes)?;
+        external::check(bytes)?;
+        let (start, clean_up) = external::anonymous(bytes)?;
         // SAFETY: a mapping of our own of that length, zeroed, known to nobody else; `clean_up`
         // unmaps it.
         unsafe { self.wrap(start, bytes, clean_up) }.map_err(|refused| {
@@ -269,17 +268,17 @@ impl Pool {
     /// Bytes that `purpose` may hold at most; what is larger can never be leased at once.
     #[must_use]
     pub fn share_bytes(&self, purpose: Purpose) -> u64 {
-        u64::from(self.arena.share_frames(purpose)) * PAGE_BYTES as u64
+        u64::from(self.arena.share_pages(purpose)) * PAGE_BYTES as u64
     }
 
     /// Counters.
     pub fn counters(&self) -> PoolCounters {
-        let (resting, emptied) = self.arena.resting();
-        let gives_back = |index: &&u32| {
+        let (resting, released) = self.arena.idle();
+        let is_releasable = |index: &&u32| {
             let slab = self.slabs[**index as usize].get();
-            slab.is_some_and(|slab| slab.gives_back())
+            slab.is_some_and(|slab| slab.is_releasable())
         };
-        let away = emptied.iter().filter(gives_back).count();
+        let away = released.iter().filter(is_releasable).count();
         let slabs = |count: usize| (count * SLAB_BYTES) as u64;
         PoolCounters {
             limit_bytes: slabs(self.slabs.len()),
@@ -319,33 +318,33 @@ impl Pool {
         Ok(())
     }
 
-    fn lease(self: &Arc<Self>, place: Place) -> Lease {
-        let slab = self.slabs[place.frame as usize / PAGES_PER_SLAB]
+    fn lease(self: &Arc<Self>, allocation: Allocation) -> Lease {
+        let slab = self.slabs[allocation.page as usize / PAGES_PER_SLAB]
             .get()
-            .expect("the arena gives out only frames of mapped slabs");
-        let frame = place.frame as usize % PAGES_PER_SLAB;
-        let in_frame = place.piece as usize * place.bytes();
-        let reused = slab.touch(frame, in_frame, place.bytes());
+            .expect("the arena gives out only pages of mapped slabs");
+        let page = allocation.page as usize % PAGES_PER_SLAB;
+        let in_page = allocation.index as usize * allocation.bytes();
+        let reused = slab.touch(page, in_page, allocation.bytes());
         self.counters.leased(self.arena.leased_bytes(), reused);
-        // SAFETY: the frame is in the slab and the piece in the frame, so the sum is below the
+        // SAFETY: the page is in the slab and the index in the page, so the sum is below the
         // slab's SLAB_BYTES, all of which are mapped at `base`.
-        let start = unsafe { slab.base().add(frame * PAGE_BYTES + in_frame) };
-        Lease::new(Arc::clone(self), place, start)
+        let start = unsafe { slab.base().add(page * PAGE_BYTES + in_page) };
+        Lease::new(Arc::clone(self), allocation, start)
     }
 
     /// Takes back what `lease` gave.
-    pub(crate) fn take_back(&self, place: Place) {
-        self.arena.give(place);
+    pub(crate) fn take_back(&self, allocation: Allocation) {
+        self.arena.give(allocation);
     }
 
     /// Counts memory outside the slabs against the cap; its number.
-    pub(crate) fn count_outside(&self, bytes: usize) -> Result<u32, PoolError> {
-        outside::check(bytes)?;
+    pub(crate) fn count_external(&self, bytes: usize) -> Result<u32, PoolError> {
+        external::check(bytes)?;
         let mut counted = self.arena.wrap(bytes as u64);
         if counted.is_err() {
             // Slabs that nobody uses may be in the way of it; those registered stay in the way.
-            self.rest_idle(Duration::ZERO);
-            if self.empty_rested(u32::MAX) > 0 {
+            self.mark_idle(Duration::ZERO);
+            if self.release_idle_pages(u32::MAX) > 0 {
                 counted = self.arena.wrap(bytes as u64);
             }
         }
@@ -360,14 +359,14 @@ impl Pool {
         })?;
         let leased = self.arena.leased_bytes();
         self.counters.wrapped(bytes as u64, leased);
-        Ok(self.next_outside())
+        Ok(self.next_external())
     }
 
-    pub(crate) fn next_outside(&self) -> u32 {
-        self.next_outside.fetch_add(1, Ordering::Relaxed)
+    pub(crate) fn next_external(&self) -> u32 {
+        self.next_external.fetch_add(1, Ordering::Relaxed)
     }
 
-    pub(crate) fn uncount_outside(&self, bytes: usize) {
+    pub(crate) fn uncount_external(&self, bytes: usize) {
         self.counters.unwrapped(bytes as u64);
         self.arena.unwrap(bytes as u64);
     }

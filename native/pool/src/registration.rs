@@ -1,11 +1,11 @@
-//! What a fabric tells the pool of its registrations; the pool itself knows no device.
+//! What fabrics tell the pool about their registrations. The pool itself knows no device.
 
 use crate::Pool;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A slab's pages stay where they are until this is dropped. A fabric takes it *before* it
-/// registers the slab, and drops it *after* it has de-registered it.
+/// Keeps a slab's pages until it is dropped. A fabric takes it *before* it registers the slab, and
+/// drops it *after* it has de-registered the slab.
 pub struct RegistrationPin {
     pool: Arc<Pool>,
     slab: u32,
@@ -13,7 +13,7 @@ pub struct RegistrationPin {
 
 impl RegistrationPin {
     pub(crate) fn new(pool: &Arc<Pool>, slab: u32) -> Option<Self> {
-        pool.arena.tenure(slab)?.pin().then(|| Self {
+        pool.arena.registration_pins(slab)?.pin().then(|| Self {
             pool: Arc::clone(pool),
             slab,
         })
@@ -22,13 +22,13 @@ impl RegistrationPin {
 
 impl Drop for RegistrationPin {
     fn drop(&mut self) {
-        if let Some(tenure) = self.pool.arena.tenure(self.slab) {
-            tenure.unpin();
+        if let Some(pins) = self.pool.arena.registration_pins(self.slab) {
+            pins.unpin();
         }
     }
 }
 
-/// A registration in the counters, until it is dropped.
+/// Counts a registration until it is dropped.
 pub struct RegistrationCount {
     pool: Arc<Pool>,
     bytes: u64,

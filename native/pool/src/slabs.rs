@@ -1,25 +1,25 @@
-//! Which slabs there are: mapped, resting, emptied; and what memory outside them takes of the cap.
+//! Which slabs there are: mapped, resting, released; and what memory outside them takes of the cap.
 //!
-//! At every instant `full() + wrapped slabs ≤ limit`, where a slab is full unless its pages were
+//! At every instant with_memory() + wrapped slabs ≤ limit`, where a slab is full unless its pages were
 //! given back: that is the cap on what can be registered. It needs no check on the way of a lease.
-//! Who was admitted (`admission`) and finds no frame free knows that the frames of all slabs awake
+//! Who was admitted (`admission`) and finds no page free knows that the pages of all slabs awake
 //! are held by others who were admitted, so that there are fewer of those slabs than the limit less
 //! the wrapped ones; hence one more may be woken or mapped.
 
 use crate::SLAB_BYTES;
 
-/// A slab all of whose frames are withdrawn.
-struct Resting {
+/// A slab all of whose pages are withdrawn.
+struct IdleSlab {
     slab: u32,
     /// Its pages were given back, or are kept for good.
-    emptied: bool,
+    released: bool,
 }
 
 /// Where the next slab comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// It rests, and is to be woken.
-    Rest(u32),
+    Idle(u32),
     /// It is to be mapped.
     New(u32),
 }
@@ -31,7 +31,7 @@ pub(crate) struct Slabs {
     /// So far; never fewer.
     mapped: u32,
     /// In the order in which they went to rest, each once.
-    resting: Vec<Resting>,
+    idle: Vec<IdleSlab>,
     /// Of memory outside the slabs.
     wrapped_bytes: u64,
 }
@@ -41,7 +41,7 @@ impl Slabs {
         Self {
             limit,
             mapped: 0,
-            resting: Vec::new(),
+            idle: Vec::new(),
             wrapped_bytes: 0,
         }
     }
@@ -50,65 +50,65 @@ impl Slabs {
         self.mapped
     }
 
-    /// Slabs that frames may be leased from.
-    pub(crate) fn awake(&self) -> u32 {
-        self.mapped - self.resting()
+    /// Slabs that pages may be leased from.
+    pub(crate) fn active(&self) -> u32 {
+        self.mapped - self.idle()
     }
 
-    pub(crate) fn resting(&self) -> u32 {
-        self.resting.len() as u32
+    pub(crate) fn idle(&self) -> u32 {
+        self.idle.len() as u32
     }
 
-    pub(crate) fn emptied(&self) -> impl Iterator<Item = u32> + '_ {
-        let emptied = self.resting.iter().filter(|one| one.emptied);
-        emptied.map(|one| one.slab)
+    pub(crate) fn released(&self) -> impl Iterator<Item = u32> + '_ {
+        let released = self.idle.iter().filter(|one| one.released);
+        released.map(|one| one.slab)
     }
 
     /// Slabs with memory.
-    pub(crate) fn full(&self) -> u32 {
-        self.mapped - self.emptied().count() as u32
+    pub(crate) fn with_memory(&self) -> u32 {
+        self.mapped - self.released().count() as u32
     }
 
-    pub(crate) fn is_resting(&self, slab: u32) -> bool {
-        self.resting.iter().any(|one| one.slab == slab)
+    pub(crate) fn is_idle(&self, slab: u32) -> bool {
+        self.idle.iter().any(|one| one.slab == slab)
     }
 
     /// The one whose use costs least: one that still has its pages, then one that is still mapped.
     pub(crate) fn next(&self) -> Option<Source> {
         match self.cheapest() {
-            Some(at) => Some(Source::Rest(self.resting[at].slab)),
+            Some(at) => Some(Source::Idle(self.idle[at].slab)),
             None if self.mapped < self.limit => Some(Source::New(self.mapped)),
             None => None,
         }
     }
 
     fn cheapest(&self) -> Option<usize> {
-        let full = self.resting.iter().rposition(|one| !one.emptied);
-        full.or(self.resting.len().checked_sub(1))
+        let full = self.idle.iter().rposition(|one| !one.released);
+        full.or(self.idle.len().checked_sub(1))
     }
 
     /// `next` was done.
     pub(crate) fn taken(&mut self) {
         match self.cheapest() {
-            Some(at) => drop(self.resting.remove(at)),
+            Some(at) => drop(self.idle.remove(at)),
             None => self.mapped += 1,
         }
         debug_assert!(
-            u64::from(self.full()) + self.wrapped_slabs(0) <= u64::from(self.limit),
+            u64::from(self.with_memory()) + self.wrapped_slabs(0) <= u64::from(self.limit),
             "more memory than the cap"
         );
     }
 
-    pub(crate) fn rest(&mut self, slab: u32) {
-        let emptied = false;
-        self.resting.push(Resting { slab, emptied });
+    pub(crate) fn mark_idle(&mut self, slab: u32) {
+        let released = false;
+        self.idle.push(IdleSlab { slab, released });
     }
 
     /// A slab that is `free` and whose pages are still there; they count as gone from now on.
-    pub(crate) fn choose_to_empty(&mut self, free: impl Fn(u32) -> bool) -> Option<u32> {
-        let found = |one: &&mut Resting| !one.emptied && free(one.slab);
-        let one = self.resting.iter_mut().find(found)?;
-        one.emptied = true;
+    pub(crate) fn choose_to_release(&mut self, free: impl Fn(u32) -> bool) -> Option<u32> {
+        let found = |one: &&mut IdleSlab| !one.released && free(one.slab);
+        let one = self.idle.iter_mut().find(found)?;
+        one.released = true;
         Some(one.slab)
     }
 
@@ -140,13 +140,13 @@ mod tests {
             slabs.taken();
         }
         for slab in [2, 1, 0] {
-            slabs.rest(slab);
+            slabs.mark_idle(slab);
         }
-        assert_eq!(slabs.choose_to_empty(|slab| slab != 2), Some(1));
-        assert_eq!(slabs.choose_to_empty(|slab| slab == 1), None, "once each");
-        assert_eq!((slabs.awake(), slabs.full()), (0, 2));
+        assert_eq!(slabs.choose_to_release(|slab| slab != 2), Some(1));
+        assert_eq!(slabs.choose_to_release(|slab| slab == 1), None, "once each");
+        assert_eq!((slabs.active(), slabs.with_memory()), (0, 2));
         for slab in [0, 2, 1] {
-            assert_eq!(slabs.next(), Some(Source::Rest(slab)));
+            assert_eq!(slabs.next(), Some(Source::Idle(slab)));
             slabs.taken();
         }
         assert_eq!(slabs.next(), Some(Source::New(3)));

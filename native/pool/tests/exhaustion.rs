@@ -14,7 +14,7 @@ fn far() -> Instant {
     Instant::now() + Duration::from_secs(600)
 }
 
-/// Leases frames until refused.
+/// Leases pages until refused.
 fn fill(pool: &Arc<Pool>, purpose: Purpose) -> (Vec<Lease>, PoolError) {
     let mut leases = Vec::new();
     loop {
@@ -162,7 +162,7 @@ fn small_leases_cannot_eat_the_reserve_either() {
     let mut small: Vec<_> =
         std::iter::from_fn(|| pool.try_lease(4096, Purpose::Read).ok()).collect();
     assert_eq!(small.len(), PAGES_PER_SLAB * 64);
-    // One small lease left in each frame: the worst scatter there is.
+    // One small lease left in each page: the worst scatter there is.
     small.sort_by_key(|lease| (lease.slab(), lease.offset()));
     let scattered: Vec<_> = small
         .into_iter()
@@ -178,14 +178,14 @@ fn small_leases_cannot_eat_the_reserve_either() {
 }
 
 #[test]
-fn a_cut_frame_is_joined_when_its_last_piece_returns() {
+fn a_cut_page_is_joined_when_its_last_buffer_returns() {
     let pool = Pool::new(MIN_LIMIT_BYTES).unwrap();
     for class in &SIZE_CLASSES[..3] {
-        let pieces: Vec<_> = (0..PAGES_PER_SLAB * PAGE_BYTES / class)
+        let buffers: Vec<_> = (0..PAGES_PER_SLAB * PAGE_BYTES / class)
             .map(|_| pool.try_lease(*class, Purpose::Read).unwrap())
             .collect();
         assert!(pool.try_lease(*class, Purpose::Read).is_err());
-        drop(pieces);
+        drop(buffers);
         assert_eq!(pool.counters().held_bytes, 0);
     }
     assert_eq!(fill(&pool, Purpose::Read).0.len(), PAGES_PER_SLAB);
@@ -197,13 +197,13 @@ fn recycled_bytes_are_not_cleared_and_new_ones_are_zero() {
     let mut lease = pool.try_lease(PAGE_BYTES, Purpose::Read).unwrap();
     assert!(lease.bytes().iter().all(|byte| *byte == 0));
     lease.bytes_mut().fill(0xa5);
-    let place = (lease.slab(), lease.offset());
+    let allocation = (lease.slab(), lease.offset());
     drop(lease);
     let lease = pool.try_lease(PAGE_BYTES, Purpose::Read).unwrap();
     assert_eq!(
         (lease.slab(), lease.offset()),
-        place,
-        "the hottest frame comes first"
+        allocation,
+        "the hottest page comes first"
     );
     assert!(lease.bytes().iter().all(|byte| *byte == 0xa5));
     assert_eq!(pool.counters().reuse_hits, 1);

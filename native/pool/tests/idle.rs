@@ -20,14 +20,14 @@ fn pool() -> Arc<Pool> {
     Pool::with_options(options).unwrap()
 }
 
-fn frame(pool: &Arc<Pool>) -> Lease {
+fn page(pool: &Arc<Pool>) -> Lease {
     pool.try_lease(PAGE_BYTES, Purpose::Serve).unwrap()
 }
 
 /// A pool with all slabs mapped, written and free again.
 fn used() -> Arc<Pool> {
     let pool = pool();
-    let mut all: Vec<_> = (0..SLABS * PAGES_PER_SLAB).map(|_| frame(&pool)).collect();
+    let mut all: Vec<_> = (0..SLABS * PAGES_PER_SLAB).map(|_| page(&pool)).collect();
     all.iter_mut().for_each(|lease| lease.bytes_mut().fill(7));
     drop(all);
     pool
@@ -51,20 +51,20 @@ fn pins(pool: &Arc<Pool>) -> Vec<RegistrationPin> {
 fn idle_slabs_give_their_pages_back_and_one_stays() {
     let pool = used();
     assert_eq!(resident(&pool), (SLABS * SLAB_BYTES) as u64);
-    assert_eq!(pool.rest_idle(NOW), SLABS as u32 - 1);
+    assert_eq!(pool.mark_idle(NOW), SLABS as u32 - 1);
     let counters = pool.counters();
     assert_eq!(counters.resting_bytes, ((SLABS - 1) * SLAB_BYTES) as u64);
     assert_eq!(counters.given_back, 0);
-    assert_eq!(pool.empty_rested(2), 2);
-    assert_eq!(pool.empty_rested(9), 1, "once each");
+    assert_eq!(pool.release_idle_pages(2), 2);
+    assert_eq!(pool.release_idle_pages(9), 1, "once each");
     assert_eq!(resident(&pool), SLAB_BYTES as u64);
     let counters = pool.counters();
     assert_eq!(counters.given_back, SLABS as u64 - 1);
     assert_eq!(counters.mapped_bytes, SLAB_BYTES as u64);
-    assert!(!pool.is_resting(0), "leases are packed into the lowest");
-    assert_eq!(pool.rest_idle(NOW), 0);
+    assert!(!pool.is_idle(0), "leases are packed into the lowest");
+    assert_eq!(pool.mark_idle(NOW), 0);
     // Same numbers, same places: nothing dangles and nothing new is mapped.
-    let all: Vec<_> = (0..SLABS * PAGES_PER_SLAB).map(|_| frame(&pool)).collect();
+    let all: Vec<_> = (0..SLABS * PAGES_PER_SLAB).map(|_| page(&pool)).collect();
     assert!(pool.try_lease(1, Purpose::Serve).is_err());
     let counters = pool.counters();
     assert_eq!(counters.slabs_mapped, SLABS as u64);
@@ -76,10 +76,10 @@ fn idle_slabs_give_their_pages_back_and_one_stays() {
 #[test]
 fn new_pages_are_zero_and_count_as_new() {
     let pool = used();
-    pool.rest_idle(NOW);
-    pool.empty_rested(u32::MAX);
+    pool.mark_idle(NOW);
+    pool.release_idle_pages(u32::MAX);
     let before = pool.counters();
-    let all: Vec<_> = (0..SLABS * PAGES_PER_SLAB).map(|_| frame(&pool)).collect();
+    let all: Vec<_> = (0..SLABS * PAGES_PER_SLAB).map(|_| page(&pool)).collect();
     for lease in &all {
         let kept = lease.slab() == 0;
         let byte = if kept { 7 } else { 0 };
@@ -90,26 +90,26 @@ fn new_pages_are_zero_and_count_as_new() {
 }
 
 #[test]
-fn a_slab_with_one_piece_in_use_stays() {
+fn a_slab_with_one_buffer_in_use_stays() {
     let pool = used();
-    // One frame is cut, of whatever slab; that one stays, and so does what is in it.
-    let mut piece = pool.try_lease(1, Purpose::Read).unwrap();
-    piece.bytes_mut().fill(9);
-    assert_eq!(pool.rest_idle(NOW), SLABS as u32 - 1);
-    assert!(!pool.is_resting(piece.slab()));
-    pool.empty_rested(u32::MAX);
-    assert!(piece.bytes().iter().all(|byte| *byte == 9));
-    let slab = piece.slab();
-    drop(piece);
-    assert_eq!(pool.rest_idle(NOW), 0, "it is the last one");
-    assert!(!pool.is_resting(slab));
+    // One page is cut, of whatever slab; that one stays, and so does what is in it.
+    let mut index = pool.try_lease(1, Purpose::Read).unwrap();
+    index.bytes_mut().fill(9);
+    assert_eq!(pool.mark_idle(NOW), SLABS as u32 - 1);
+    assert!(!pool.is_idle(index.slab()));
+    pool.release_idle_pages(u32::MAX);
+    assert!(index.bytes().iter().all(|byte| *byte == 9));
+    let slab = index.slab();
+    drop(index);
+    assert_eq!(pool.mark_idle(NOW), 0, "it is the last one");
+    assert!(!pool.is_idle(slab));
 }
 
 #[test]
 fn what_was_used_lately_stays() {
     let pool = used();
-    assert_eq!(pool.rest_idle(Duration::from_secs(3600)), 0);
-    pool.tend();
+    assert_eq!(pool.mark_idle(Duration::from_secs(3600)), 0);
+    pool.release_idle();
     assert_eq!(pool.counters().resting_bytes, 0);
 }
 
@@ -117,15 +117,15 @@ fn what_was_used_lately_stays() {
 fn pages_stay_while_a_device_has_them() {
     let pool = used();
     let mut pins = pins(&pool);
-    assert_eq!(pool.rest_idle(NOW), SLABS as u32 - 1);
-    assert_eq!(pool.empty_rested(u32::MAX), 0);
+    assert_eq!(pool.mark_idle(NOW), SLABS as u32 - 1);
+    assert_eq!(pool.release_idle_pages(u32::MAX), 0);
     assert_eq!(resident(&pool), (SLABS * SLAB_BYTES) as u64);
     assert!(pool.pin(3).is_none(), "nobody needs it");
     drop(pins.pop());
-    assert_eq!(pool.empty_rested(u32::MAX), 1);
+    assert_eq!(pool.release_idle_pages(u32::MAX), 1);
     assert_eq!(resident(&pool), ((SLABS - 1) * SLAB_BYTES) as u64);
     // Woken before the device let go: nothing was lost.
-    let all: Vec<_> = (0..SLABS * PAGES_PER_SLAB).map(|_| frame(&pool)).collect();
+    let all: Vec<_> = (0..SLABS * PAGES_PER_SLAB).map(|_| page(&pool)).collect();
     let lost = |lease: &&Lease| lease.bytes().iter().any(|byte| *byte != 7);
     assert_eq!(all.iter().filter(lost).count(), PAGES_PER_SLAB);
     assert!(pool.pin(3).is_some());
@@ -134,15 +134,12 @@ fn pages_stay_while_a_device_has_them() {
 #[test]
 fn fabrics_hear_of_slabs_that_rest() {
     let pool = used();
-    let before = pool.rests();
-    pool.rest_idle(Duration::from_secs(3600));
-    assert_eq!(pool.rests(), before);
-    pool.rest_idle(NOW);
-    assert_ne!(pool.rests(), before);
-    assert_eq!(
-        (0..9).filter(|slab| pool.is_resting(*slab)).count(),
-        SLABS - 1
-    );
+    let before = pool.idle_epoch();
+    pool.mark_idle(Duration::from_secs(3600));
+    assert_eq!(pool.idle_epoch(), before);
+    pool.mark_idle(NOW);
+    assert_ne!(pool.idle_epoch(), before);
+    assert_eq!((0..9).filter(|slab| pool.is_idle(*slab)).count(), SLABS - 1);
 }
 
 #[test]
@@ -155,11 +152,11 @@ fn tending_does_all_of_it_in_time() {
     let pool = Pool::with_options(options).unwrap();
     drop(
         (0..SLABS * PAGES_PER_SLAB)
-            .map(|_| frame(&pool))
+            .map(|_| page(&pool))
             .collect::<Vec<_>>(),
     );
     while pool.counters().given_back < SLABS as u64 - 1 {
-        pool.tend();
+        pool.release_idle();
         std::thread::yield_now();
     }
     assert_eq!(
@@ -171,8 +168,8 @@ fn tending_does_all_of_it_in_time() {
 #[test]
 fn a_pool_that_keeps_everything_seals_its_slabs() {
     let pool = Pool::new((SLABS * SLAB_BYTES) as u64).unwrap();
-    drop(frame(&pool));
-    pool.tend();
+    drop(page(&pool));
+    pool.release_idle();
     let seals = rustix::fs::fcntl_get_seals(pool.slab(0).unwrap().fd()).unwrap();
     assert!(seals.contains(rustix::fs::SealFlags::FUTURE_WRITE));
 }

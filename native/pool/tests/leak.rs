@@ -40,7 +40,7 @@ fn ten_thousand_lives_leave_nothing() {
         let other = pool.try_lease(PAGE_BYTES, Purpose::Serve).unwrap();
         let mut outside = pool.allocate_lazily(1 + at * 7 % SLAB_BYTES).unwrap();
         outside.bytes_mut()[0] = 1;
-        let memory = outside.outside().unwrap();
+        let memory = outside.external().unwrap();
         memory.attach(0, Box::new(pool.count_registration(1, Duration::ZERO)));
         let pin = pool.pin(0).unwrap();
         drop((lease, other, outside, pin));
@@ -50,8 +50,8 @@ fn ten_thousand_lives_leave_nothing() {
                 .map(|_| pool.try_lease(PAGE_BYTES, Purpose::Serve).unwrap())
                 .collect();
             drop(all);
-            pool.rest_idle(Duration::ZERO);
-            pool.empty_rested(u32::MAX);
+            pool.mark_idle(Duration::ZERO);
+            pool.release_idle_pages(u32::MAX);
         }
     };
     (0..32).for_each(cycle);

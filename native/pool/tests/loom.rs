@@ -2,11 +2,11 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p faro-pool --test loom --release`
 //!
-//! A lost wake-up shows as loom's "deadlock", a frame given to two as a failed assertion. What each
+//! A lost wake-up shows as loom's "deadlock", a page given to two as a failed assertion. What each
 //! model would miss was tried by removing the line it guards (see the comment on each).
 #![cfg(loom)]
 
-use faro_pool::arena::{Arena, Geometry, MapSlab, Place};
+use faro_pool::arena::{Allocation, Arena, Geometry, MapSlab};
 use faro_pool::{PoolError, Purpose};
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use loom::sync::Arc;
@@ -14,7 +14,7 @@ use loom::thread;
 use std::time::{Duration, Instant};
 
 const SMALL: u8 = 2;
-const FRAME: u8 = 3;
+const PAGE: u8 = 3;
 
 fn model(body: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -26,7 +26,7 @@ fn far() -> Instant {
     Instant::now() + Duration::from_secs(3600)
 }
 
-/// An arena of tiny slabs, with an owner for each frame and a count of the maps.
+/// An arena of tiny slabs, with an owner for each page and a count of the maps.
 struct World {
     arena: Arena,
     taken: Vec<AtomicBool>,
@@ -34,19 +34,19 @@ struct World {
 }
 
 impl World {
-    /// One-frame slabs.
-    fn new(frames: u32, reserve_frames: u32) -> Arc<Self> {
-        Self::of_slabs(frames, 1, reserve_frames)
+    /// One-page slabs.
+    fn new(pages: u32, reserve_pages: u32) -> Arc<Self> {
+        Self::of_slabs(pages, 1, reserve_pages)
     }
 
-    fn of_slabs(slabs: u32, frames_per_slab: u32, reserve_frames: u32) -> Arc<Self> {
+    fn of_slabs(slabs: u32, pages_per_slab: u32, reserve_pages: u32) -> Arc<Self> {
         Arc::new(Self {
             arena: Arena::new(Geometry {
                 slabs,
-                frames_per_slab,
-                reserve_frames,
+                pages_per_slab,
+                reserve_pages,
             }),
-            taken: (0..slabs * frames_per_slab)
+            taken: (0..slabs * pages_per_slab)
                 .map(|_| AtomicBool::new(false))
                 .collect(),
             maps: AtomicU32::new(0),
@@ -64,61 +64,61 @@ impl World {
         })
     }
 
-    /// A whole frame is nobody else's.
-    fn own(&self, place: Place) -> Place {
-        if place.class == FRAME {
-            let taken = self.taken[place.frame as usize].swap(true, Ordering::Relaxed);
-            assert!(!taken, "frame {} has two owners", place.frame);
+    /// A whole page is nobody else's.
+    fn own(&self, allocation: Allocation) -> Allocation {
+        if allocation.class == PAGE {
+            let taken = self.taken[allocation.page as usize].swap(true, Ordering::Relaxed);
+            assert!(!taken, "page {} has two owners", allocation.page);
         }
-        place
+        allocation
     }
 
-    fn attempt(&self, class: u8, purpose: Purpose) -> Result<Place, PoolError> {
+    fn attempt(&self, class: u8, purpose: Purpose) -> Result<Allocation, PoolError> {
         self.with(|map| self.arena.attempt(class, purpose, map))
-            .map(|place| self.own(place))
+            .map(|allocation| self.own(allocation))
     }
 
-    fn wait(&self, class: u8, purpose: Purpose) -> Place {
-        let place = self.with(|map| self.arena.attempt_before(class, purpose, far(), map));
-        self.own(place.expect("the deadline is far"))
+    fn wait(&self, class: u8, purpose: Purpose) -> Allocation {
+        let allocation = self.with(|map| self.arena.attempt_before(class, purpose, far(), map));
+        self.own(allocation.expect("the deadline is far"))
     }
 
-    fn give(&self, place: Place) {
-        if place.class == FRAME {
-            self.taken[place.frame as usize].store(false, Ordering::Relaxed);
+    fn give(&self, allocation: Allocation) {
+        if allocation.class == PAGE {
+            self.taken[allocation.page as usize].store(false, Ordering::Relaxed);
         }
-        self.arena.give(place);
+        self.arena.give(allocation);
     }
 }
 
-/// Two readers and an owner on two frames. Fails if a frame is listed before it is released or if
+/// Two readers and an owner on two pages. Fails if a page is listed before it is released or if
 /// an owner finds the reserve used (`Admission::enter` without the reader's bound).
 #[test]
-fn a_frame_has_one_owner_and_the_reserve_is_there() {
+fn a_page_has_one_owner_and_the_reserve_is_there() {
     model(|| {
         let world = World::new(2, 1);
         let reader = {
             let world = Arc::clone(&world);
             thread::spawn(move || {
-                if let Ok(place) = world.attempt(FRAME, Purpose::Read) {
-                    world.give(place);
+                if let Ok(allocation) = world.attempt(PAGE, Purpose::Read) {
+                    world.give(allocation);
                 }
-                if let Ok(place) = world.attempt(FRAME, Purpose::Read) {
-                    world.give(place);
+                if let Ok(allocation) = world.attempt(PAGE, Purpose::Read) {
+                    world.give(allocation);
                 }
             })
         };
-        let place = world.attempt(FRAME, Purpose::Serve).expect("the reserve");
-        world.give(place);
-        let place = world
-            .attempt(FRAME, Purpose::Serve)
+        let allocation = world.attempt(PAGE, Purpose::Serve).expect("the reserve");
+        world.give(allocation);
+        let allocation = world
+            .attempt(PAGE, Purpose::Serve)
             .expect("the reserve, again");
         reader.join().unwrap();
-        world.give(place);
+        world.give(allocation);
         assert_eq!(world.arena.held().total(), 0);
         let (a, b) = (
-            world.attempt(FRAME, Purpose::Serve),
-            world.attempt(FRAME, Purpose::Serve),
+            world.attempt(PAGE, Purpose::Serve),
+            world.attempt(PAGE, Purpose::Serve),
         );
         assert!(a.is_ok() && b.is_ok(), "all came back");
     });
@@ -132,27 +132,27 @@ fn a_slab_is_mapped_for_all_who_wait_for_it() {
         let world = World::of_slabs(2, 2, 1);
         let other = {
             let world = Arc::clone(&world);
-            thread::spawn(move || world.attempt(FRAME, Purpose::Read).expect("room for both"))
+            thread::spawn(move || world.attempt(PAGE, Purpose::Read).expect("room for both"))
         };
-        let mine = world.attempt(FRAME, Purpose::Read).expect("room for both");
+        let mine = world.attempt(PAGE, Purpose::Read).expect("room for both");
         let theirs = other.join().unwrap();
-        assert_ne!(mine.frame, theirs.frame);
+        assert_ne!(mine.page, theirs.page);
         assert_eq!(world.maps.load(Ordering::Relaxed), 1);
     });
 }
 
-/// Fails without either fence of the gate, if the epoch is read after the attempt, or if a frame is
+/// Fails without either fence of the gate, if the epoch is read after the attempt, or if a page is
 /// uncounted before it is listed: then the waiter maps a slab that readers can have no use for.
 #[test]
 fn no_wake_up_is_lost() {
     model(|| {
         let world = World::new(2, 1);
-        let held = world.attempt(FRAME, Purpose::Read).unwrap();
+        let held = world.attempt(PAGE, Purpose::Read).unwrap();
         let waiter = {
             let world = Arc::clone(&world);
             thread::spawn(move || {
-                let place = world.wait(FRAME, Purpose::Read);
-                world.give(place);
+                let allocation = world.wait(PAGE, Purpose::Read);
+                world.give(allocation);
             })
         };
         world.give(held);
@@ -166,11 +166,11 @@ fn no_wake_up_is_lost() {
 fn the_right_waiter_wakes_among_several() {
     model(|| {
         let world = World::new(2, 1);
-        let reading = world.attempt(FRAME, Purpose::Read).unwrap();
-        let serving = world.attempt(FRAME, Purpose::Serve).unwrap();
+        let reading = world.attempt(PAGE, Purpose::Read).unwrap();
+        let serving = world.attempt(PAGE, Purpose::Serve).unwrap();
         let waiters = [Purpose::Read, Purpose::Serve].map(|purpose| {
             let world = Arc::clone(&world);
-            thread::spawn(move || world.wait(FRAME, purpose))
+            thread::spawn(move || world.wait(PAGE, purpose))
         });
         // The reader may not have it all: only the owner that waits can be helped for certain.
         world.give(serving);
@@ -181,10 +181,10 @@ fn the_right_waiter_wakes_among_several() {
     });
 }
 
-/// Two small leases, one frame, nothing ever returns: both must succeed. Fails without the
+/// Two small leases, one page, nothing ever returns: both must succeed. Fails without the
 /// announcement after `cut`.
 #[test]
-fn a_waiter_hears_of_a_frame_that_was_cut() {
+fn a_waiter_hears_of_a_page_that_was_cut() {
     model(|| {
         let world = World::new(2, 1);
         let other = {
@@ -193,15 +193,15 @@ fn a_waiter_hears_of_a_frame_that_was_cut() {
         };
         let mine = world.wait(SMALL, Purpose::Read);
         let theirs = other.join().unwrap();
-        assert_eq!(mine.frame, theirs.frame);
-        assert_ne!(mine.piece, theirs.piece);
+        assert_eq!(mine.page, theirs.page);
+        assert_ne!(mine.index, theirs.index);
         assert_eq!(world.arena.held().total(), 1);
     });
 }
 
-/// Fails if a joined frame is listed with a piece of it still on the shelf.
+/// Fails if a joined page is listed with a index of it still on the small.
 #[test]
-fn the_last_piece_joins_the_frame_while_another_is_taken() {
+fn the_last_buffer_joins_the_page_while_another_is_taken() {
     model(|| {
         let world = World::new(2, 1);
         let first = world.attempt(SMALL, Purpose::Read).unwrap();
@@ -210,17 +210,17 @@ fn the_last_piece_joins_the_frame_while_another_is_taken() {
             thread::spawn(move || world.attempt(SMALL, Purpose::Read).ok())
         };
         world.give(first);
-        let frame = world.attempt(FRAME, Purpose::Read).ok();
+        let page = world.attempt(PAGE, Purpose::Read).ok();
         let second = taker.join().unwrap();
         assert!(
-            frame.is_none() || second.is_none(),
-            "one frame was both whole and cut: {frame:?} {second:?}"
+            page.is_none() || second.is_none(),
+            "one page was both whole and cut: {page:?} {second:?}"
         );
-        for place in [frame, second].into_iter().flatten() {
-            world.give(place);
+        for allocation in [page, second].into_iter().flatten() {
+            world.give(allocation);
         }
         assert_eq!(world.arena.held().total(), 0);
-        assert!(world.attempt(FRAME, Purpose::Read).is_ok());
+        assert!(world.attempt(PAGE, Purpose::Read).is_ok());
     });
 }
 
@@ -235,11 +235,11 @@ fn a_refusal_is_followed_by_a_call() {
         world.arena.listen(std::sync::Arc::new(move || {
             heard.store(true, Ordering::Relaxed);
         }));
-        let held = world.attempt(FRAME, Purpose::Read).unwrap();
+        let held = world.attempt(PAGE, Purpose::Read).unwrap();
         let refused = {
             let world = Arc::clone(&world);
             thread::spawn(move || {
-                let tried = world.with(|map| world.arena.attempt_or_arm(FRAME, Purpose::Read, map));
+                let tried = world.with(|map| world.arena.attempt_or_arm(PAGE, Purpose::Read, map));
                 tried.is_err()
             })
         };
@@ -268,7 +268,7 @@ impl Memory {
         })
     }
 
-    fn give_back(&self) {
+    fn release(&self) {
         assert!(
             !self.registered.load(Ordering::Relaxed),
             "pages went from under a device"
@@ -277,18 +277,18 @@ impl Memory {
     }
 }
 
-/// An arena of two slabs of one frame; both were used, so that one can rest.
+/// An arena of two slabs of one page; both were used, so that one can rest.
 fn two_slabs() -> Arc<World> {
     let world = World::new(2, 1);
-    let both = [Purpose::Read, Purpose::Serve].map(|purpose| world.attempt(FRAME, purpose));
-    for place in both {
-        world.give(place.unwrap());
+    let both = [Purpose::Read, Purpose::Serve].map(|purpose| world.attempt(PAGE, purpose));
+    for allocation in both {
+        world.give(allocation.unwrap());
     }
     world
 }
 
-/// Leases while idle slabs are withdrawn and emptied: whoever is admitted gets a frame, nobody maps
-/// a slab anew, and no page of a leased frame goes. Fails if `rest` lists no frame of a slab that
+/// Leases while idle slabs are withdrawn and released: whoever is admitted gets a page, nobody maps
+/// a slab anew, and no page of a leased page goes. Fails if `rest` lists no page of a slab that
 /// is in use again, if `grow` does not wake, or if the pages go without the lock of slabs.
 #[test]
 fn a_slab_rests_or_is_leased() {
@@ -298,12 +298,12 @@ fn a_slab_rests_or_is_leased() {
         let idler = {
             let (world, memory) = (Arc::clone(&world), Arc::clone(&memory));
             thread::spawn(move || {
-                world.arena.rest(1, 0);
-                world.arena.empty_one(&|_| memory.give_back());
+                world.arena.mark_idle(1, 0);
+                world.arena.release_one(&|_| memory.release());
             })
         };
-        let first = world.attempt(FRAME, Purpose::Serve).expect("room");
-        let second = world.attempt(FRAME, Purpose::Serve).expect("room for both");
+        let first = world.attempt(PAGE, Purpose::Serve).expect("room");
+        let second = world.attempt(PAGE, Purpose::Serve).expect("room for both");
         let seen = memory.generation.load(Ordering::Relaxed);
         idler.join().unwrap();
         assert_eq!(
@@ -318,7 +318,7 @@ fn a_slab_rests_or_is_leased() {
     });
 }
 
-/// A fabric registers a slab that another thread has rest and emptied. Fails if a resting slab can
+/// A fabric registers a slab that another thread has rest and released. Fails if a resting slab can
 /// be pinned, or if its pages go while it is.
 #[test]
 fn pages_do_not_go_from_under_a_device() {
@@ -328,26 +328,26 @@ fn pages_do_not_go_from_under_a_device() {
         let idler = {
             let (world, memory) = (Arc::clone(&world), Arc::clone(&memory));
             thread::spawn(move || {
-                world.arena.rest(1, 0);
-                world.arena.empty_one(&|_| memory.give_back());
+                world.arena.mark_idle(1, 0);
+                world.arena.release_one(&|_| memory.release());
             })
         };
         // The higher one is what rests.
-        let tenure = world.arena.tenure(1).expect("a slab");
-        if tenure.pin() {
+        let pins = world.arena.registration_pins(1).expect("a slab");
+        if pins.pin() {
             memory.registered.store(true, Ordering::Relaxed);
             // Whoever has a lease may use the device now; a slab that rests is let go.
             memory.registered.store(false, Ordering::Relaxed);
-            tenure.unpin();
+            pins.unpin();
         }
         idler.join().unwrap();
-        world.arena.empty_one(&|_| memory.give_back());
+        world.arena.release_one(&|_| memory.release());
         assert_eq!(memory.generation.load(Ordering::Relaxed), 1);
     });
 }
 
-/// A lease of a slab that is resting can always be registered again. Fails if `wake` comes after
-/// the frames are listed.
+/// A lease of a slab that is resting can always be registered again. Fails if `activate` comes after
+/// the pages are listed.
 #[test]
 fn whoever_has_a_lease_can_pin_its_slab() {
     model(|| {
@@ -355,18 +355,21 @@ fn whoever_has_a_lease_can_pin_its_slab() {
         let idler = {
             let world = Arc::clone(&world);
             thread::spawn(move || {
-                world.arena.rest(1, 0);
+                world.arena.mark_idle(1, 0);
             })
         };
-        let places = [(); 2].map(|()| world.attempt(FRAME, Purpose::Serve).expect("room"));
-        for place in &places {
-            let tenure = world.arena.tenure(place.frame).expect("a slab");
-            assert!(tenure.pin(), "slab {} rests under a lease", place.frame);
-            tenure.unpin();
+        let places = [(); 2].map(|()| world.attempt(PAGE, Purpose::Serve).expect("room"));
+        for allocation in &places {
+            let pins = world
+                .arena
+                .registration_pins(allocation.page)
+                .expect("a slab");
+            assert!(pins.pin(), "slab {} rests under a lease", allocation.page);
+            pins.unpin();
         }
         idler.join().unwrap();
-        for place in places {
-            world.give(place);
+        for allocation in places {
+            world.give(allocation);
         }
     });
 }
@@ -387,11 +390,11 @@ fn outside_memory_and_leases_share_the_cap() {
                 }
             })
         };
-        let first = world.attempt(FRAME, Purpose::Serve);
-        let second = world.attempt(FRAME, Purpose::Serve);
+        let first = world.attempt(PAGE, Purpose::Serve);
+        let second = world.attempt(PAGE, Purpose::Serve);
         other.join().unwrap();
-        for place in [first, second].into_iter().flatten() {
-            world.give(place);
+        for allocation in [first, second].into_iter().flatten() {
+            world.give(allocation);
         }
         assert_eq!(world.arena.held().total(), 0);
     });

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 const SLABS: usize = 3;
-const FRAMES: usize = SLABS * SLAB_BYTES / PAGE_BYTES;
+const PAGES: usize = SLABS * SLAB_BYTES / PAGE_BYTES;
 /// One slab, which is more than an eighth of three.
-const READ_FRAMES: usize = FRAMES - SLAB_BYTES / PAGE_BYTES;
+const READ_PAGES: usize = PAGES - SLAB_BYTES / PAGE_BYTES;
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -21,7 +21,7 @@ enum Step {
     /// Returns everything of one purpose.
     ReturnAll(Purpose),
     /// Has idle slabs rest, and gives back the pages of so many.
-    Rest(u32),
+    Idle(u32),
 }
 
 fn purpose() -> impl Strategy<Value = Purpose> {
@@ -39,7 +39,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (bytes, purpose(), 1_usize..60).prop_map(|(b, p, n)| Step::Lease(b, p, n)),
         4 => prop::collection::vec(any::<prop::sample::Index>(), 1..60).prop_map(Step::Return),
         1 => purpose().prop_map(Step::ReturnAll),
-        2 => (0_u32..3).prop_map(Step::Rest),
+        2 => (0_u32..3).prop_map(Step::Idle),
     ]
 }
 
@@ -79,31 +79,29 @@ impl Oracle {
         self.ranges.remove(&range(&lease).0);
     }
 
-    /// Frames with a live lease of `purpose` in them; of one class, if given.
-    fn frames(&self, purpose: Purpose, class: Option<usize>) -> BTreeMap<u64, usize> {
-        let mut frames = BTreeMap::new();
+    /// Pages with a live lease of `purpose` in them; of one class, if given.
+    fn pages(&self, purpose: Purpose, class: Option<usize>) -> BTreeMap<u64, usize> {
+        let mut pages = BTreeMap::new();
         for (of, lease) in &self.live {
             if *of == purpose && class.is_none_or(|class| class == lease.capacity()) {
-                *frames
-                    .entry(range(lease).0 / PAGE_BYTES as u64)
-                    .or_insert(0) += 1;
+                *pages.entry(range(lease).0 / PAGE_BYTES as u64).or_insert(0) += 1;
             }
         }
-        frames
+        pages
     }
 
-    /// Whether a lease of that class must succeed: a piece is free in a frame that is cut for it,
-    /// or the purpose may take one more frame.
+    /// Whether a lease of that class must succeed: a index is free in a page that is cut for it,
+    /// or the purpose may take one more page.
     fn must_succeed(&self, purpose: Purpose, class: usize) -> bool {
-        let read = self.frames(Purpose::Read, None).len();
-        let serve = self.frames(Purpose::Serve, None).len();
-        let pieces = PAGE_BYTES / class;
-        let piece_free = self
-            .frames(purpose, Some(class))
+        let read = self.pages(Purpose::Read, None).len();
+        let serve = self.pages(Purpose::Serve, None).len();
+        let buffers = PAGE_BYTES / class;
+        let buffer_free = self
+            .pages(purpose, Some(class))
             .values()
-            .any(|used| *used < pieces);
-        let frame_free = read + serve < FRAMES && (purpose == Purpose::Serve || read < READ_FRAMES);
-        piece_free || frame_free
+            .any(|used| *used < buffers);
+        let frame_free = read + serve < PAGES && (purpose == Purpose::Serve || read < READ_PAGES);
+        buffer_free || frame_free
     }
 }
 
@@ -147,9 +145,9 @@ proptest! {
                         }
                     }
                 }
-                Step::Rest(empty) => {
-                    pool.rest_idle(Duration::ZERO);
-                    pool.empty_rested(empty);
+                Step::Idle(empty) => {
+                    pool.mark_idle(Duration::ZERO);
+                    pool.release_idle_pages(empty);
                 }
                 Step::ReturnAll(purpose) => {
                     while let Some(at) = oracle.live.iter().position(|(p, _)| *p == purpose) {
@@ -159,10 +157,10 @@ proptest! {
             }
             let counters = pool.counters();
             let leased: u64 = oracle.ranges.iter().map(|(start, end)| end - start).sum();
-            let read = oracle.frames(Purpose::Read, None);
-            let serve = oracle.frames(Purpose::Serve, None);
-            prop_assert!(read.keys().all(|frame| !serve.contains_key(frame)));
-            prop_assert!(read.len() <= READ_FRAMES);
+            let read = oracle.pages(Purpose::Read, None);
+            let serve = oracle.pages(Purpose::Serve, None);
+            prop_assert!(read.keys().all(|page| !serve.contains_key(page)));
+            prop_assert!(read.len() <= READ_PAGES);
             prop_assert_eq!(counters.leased_bytes, leased);
             prop_assert_eq!(
                 counters.held_bytes,
@@ -170,7 +168,7 @@ proptest! {
             );
             prop_assert!(counters.mapped_bytes <= counters.limit_bytes);
             for (_, lease) in &oracle.live {
-                prop_assert!(!pool.is_resting(lease.slab()), "{lease:?} rests");
+                prop_assert!(!pool.is_idle(lease.slab()), "{lease:?} rests");
                 // Bytes of a lease stay whatever rests; see `add`.
                 prop_assert_eq!(&lease.bytes()[..8], range(lease).0.to_le_bytes());
             }
@@ -180,6 +178,6 @@ proptest! {
         prop_assert_eq!(pool.counters().held_bytes, 0);
         let all: Vec<_> =
             std::iter::from_fn(|| pool.try_lease(PAGE_BYTES, Purpose::Serve).ok()).collect();
-        prop_assert_eq!(all.len(), FRAMES);
+        prop_assert_eq!(all.len(), PAGES);
     }
 }

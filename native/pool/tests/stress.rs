@@ -119,7 +119,7 @@ fn leases_of_many_threads_never_overlap() {
 fn every_waiter_is_served() {
     let pool = Pool::new(MIN_LIMIT_BYTES).unwrap();
     let far = Instant::now() + Duration::from_secs(600);
-    // All but two frames of the readers' share are taken, so that nearly every lease has to wait.
+    // All but two pages of the readers' share are taken, so that nearly every lease has to wait.
     let ballast: Vec<_> = (0..SLAB_BYTES / SIZE_CLASSES[3] - 2)
         .map(|_| pool.try_lease(SIZE_CLASSES[3], Purpose::Read).unwrap())
         .collect();

@@ -21,7 +21,7 @@ pub enum RegionError {
         /// Which file.
         path: PathBuf,
     },
-    /// More slots than versions fit one frame, or none.
+    /// More slots than versions fit one page, or none.
     #[error("{got} slots are not possible, 1 to {max} are")]
     Slots {
         /// What was asked for.

@@ -1,4 +1,4 @@
-//! Unpinned regions: bytes that may be read remotely and are neither pinned nor registered.
+//! Unpinned regions: bytes that may be read remotely and are neither held nor registered.
 //!
 //! A region is a file (a map output). Exporting one costs no more than opening it: O(1), not O(bytes).
 //! Its bytes are in one of three places, and every read of them leaves by one of three exits:
@@ -6,7 +6,7 @@
 //! ```text
 //!                     ┌────────── residency: chunk → slot, version of each slot
 //!   read(region, range)
-//!     │ resident ─────┤  the chunk is in a frame of the arena: copied, or read one-sidedly by the peer
+//!     │ resident ─────┤  the chunk is in a page of the arena: copied, or read one-sidedly by the peer
 //!     │ minor fault ──┤  it is in the page cache: preadv2(RWF_NOWAIT) brings it, nobody sleeps
 //!     └ major fault ──┘  it is on a disk: only a thread that may sleep goes on
 //! ```
@@ -29,7 +29,6 @@ mod admission;
 mod cache;
 mod error;
 mod region;
-mod sync;
 
 // Public for the model only.
 #[cfg(not(loom))]
@@ -49,5 +48,5 @@ pub use version::{is_stable, Version, VERSION_BYTES};
 
 /// Bytes of a chunk: what one slot holds, from a multiple of it in the region.
 pub const CHUNK_BYTES: u64 = faro_pool::PAGE_BYTES as u64;
-/// Most slots: their versions, and one more that never changes, fill one frame.
+/// Most slots: their versions, and one more that never changes, fill one page.
 pub const MAX_SLOTS: usize = faro_pool::PAGE_BYTES / VERSION_BYTES - 1;

@@ -1,14 +1,24 @@
-//! The residency table without its memory: which chunk is in which slot, who holds it, who goes next.
+//! The chunk cache's table, without its memory: which chunk is in which slot, how many readers it
+//! has, which slot is next to be evicted.
 //!
-//! Kept apart from frames and files so that an oracle and a model can explore it. A slot is
+//! It knows neither pages nor files, so that a property test and a loom model can explore it. The
+//! states of a slot that has a page:
 //!
 //! ```text
-//!   empty ──claim──▶ filling ──publish──▶ resident ──claim of another chunk (CLOCK), forget──▶ …
-//!     ▲                 └──abandon──▶ empty              pins > 0: nobody takes it away
+//!            begin_fill              publish
+//!   empty ───────────────▶ filling ───────────▶ resident ──▶ begin_fill for another chunk (eviction)
+//!     ▲                       │                    │
+//!     └───────────────────────┴────────────────────┘
+//!               abandon              forget
 //! ```
-//! Eviction is CLOCK (Corbató 1968): a hand goes round, gives what was used since its last visit a
-//! second chance, and skips what is pinned or being filled. A local reader pins for as long as it
-//! copies; a remote one does not, and has versions instead.
+//! A resident slot with readers is neither evicted nor emptied: when its chunk is forgotten, the
+//! last reader empties it. Local readers hold a slot for as long as they copy. Remote readers do not;
+//! they compare versions instead.
+//!
+//! Eviction is CLOCK (Corbató 1968): a hand goes round the slots, passes over those that were used
+//! since it last came by, and takes the first that was not. It stays where it stopped. One eviction
+//! looks at no more than `SCAN` slots that it could take, so that the time under the lock does not
+//! grow with the number of slots: if all of those were used, it takes the first of them.
 
 use crate::RegionId;
 use std::collections::HashMap;
@@ -16,11 +26,18 @@ use std::collections::HashMap;
 /// Position of a slot.
 pub type Slot = usize;
 
-/// A chunk of a region: its name and its number.
+/// A chunk of a region: the region's name and the chunk's number in it.
 pub type Chunk = (RegionId, u64);
+
+/// Evictable slots that one eviction looks at. Enough to find one of the less used ones; a scan of
+/// that length takes well below a microsecond.
+const SCAN: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
+    /// It has no page, and is in `without_page`.
+    NoPage,
+    /// It has a page and no chunk, and is in `empty`.
     Empty,
     Filling,
     Resident,
@@ -29,104 +46,113 @@ enum State {
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     state: State,
-    /// Whose bytes; `None` when empty, or forgotten while held.
+    /// The chunk that it holds or is filled with; `None` also when the chunk was forgotten while it
+    /// had readers.
     chunk: Option<Chunk>,
-    /// Bytes of it.
+    /// Bytes of the chunk.
     length: usize,
     /// Local readers.
-    pins: u32,
+    readers: u32,
     /// Used since the hand came by.
     referenced: bool,
-    /// The slot may be given something: it has memory.
-    usable: bool,
 }
 
-/// Why a chunk gets no slot.
+impl Entry {
+    fn is_evictable(&self) -> bool {
+        self.state == State::Resident && self.readers == 0
+    }
+}
+
+/// Why `begin_fill` gives no slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoSlot {
-    /// It has one.
+    /// The chunk is in a slot.
     Resident,
-    /// Somebody is filling one with it.
+    /// Another thread fills a slot with the chunk.
     Filling,
-    /// All are pinned or being filled.
+    /// All slots have readers, are being filled, or have no page.
     AllHeld,
 }
 
-/// See the module's comment.
+/// The table.
 #[derive(Debug)]
 pub struct Table {
     by_chunk: HashMap<Chunk, Slot>,
     slots: Vec<Entry>,
+    /// The slot that the next eviction looks at first.
     hand: Slot,
-    /// Slots with memory that are empty.
-    free: usize,
-    /// Residents that had to go.
+    /// Slots in state `Empty`.
+    empty: Vec<Slot>,
+    /// Slots in state `NoPage`; the last is the next to get one.
+    without_page: Vec<Slot>,
+    /// Chunks that were evicted, since the start.
     evictions: u64,
 }
 
 impl Table {
-    /// `slots` slots without memory.
+    /// A table of `slots` slots, none of which has a page.
     pub fn new(slots: usize) -> Self {
-        let empty = Entry {
-            state: State::Empty,
+        let entry = Entry {
+            state: State::NoPage,
             chunk: None,
             length: 0,
-            pins: 0,
+            readers: 0,
             referenced: false,
-            usable: false,
         };
         Self {
             by_chunk: HashMap::new(),
-            slots: vec![empty; slots],
+            slots: vec![entry; slots],
             hand: 0,
-            free: 0,
+            empty: Vec::new(),
+            without_page: (0..slots).rev().collect(),
             evictions: 0,
         }
     }
 
-    /// The slot that has `chunk`, held until `unpin`.
-    pub fn pin(&mut self, chunk: Chunk) -> Option<Slot> {
+    /// The slot that holds `chunk`, with one more reader until `release`.
+    pub fn acquire(&mut self, chunk: Chunk) -> Option<Slot> {
         let slot = *self.by_chunk.get(&chunk)?;
         let entry = &mut self.slots[slot];
         if entry.state != State::Resident {
             return None;
         }
-        entry.pins += 1;
+        entry.readers += 1;
         entry.referenced = true;
         Some(slot)
     }
 
-    /// Whether a slot has `chunk`.
+    /// Whether a slot holds `chunk`. Not a use of it.
     pub fn has(&self, chunk: Chunk) -> bool {
         let slot = self.by_chunk.get(&chunk);
         slot.is_some_and(|slot| self.slots[*slot].state == State::Resident)
     }
 
-    /// Ends a `pin` (or the pin that `publish` left).
-    pub fn unpin(&mut self, slot: Slot) {
+    /// Takes away the reader that `acquire` or `publish` added.
+    pub fn release(&mut self, slot: Slot) {
         let entry = &mut self.slots[slot];
-        debug_assert!(entry.pins > 0, "slot {slot} was unpinned twice");
-        entry.pins -= 1;
-        if entry.pins == 0 && entry.chunk.is_none() {
-            self.vacate(slot);
+        debug_assert!(entry.readers > 0, "slot {slot} was released twice");
+        entry.readers -= 1;
+        if entry.readers == 0 && entry.chunk.is_none() {
+            self.make_empty(slot);
         }
     }
 
-    /// A slot for `chunk`, which is the caller's to fill until `publish` or `abandon`. What was in it
-    /// is gone.
+    /// A slot for the caller to fill with `chunk`, until `publish` or `abandon`. An empty slot if
+    /// there is one, otherwise a chunk is evicted.
     ///
     /// # Errors
-    /// Why there is none.
-    pub fn claim(&mut self, chunk: Chunk) -> Result<Slot, NoSlot> {
+    /// The reason why there is none.
+    pub fn begin_fill(&mut self, chunk: Chunk) -> Result<Slot, NoSlot> {
         if let Some(slot) = self.by_chunk.get(&chunk) {
             return Err(match self.slots[*slot].state {
                 State::Filling => NoSlot::Filling,
-                _ => NoSlot::Resident,
+                State::NoPage | State::Empty | State::Resident => NoSlot::Resident,
             });
         }
-        let slot = self.victim().ok_or(NoSlot::AllHeld)?;
-        self.vacate(slot);
-        self.free -= 1;
+        let slot = match self.empty.pop() {
+            Some(slot) => slot,
+            None => self.evict().ok_or(NoSlot::AllHeld)?,
+        };
         self.by_chunk.insert(chunk, slot);
         let entry = &mut self.slots[slot];
         entry.state = State::Filling;
@@ -134,87 +160,101 @@ impl Table {
         Ok(slot)
     }
 
-    /// The claimed slot is filled with `length` bytes. It stays pinned once, for the claimer.
+    /// The slot of `begin_fill` now holds `length` bytes of its chunk. It has one reader, which the
+    /// caller releases.
     pub fn publish(&mut self, slot: Slot, length: usize) {
         let entry = &mut self.slots[slot];
         debug_assert_eq!(entry.state, State::Filling);
         entry.state = State::Resident;
         entry.length = length;
-        entry.pins = 1;
+        entry.readers = 1;
         entry.referenced = true;
     }
 
-    /// The claimed slot stays empty.
+    /// The slot of `begin_fill` becomes empty.
     pub fn abandon(&mut self, slot: Slot) {
         debug_assert_eq!(self.slots[slot].state, State::Filling);
-        self.vacate(slot);
+        self.make_empty(slot);
     }
 
-    /// Drops all chunks of a group. Returns the slots whose bytes nobody may believe any more; those
-    /// that are held become empty with their last pin, or are abandoned by their claimer.
+    /// Drops all resident chunks of a group. Returns their slots, whose versions have to change. A
+    /// slot with readers becomes empty with its last reader. A slot that is being filled is not
+    /// touched: the bytes under a name never change, so they are right, and will be evicted.
     pub fn forget(&mut self, group: u32) -> Vec<Slot> {
-        let gone: Vec<(Chunk, Slot)> = self
+        let slots: Vec<Slot> = self
             .by_chunk
             .iter()
-            .filter(|((id, _), _)| id.group == group)
-            .map(|(chunk, slot)| (*chunk, *slot))
+            .filter(|((id, _), slot)| {
+                id.group == group && self.slots[**slot].state == State::Resident
+            })
+            .map(|(_, slot)| *slot)
             .collect();
-        let mut stale = Vec::new();
-        for (chunk, slot) in gone {
-            let entry = &mut self.slots[slot];
-            match (entry.state, entry.pins) {
-                // Its claimer publishes it as it would have; the clock takes it away later.
-                (State::Filling, _) => continue,
-                (_, 0) => self.vacate(slot),
-                // Somebody copies from it.
-                _ => {
-                    entry.chunk = None;
-                    self.by_chunk.remove(&chunk);
-                }
+        for slot in &slots {
+            if self.slots[*slot].readers == 0 {
+                self.make_empty(*slot);
+            } else {
+                self.remove_chunk(*slot);
             }
-            stale.push(slot);
         }
-        stale
+        slots
     }
 
-    /// Bytes of what is in a slot.
+    /// Bytes of the chunk in a slot.
     pub fn length(&self, slot: Slot) -> usize {
         self.slots[slot].length
     }
 
-    /// A claim would find a slot that is empty.
+    /// Whether `begin_fill` would find an empty slot, so that it evicts nothing.
     pub fn has_room(&self) -> bool {
-        self.free > 0
+        !self.empty.is_empty()
     }
 
-    /// Gives a slot its memory.
-    pub fn equip(&mut self, slot: Slot) {
-        debug_assert!(!self.slots[slot].usable);
-        self.slots[slot].usable = true;
-        self.free += 1;
+    /// The slot that `add_page` gives a page to.
+    pub fn slot_without_page(&self) -> Option<Slot> {
+        self.without_page.last().copied()
     }
 
-    /// A slot without memory.
-    pub fn unequipped(&self) -> Option<Slot> {
-        self.slots.iter().position(|entry| !entry.usable)
+    /// The slot of `slot_without_page` has a page from now on.
+    pub fn add_page(&mut self) {
+        if let Some(slot) = self.without_page.pop() {
+            self.slots[slot].state = State::Empty;
+            self.empty.push(slot);
+        }
     }
 
-    /// Takes away the memory of a slot that nobody holds and `may` says yes to; empty ones first,
-    /// then by the clock.
-    pub fn strip(&mut self, may: impl Fn(Slot) -> bool) -> Option<Slot> {
-        let idle = |entry: &Entry| entry.usable && entry.pins == 0 && entry.state != State::Filling;
+    /// Takes the pages away from up to `most` slots that have no readers, are not being filled, and
+    /// that `may` allows: empty ones first, then in the order of the hand, those not used since it
+    /// came by before the others. One round at most.
+    pub fn take_pages(&mut self, most: usize, may: impl Fn(Slot) -> bool) -> Vec<Slot> {
+        let empty = self.empty.iter().copied().filter(|slot| may(*slot));
+        let mut taken: Vec<Slot> = empty.take(most).collect();
         let count = self.slots.len();
-        let round = (0..count).map(|step| (self.hand + step) % count);
-        let slot = round
-            .filter(|slot| idle(&self.slots[*slot]) && may(*slot))
-            .min_by_key(|slot| {
-                let entry = &self.slots[*slot];
-                (entry.state != State::Empty, entry.referenced)
-            })?;
-        self.vacate(slot);
-        self.free -= 1;
-        self.slots[slot].usable = false;
-        Some(slot)
+        let mut referenced = Vec::new();
+        for step in 0..count {
+            if taken.len() == most {
+                break;
+            }
+            let slot = (self.hand + step) % count;
+            let entry = &self.slots[slot];
+            if entry.is_evictable() && may(slot) {
+                let list = if entry.referenced {
+                    &mut referenced
+                } else {
+                    &mut taken
+                };
+                list.push(slot);
+            }
+        }
+        let missing = most - taken.len();
+        taken.extend(referenced.into_iter().take(missing));
+        for slot in &taken {
+            self.remove_chunk(*slot);
+            self.slots[*slot].state = State::NoPage;
+        }
+        self.empty
+            .retain(|slot| self.slots[*slot].state == State::Empty);
+        self.without_page.extend(&taken);
+        taken
     }
 
     /// Chunks that can be read.
@@ -223,59 +263,165 @@ impl Table {
         self.slots.iter().filter(resident).count()
     }
 
-    /// Residents that had to go for others.
+    /// Chunks that were evicted for others, since the start.
     pub fn evictions(&self) -> u64 {
         self.evictions
     }
 
-    /// What an outsider may rely on; for tests.
+    /// Panics if the table contradicts itself; for tests.
     pub fn check(&self) {
         for (chunk, slot) in &self.by_chunk {
             assert_eq!(self.slots[*slot].chunk, Some(*chunk), "slot {slot}");
         }
         for (slot, entry) in self.slots.iter().enumerate() {
+            let times = |list: &[Slot]| list.iter().filter(|listed| **listed == slot).count();
+            let is = |state| usize::from(entry.state == state);
+            assert_eq!(times(&self.empty), is(State::Empty), "slot {slot}");
+            assert_eq!(times(&self.without_page), is(State::NoPage), "slot {slot}");
             if let Some(chunk) = entry.chunk {
                 assert_eq!(self.by_chunk.get(&chunk), Some(&slot), "slot {slot}");
-                assert!(entry.state != State::Empty && entry.usable, "slot {slot}");
+            }
+            let has_chunk = entry.chunk.is_some();
+            match entry.state {
+                State::NoPage | State::Empty => assert!(!has_chunk && entry.readers == 0),
+                State::Filling => assert!(has_chunk && entry.readers == 0),
+                State::Resident => assert!(has_chunk || entry.readers > 0),
             }
         }
-        let free = |entry: &&Entry| entry.usable && entry.state == State::Empty;
-        assert_eq!(self.free, self.slots.iter().filter(free).count());
     }
 
-    /// Makes a slot empty.
-    fn vacate(&mut self, slot: Slot) {
-        let entry = &mut self.slots[slot];
-        if let Some(chunk) = entry.chunk.take() {
+    fn remove_chunk(&mut self, slot: Slot) {
+        if let Some(chunk) = self.slots[slot].chunk.take() {
             self.by_chunk.remove(&chunk);
         }
-        self.free += usize::from(entry.state != State::Empty);
-        entry.state = State::Empty;
-        entry.referenced = false;
     }
 
-    /// An empty slot, or by the clock one that nobody holds: two rounds, because the first may only
-    /// take second chances away.
-    fn victim(&mut self) -> Option<Slot> {
-        let mut fallback = None;
-        for _ in 0..2 * self.slots.len() {
+    fn make_empty(&mut self, slot: Slot) {
+        self.remove_chunk(slot);
+        let entry = &mut self.slots[slot];
+        entry.state = State::Empty;
+        entry.referenced = false;
+        self.empty.push(slot);
+    }
+
+    /// Evicts by CLOCK. `None`: no slot is evictable. The slot stays `Resident`, without a chunk,
+    /// until the caller changes it.
+    fn evict(&mut self) -> Option<Slot> {
+        let mut first_used = None;
+        let mut seen = 0;
+        for _ in 0..self.slots.len() {
             let slot = self.hand;
             self.hand = (self.hand + 1) % self.slots.len();
             let entry = &mut self.slots[slot];
-            if !entry.usable || entry.pins > 0 {
+            if !entry.is_evictable() {
                 continue;
             }
-            match entry.state {
-                State::Empty => return Some(slot),
-                State::Filling => {}
-                State::Resident if entry.referenced => entry.referenced = false,
-                State::Resident => {
-                    fallback = Some(slot);
-                    break;
-                }
+            if !entry.referenced {
+                first_used = Some(slot);
+                break;
+            }
+            entry.referenced = false;
+            first_used = first_used.or(Some(slot));
+            seen += 1;
+            if seen == SCAN {
+                break;
             }
         }
-        self.evictions += u64::from(fallback.is_some());
-        fallback
+        let slot = first_used?;
+        self.remove_chunk(slot);
+        self.evictions += 1;
+        Some(slot)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+#[allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
+mod tests {
+    use super::*;
+
+    fn chunk(number: usize) -> Chunk {
+        let id = RegionId {
+            group: 0,
+            member: 0,
+        };
+        (id, number as u64)
+    }
+
+    /// A table whose slots all hold a chunk: slot `i` chunk `i`.
+    fn full(slots: usize) -> Table {
+        let mut table = Table::new(slots);
+        for number in 0..slots {
+            table.add_page();
+            assert_eq!(fill(&mut table, number), number);
+        }
+        table
+    }
+
+    fn fill(table: &mut Table, number: usize) -> Slot {
+        let slot = table.begin_fill(chunk(number)).unwrap();
+        table.publish(slot, 1);
+        table.release(slot);
+        table.check();
+        slot
+    }
+
+    #[test]
+    fn the_hand_stays_where_it_stopped() {
+        let slots = 3 * SCAN;
+        let mut table = full(slots);
+        // All were used. Each eviction looks at the next `SCAN` slots and takes the first of them.
+        for (round, number) in (slots..slots + 3).enumerate() {
+            assert_eq!(fill(&mut table, number), round * SCAN);
+            assert_eq!(table.hand, (round + 1) * SCAN % slots);
+        }
+        // From here on the slots that it passed over are found at once.
+        assert_eq!(fill(&mut table, slots + 3), 1, "slot 0 was just filled");
+        assert_eq!(table.hand, 2);
+        assert_eq!(table.evictions(), 4);
+    }
+
+    #[test]
+    fn slots_with_readers_do_not_count_as_scanned() {
+        let slots = 4 * SCAN;
+        let mut table = full(slots);
+        for number in 0..slots - 1 {
+            assert_eq!(table.acquire(chunk(number)), Some(number));
+        }
+        assert_eq!(fill(&mut table, slots), slots - 1, "the only one without");
+        table.acquire(chunk(slots)).unwrap();
+        assert_eq!(table.begin_fill(chunk(slots + 1)), Err(NoSlot::AllHeld));
+    }
+
+    #[test]
+    fn an_empty_slot_is_filled_before_a_chunk_is_evicted() {
+        let mut table = full(4);
+        table
+            .begin_fill(chunk(9))
+            .map(|slot| table.abandon(slot))
+            .unwrap();
+        assert!(table.has_room());
+        assert_eq!(table.evictions(), 1);
+        fill(&mut table, 9);
+        assert_eq!(table.evictions(), 1, "the slot that was abandoned");
+        assert!(!table.has_room());
+    }
+
+    #[test]
+    fn pages_are_taken_from_empty_slots_then_from_unused_ones() {
+        let mut table = full(6);
+        // Evicts slot 0 and clears the marks of all; then slots 1 and 3 are used.
+        let empty = table.begin_fill(chunk(9)).unwrap();
+        table.abandon(empty);
+        for used in [1, 3] {
+            table.acquire(chunk(used)).unwrap();
+            table.release(used);
+        }
+        table.acquire(chunk(5)).unwrap();
+        assert_eq!(table.take_pages(2, |slot| slot != 2), [empty, 4]);
+        table.check();
+        assert_eq!(table.take_pages(9, |_| true), [2, 1, 3], "5 has a reader");
+        table.check();
+        assert_eq!(table.residents(), 1);
+        assert_eq!(table.slot_without_page(), Some(3));
     }
 }

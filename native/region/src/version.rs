@@ -1,24 +1,37 @@
-//! Versions: how a reader without a lock, on another machine, knows which bytes it read.
+//! Versions: how a reader on another machine, without a lock, knows which bytes it read.
 //!
-//! One 64-bit word for each slot, all in one lease, so that one read brings many. Odd: the slot is
-//! changing or empty. Even: its bytes are those that were published under that number, which is
-//! never used again.
+//! Each slot has a version, one 64-bit word. All versions lie in one lease, so that one remote READ
+//! brings many. An odd version means that the slot is empty or being overwritten. An even version
+//! means that the slot holds the bytes that were published under it. No version is used twice.
 //!
 //! ```text
-//!   owner                                reader
-//!   1. version := odd                    1. is told (slot, even version)
-//!   2. fence (release)                   2. reads bytes
-//!   3. overwrites bytes                  3. fence (acquire); over RDMA: a later READ of the same queue pair
-//!   4. version := next even (release)    4. reads the version: is it the one I was told?
+//!   server                               client
+//!   1. version := odd                    1. learns slot and even version from a message
+//!   2. device write barrier              2. reads the bytes
+//!   3. overwrites the bytes              3. waits until the last byte has arrived
+//!   4. device write barrier              4. reads the version: is it the one of step 1?
+//!   5. version := next even
 //! ```
-//! If step 2 of the reader saw any byte of step 3 of the owner, the fences make its step 4 see the
-//! odd version of step 1 or something later, and it discards what it read. So an answer "the same"
-//! means that no byte had changed, whatever the bytes are: a payload that looks like a signature
-//! or like what was there before cannot fool it. This is a sequence lock (Lameter's, in Linux) of
-//! which the reader's first look was made for it by the owner. `tests/loom.rs` explores it; NP-RDMA's
-//! signature page alone would miss an eviction in mid-read.
+//! The client discards the bytes unless the version is the same. If the client read any byte of the
+//! server's step 3, its own step 4 finds the odd version of step 1 or a later one: the barrier makes
+//! the odd version visible before the first new byte, and the client asks for the version only after
+//! it has the bytes. So "the same version" means that no byte had changed, whatever the bytes look
+//! like.
+//!
+//! Step 3 of the client is a wait, not an order of posting. Two READs posted one after the other on
+//! one queue pair are not enough: PCI Express does not order the reads of a device, so the server's
+//! NIC may fetch the version before it fetches the bytes. The client therefore posts the READ of the
+//! versions when the READs of the bytes have completed (`pull.rs` in the endpoint). A reader in the
+//! server's own process has an acquire fence in that place ([`still`]).
+//!
+//! Step 2 of the server has to order stores for a device, which a release fence does not do on every
+//! architecture; see [`device_write_barrier`].
+//!
+//! This is a sequence lock (as in Linux) whose first look at the version was made by the server.
+//! `tests/loom.rs` explores it.
 
-use crate::sync::{fence, AtomicU64, Ordering};
+use faro_sync::atomic::{fence, AtomicU64, Ordering};
+use faro_sync::device_write_barrier;
 
 /// A slot's version.
 pub type Version = u64;
@@ -26,32 +39,37 @@ pub type Version = u64;
 /// Bytes of one version in memory: a little-endian word.
 pub const VERSION_BYTES: usize = 8;
 
-/// Whether bytes under that version may be believed.
+/// Whether bytes were published under this version: it is even.
 #[must_use]
 pub fn is_stable(version: Version) -> bool {
     version % 2 == 0
 }
 
-/// First step of an overwrite: from here on nobody believes what is in the slot. Only one thread
-/// may be between `begin` and `publish` of a word.
+/// Steps 1 and 2 of the server: makes the version odd, before the slot's bytes are overwritten. Does
+/// nothing but the barrier if it is odd. Only one thread may be between `begin` and `publish` of one
+/// word.
 pub fn begin(word: &AtomicU64) {
     let now = word.load(Ordering::Relaxed);
     if is_stable(now) {
         word.store(now + 1, Ordering::Relaxed);
     }
-    // No store to the bytes may become visible before the one above.
-    fence(Ordering::Release);
+    // No new byte may become visible before the odd version.
+    device_write_barrier();
 }
 
-/// Last step of an overwrite: the version under which the bytes may be believed.
+/// Steps 4 and 5 of the server: publishes the slot's bytes. Returns the version under which they
+/// are published.
 pub fn publish(word: &AtomicU64) -> Version {
     let next = word.load(Ordering::Relaxed) + 1;
     debug_assert!(is_stable(next), "published without begin");
+    // The even version may not become visible before any of the bytes.
+    device_write_barrier();
     word.store(next, Ordering::Release);
     next
 }
 
-/// Step 4 of a reader in this process: whether what it read before is still under `expected`.
+/// Steps 3 and 4 of a client in the server's process: whether the bytes that it read before are
+/// those published under `expected`.
 pub fn still(word: &AtomicU64, expected: Version) -> bool {
     fence(Ordering::Acquire);
     word.load(Ordering::Relaxed) == expected

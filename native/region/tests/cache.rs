@@ -153,23 +153,23 @@ fn eviction_changes_the_version_before_the_bytes() {
     let (a, b) = (world.region(1, PAGE_BYTES), world.region(2, PAGE_BYTES));
     assert!(world.cache.prefetch(&a, 0, true).unwrap());
     let (slot, version) = {
-        let pin = world.cache.get(id(1), 0).unwrap();
-        assert_eq!(pin.bytes(), pattern(1, PAGE_BYTES));
-        assert!(is_stable(pin.version()));
-        (pin.slot(), pin.version())
+        let guard = world.cache.get(id(1), 0).unwrap();
+        assert_eq!(guard.bytes(), pattern(1, PAGE_BYTES));
+        assert!(is_stable(guard.version()));
+        (guard.slot(), guard.version())
     };
     assert!(world.cache.is_still(slot, version));
-    let mut claim = world.cache.begin_fill(id(2), 0).unwrap();
+    let mut fill = world.cache.begin_fill(id(2), 0).unwrap();
     assert!(
         !world.cache.is_still(slot, version),
         "nothing was overwritten yet"
     );
     assert!(world.cache.get(id(1), 0).is_none());
-    b.read(0, claim.bytes_mut()).unwrap();
-    let pin = claim.publish(PAGE_BYTES);
-    assert_eq!(pin.slot(), slot);
-    assert!(pin.version() > version && is_stable(pin.version()));
-    assert_eq!(pin.bytes(), pattern(2, PAGE_BYTES));
+    b.read(0, fill.bytes_mut()).unwrap();
+    let guard = fill.publish(PAGE_BYTES);
+    assert_eq!(guard.slot(), slot);
+    assert!(guard.version() > version && is_stable(guard.version()));
+    assert_eq!(guard.bytes(), pattern(2, PAGE_BYTES));
 }
 
 #[test]
@@ -181,8 +181,8 @@ fn the_same_bytes_under_a_new_version_are_not_the_same() {
     let regions = [3, 4].map(|member| Region::export(id(member), &path).unwrap());
     assert!(world.cache.prefetch(&regions[0], 0, true).unwrap());
     let (slot, version) = {
-        let pin = world.cache.get(id(3), 0).unwrap();
-        (pin.slot(), pin.version())
+        let guard = world.cache.get(id(3), 0).unwrap();
+        (guard.slot(), guard.version())
     };
     assert!(world.cache.prefetch(&regions[1], 0, true).unwrap());
     assert!(!world.cache.is_still(slot, version));
@@ -195,14 +195,14 @@ fn what_is_held_is_not_evicted() {
     for region in &regions[..2] {
         assert!(world.cache.prefetch(region, 0, true).unwrap());
     }
-    let pins: Vec<_> = [1, 2].map(|m| world.cache.get(id(m), 0).unwrap()).into();
+    let readers: Vec<_> = [1, 2].map(|m| world.cache.get(id(m), 0).unwrap()).into();
     assert!(!world.cache.prefetch(&regions[2], 0, true).unwrap());
     assert_eq!(
         world.read(&regions[2], 17, 1_000),
         pattern(3, 5_000)[17..1_017]
     );
-    assert_eq!(pins[0].bytes(), pattern(1, 5_000));
-    drop(pins);
+    assert_eq!(readers[0].bytes(), pattern(1, 5_000));
+    drop(readers);
     assert!(
         !world.cache.prefetch(&regions[2], 0, false).unwrap(),
         "not at others' cost"
@@ -232,21 +232,21 @@ fn what_is_forgotten_cannot_be_believed_and_what_is_held_lasts() {
     let world = World::new(2);
     let region = world.region(1, 5_000);
     world.cache.prefetch(&region, 0, true).unwrap();
-    let pin = world.cache.get(id(1), 0).unwrap();
-    let (slot, version) = (pin.slot(), pin.version());
+    let guard = world.cache.get(id(1), 0).unwrap();
+    let (slot, version) = (guard.slot(), guard.version());
     world.cache.forget(8);
     assert!(world.cache.is_still(slot, version), "another group");
     world.cache.forget(7);
     assert!(!world.cache.is_still(slot, version));
     assert!(world.cache.get(id(1), 0).is_none());
-    assert_eq!(pin.bytes(), pattern(1, 5_000));
-    drop(pin);
+    assert_eq!(guard.bytes(), pattern(1, 5_000));
+    drop(guard);
     world.cache.check();
     assert!(world.cache.prefetch(&region, 0, true).unwrap());
 }
 
 #[test]
-fn an_abandoned_claim_leaves_nothing() {
+fn an_abandoned_fill_leaves_nothing() {
     let world = World::new(1);
     let region = world.region(1, 5_000);
     world.cut(1, 100);
@@ -274,13 +274,13 @@ fn a_chunk_that_cannot_be_staged_is_read_where_it_can_be() {
 }
 
 #[test]
-fn frames_go_back_when_the_arena_is_short_but_not_those_of_others() {
+fn pages_go_back_when_the_arena_is_short_but_not_those_of_others() {
     let world = World::new(8);
     let regions: Vec<_> = (1..=4).map(|member| world.region(member, 5_000)).collect();
     for region in &regions {
         world.cache.prefetch(region, 0, true).unwrap();
     }
-    let exposed: Arc<Lease> = Arc::clone(world.cache.get(id(1), 0).unwrap().frame());
+    let exposed: Arc<Lease> = Arc::clone(world.cache.get(id(1), 0).unwrap().page());
     let held = world.cache.get(id(2), 0).unwrap();
     assert_eq!(world.cache.release(10), 2);
     assert!(
@@ -301,8 +301,8 @@ fn frames_go_back_when_the_arena_is_short_but_not_those_of_others() {
 #[test]
 fn the_cache_takes_no_more_than_three_quarters_of_the_arena() {
     let world = World::new(1_000);
-    let frames = (LIMIT / 4 * 3 / PAGE_BYTES as u64) as i64;
-    for member in 0..frames + 20 {
+    let pages = (LIMIT / 4 * 3 / PAGE_BYTES as u64) as i64;
+    for member in 0..pages + 20 {
         world
             .cache
             .prefetch(&world.region(member, 10), 0, true)

@@ -1,4 +1,4 @@
-//! Models of the version protocol and of pins against claims, explored by loom.
+//! Models of the version protocol and of the chunk cache's table, explored by loom.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p faro-region --test loom --release`
 //!
@@ -114,46 +114,46 @@ fn equal_bytes_do_not_bring_an_old_version_back() {
     });
 }
 
-/// Local readers pin, an evictor claims: never both in the bytes (loom's cell panics if they are).
-/// Fails if `claim` took pinned slots.
+/// Local readers guard, an evictor claims: never both in the bytes (loom's cell panics if they are).
+/// Fails if `claim` took held slots.
 #[test]
 fn a_pinned_slot_is_not_overwritten() {
     model(|| {
         let world = Arc::new((Mutex::new(Table::new(1)), UnsafeCell::new(0u64)));
         {
             let mut table = world.0.lock().unwrap();
-            table.equip(0);
-            let slot = table.claim(CHUNKS[0]).unwrap();
+            table.add_page();
+            let slot = table.begin_fill(CHUNKS[0]).unwrap();
             // SAFETY: no other thread has the cell yet.
             world.1.with_mut(|bytes| unsafe { *bytes = 10 });
             table.publish(slot, 8);
-            table.unpin(slot);
+            table.release(slot);
         }
         let evictor = thread::spawn({
             let world = Arc::clone(&world);
             move || {
-                let claimed = world.0.lock().unwrap().claim(CHUNKS[1]);
-                match claimed {
+                let slot = world.0.lock().unwrap().begin_fill(CHUNKS[1]);
+                match slot {
                     Ok(slot) => {
                         // SAFETY: the slot is claimed, which is what the model proves to be enough:
                         // loom's cell panics if anybody else is in it.
                         world.1.with_mut(|bytes| unsafe { *bytes = 11 });
                         let mut table = world.0.lock().unwrap();
                         table.publish(slot, 8);
-                        table.unpin(slot);
+                        table.release(slot);
                     }
                     Err(error) => assert_eq!(error, NoSlot::AllHeld),
                 }
             }
         });
         for (chunk, expected) in [(CHUNKS[0], 10), (CHUNKS[1], 11)] {
-            let pinned = world.0.lock().unwrap().pin(chunk);
-            if let Some(slot) = pinned {
-                // SAFETY: the slot is pinned; as above.
+            let held = world.0.lock().unwrap().acquire(chunk);
+            if let Some(slot) = held {
+                // SAFETY: the slot is held; as above.
                 world
                     .1
                     .with(|bytes| assert_eq!(unsafe { *bytes }, expected));
-                world.0.lock().unwrap().unpin(slot);
+                world.0.lock().unwrap().release(slot);
             }
         }
         evictor.join().unwrap();
@@ -167,15 +167,15 @@ fn a_pinned_slot_is_not_overwritten() {
 fn a_chunk_is_filled_once() {
     model(|| {
         let table = Arc::new(Mutex::new(Table::new(2)));
-        table.lock().unwrap().equip(0);
-        table.lock().unwrap().equip(1);
+        table.lock().unwrap().add_page();
+        table.lock().unwrap().add_page();
         let claim = |table: &Mutex<Table>| {
-            let claimed = table.lock().unwrap().claim(CHUNKS[0]);
-            match claimed {
+            let slot = table.lock().unwrap().begin_fill(CHUNKS[0]);
+            match slot {
                 Ok(slot) => {
                     thread::yield_now();
                     table.lock().unwrap().publish(slot, 1);
-                    table.lock().unwrap().unpin(slot);
+                    table.lock().unwrap().release(slot);
                     1
                 }
                 Err(NoSlot::Filling | NoSlot::Resident) => 0,
@@ -189,5 +189,147 @@ fn a_chunk_is_filled_once() {
         let here = claim(&table);
         assert_eq!(here + other.join().unwrap(), 1);
         assert_eq!(table.lock().unwrap().residents(), 1);
+    });
+}
+
+/// The cache as far as it synchronises: the table and the versions under one lock, one slot's bytes
+/// outside of it. The bytes are atomics, because remote readers read them without any guard; the
+/// cell says who may be in them, and panics if a filler meets a reader or another filler.
+struct Cache {
+    table: Mutex<Table>,
+    slot: Slot,
+    in_use: UnsafeCell<()>,
+}
+
+/// The value of both words while the slot holds that chunk.
+fn content(chunk: usize) -> u64 {
+    10 + chunk as u64
+}
+
+impl Cache {
+    /// One slot, which holds chunk 0. Also the version under which it was published.
+    fn new() -> (Arc<Self>, u64) {
+        let cache = Arc::new(Self {
+            table: Mutex::new(Table::new(1)),
+            slot: Slot {
+                version: AtomicU64::new(1),
+                words: [AtomicU64::new(0), AtomicU64::new(0)],
+            },
+            in_use: UnsafeCell::new(()),
+        });
+        cache.table.lock().unwrap().add_page();
+        let version = cache.fill(0, true).expect("the slot is empty");
+        (cache, version)
+    }
+
+    /// What `ChunkCache` does for one chunk: `begin_fill`, the bytes, and `publish` or `abandon`.
+    /// The version under which the chunk was published.
+    fn fill(&self, chunk: usize, publishes: bool) -> Option<u64> {
+        let slot = {
+            let mut table = self.table.lock().unwrap();
+            let slot = table.begin_fill(CHUNKS[chunk]).ok()?;
+            begin(&self.slot.version);
+            slot
+        };
+        self.in_use.with_mut(|_| self.slot.fill(content(chunk)));
+        let mut table = self.table.lock().unwrap();
+        if !publishes {
+            table.abandon(slot);
+            return None;
+        }
+        table.publish(slot, 8);
+        let version = publish(&self.slot.version);
+        table.release(slot);
+        Some(version)
+    }
+
+    /// A read under a guard. The chunk was there.
+    fn read(&self, chunk: usize) -> bool {
+        let guard = self.table.lock().unwrap().acquire(CHUNKS[chunk]);
+        let Some(slot) = guard else { return false };
+        let seen = self.in_use.with(|_| self.slot.read());
+        assert_eq!(seen, [content(chunk); 2]);
+        self.table.lock().unwrap().release(slot);
+        true
+    }
+
+    /// A remote read of a chunk that was published under `version`. It believed what it read.
+    fn read_remotely(&self, chunk: usize, version: u64) -> bool {
+        let seen = self.slot.read();
+        let believed = still(&self.slot.version, version);
+        assert!(!believed || seen == [content(chunk); 2], "{seen:?}");
+        believed
+    }
+
+    fn forget(&self, group: u32) {
+        let mut table = self.table.lock().unwrap();
+        for _ in table.forget(group) {
+            begin(&self.slot.version);
+        }
+    }
+
+    /// What is true when all threads have ended: no chunk of the group is left but one that was
+    /// filled meanwhile, and no remote reader believes the first chunk any more.
+    fn check_after_forget(&self, version: u64) {
+        self.table.lock().unwrap().check();
+        assert!(!self.read(0), "it was forgotten, and is not filled again");
+        assert!(!self.read_remotely(0, version));
+    }
+}
+
+/// Another chunk is filled into the slot, or the fill is abandoned, while the group is forgotten and
+/// the first chunk is read, under a guard and remotely. Fails if `forget` empties a slot that has
+/// readers or is being filled, if it leaves the version as it is, if `begin_fill` takes slots with
+/// readers, or if the version becomes odd only after the lock is released.
+#[test]
+fn readers_a_fill_and_forget_share_a_slot() {
+    for publishes in [true, false] {
+        model(move || {
+            let (cache, version) = Cache::new();
+            let filler = thread::spawn({
+                let cache = Arc::clone(&cache);
+                move || cache.fill(1, publishes)
+            });
+            let forgetter = thread::spawn({
+                let cache = Arc::clone(&cache);
+                move || cache.forget(0)
+            });
+            cache.read(0);
+            cache.read_remotely(0, version);
+            let filled = filler.join().unwrap();
+            forgetter.join().unwrap();
+            cache.check_after_forget(version);
+            let found = cache.read(1);
+            assert!(publishes || !found);
+            if let Some(version) = filled {
+                // Forgotten after it was published, or still there.
+                assert_eq!(cache.read_remotely(1, version), found);
+            }
+        });
+    }
+}
+
+/// A guard that was taken before the group is forgotten: its bytes stay until it is released, also
+/// when another thread wants the slot meanwhile, and remote readers stop to believe them at once.
+/// Fails if `forget` empties a slot that has readers.
+#[test]
+fn a_guard_keeps_the_bytes_of_a_forgotten_chunk() {
+    model(|| {
+        let (cache, version) = Cache::new();
+        let slot = cache.table.lock().unwrap().acquire(CHUNKS[0]).unwrap();
+        let other = thread::spawn({
+            let cache = Arc::clone(&cache);
+            move || {
+                cache.forget(0);
+                assert!(!cache.read_remotely(0, version));
+                cache.fill(1, true)
+            }
+        });
+        let seen = cache.in_use.with(|_| cache.slot.read());
+        assert_eq!(seen, [content(0); 2]);
+        cache.table.lock().unwrap().release(slot);
+        let filled = other.join().unwrap();
+        cache.check_after_forget(version);
+        assert_eq!(cache.read(1), filled.is_some());
     });
 }

@@ -18,7 +18,7 @@ enum Step {
         length: usize,
         sleep: bool,
     },
-    Stage {
+    Prefetch {
         region: usize,
         chunk: u64,
         evict: bool,
@@ -37,8 +37,8 @@ enum Step {
     Forget {
         group: u32,
     },
-    GiveBack {
-        frames: usize,
+    Release {
+        pages: usize,
     },
 }
 
@@ -48,13 +48,13 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (region.clone(), 0..BYTES, 1..PAGE_BYTES, any::<bool>())
             .prop_map(|(region, offset, length, sleep)| Step::Read { region, offset, length, sleep }),
         4 => (region.clone(), chunk.clone(), any::<bool>())
-            .prop_map(|(region, chunk, evict)| Step::Stage { region, chunk, evict }),
+            .prop_map(|(region, chunk, evict)| Step::Prefetch { region, chunk, evict }),
         2 => (region.clone(), chunk.clone()).prop_map(|(region, chunk)| Step::Hold { region, chunk }),
         2 => Just(Step::LetGo),
         3 => Just(Step::Pull),
         1 => (region, chunk).prop_map(|(region, chunk)| Step::Abandon { region, chunk }),
         1 => (0..2u32).prop_map(|group| Step::Forget { group }),
-        1 => (1..4usize).prop_map(|frames| Step::GiveBack { frames }),
+        1 => (1..4usize).prop_map(|pages| Step::Release { pages }),
     ]
 }
 
@@ -89,7 +89,7 @@ proptest! {
         let pool = Pool::new(32 << 20).unwrap();
         let cache = ChunkCache::new(Arc::clone(&pool), slots).unwrap();
         let mut held: Vec<(usize, u64, ReadGuard)> = Vec::new();
-        // Slot, version, frame, region, chunk: as an owner would have told a peer.
+        // Slot, version, page, region, chunk: as an owner would have told a peer.
         let mut told = Vec::new();
         for step in steps {
             match step {
@@ -101,32 +101,32 @@ proptest! {
                     prop_assert!(got == length || sleep == Sleep::Never);
                     prop_assert!(out[..got] == data[region][offset..offset + got]);
                 }
-                Step::Stage { region, chunk, evict } => {
+                Step::Prefetch { region, chunk, evict } => {
                     cache.prefetch(&regions[region], chunk, evict).unwrap();
                 }
-                Step::Hold { region, chunk } => if let Some(pin) = cache.get(id(region), chunk) {
-                    prop_assert!(pin.bytes() == chunk_of(&data[region], chunk));
-                    told.push((pin.slot(), pin.version(), Arc::clone(pin.frame()), region, chunk));
-                    held.push((region, chunk, pin));
+                Step::Hold { region, chunk } => if let Some(guard) = cache.get(id(region), chunk) {
+                    prop_assert!(guard.bytes() == chunk_of(&data[region], chunk));
+                    told.push((guard.slot(), guard.version(), Arc::clone(guard.page()), region, chunk));
+                    held.push((region, chunk, guard));
                 },
                 Step::LetGo => { held.pop(); }
-                Step::Pull => for (slot, version, frame, region, chunk) in &told {
+                Step::Pull => for (slot, version, page, region, chunk) in &told {
                     let expected = chunk_of(&data[*region], *chunk);
                     // One thread, so nothing is overwritten meanwhile: a copy, then the version.
-                    let copy = frame.bytes()[..expected.len()].to_vec();
+                    let copy = page.bytes()[..expected.len()].to_vec();
                     if cache.is_still(*slot, *version) {
                         prop_assert!(copy == expected, "believed and wrong");
                     }
                 },
-                Step::Abandon { region, chunk } => if let Some(mut claim) = cache.begin_fill(id(region), chunk) {
-                    claim.bytes_mut().fill(0xee);
+                Step::Abandon { region, chunk } => if let Some(mut fill) = cache.begin_fill(id(region), chunk) {
+                    fill.bytes_mut().fill(0xee);
                 },
                 Step::Forget { group } => cache.forget(group),
-                Step::GiveBack { frames } => { cache.release(frames); }
+                Step::Release { pages } => { cache.release(pages); }
             }
             cache.check();
-            for (region, chunk, pin) in &held {
-                prop_assert!(pin.bytes() == chunk_of(&data[*region], *chunk), "changed under a pin");
+            for (region, chunk, guard) in &held {
+                prop_assert!(guard.bytes() == chunk_of(&data[*region], *chunk), "changed under a guard");
             }
         }
         drop((held, told));

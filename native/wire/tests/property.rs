@@ -3,7 +3,6 @@
 mod support;
 
 use faro_wire::card::{MAX_CARD_BYTES, MAX_NAME_BYTES};
-use faro_wire::crossing::{BufferSlice, FabricCode, FetchErrorCode, Record};
 use faro_wire::header::HEADER_BYTES;
 use faro_wire::message::{
     Abort, AbortCause, BlockEntry, ClearToSend, ClearToSendHead, DataReady, DataWritten, Failed,
@@ -31,7 +30,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn credit()(key in any::<u64>(), offset in any::<u64>(), length in 1..=u32::MAX) -> RemoteBuffer {
+    fn buffer()(key in any::<u64>(), offset in any::<u64>(), length in 1..=u32::MAX) -> RemoteBuffer {
         RemoteBuffer {
             key: key.into(),
             offset: offset.into(),
@@ -42,9 +41,9 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn chunk()(credit in any::<u32>(), length in 1..=u32::MAX, crc in any::<u32>()) -> WrittenBuffer {
+    fn written_buffer()(buffer in any::<u32>(), length in 1..=u32::MAX, crc in any::<u32>()) -> WrittenBuffer {
         WrittenBuffer {
-            credit: credit.into(),
+            buffer: buffer.into(),
             length: length.into(),
             crc: crc.into(),
             reserved: 0.into(),
@@ -72,27 +71,30 @@ fn failure_code() -> impl Strategy<Value = FailureCode> {
 prop_compose! {
     fn fetch()(
         deadline_ms in any::<u32>(),
-        credits in prop::collection::vec(credit(), 0..20),
+        buffers in prop::collection::vec(buffer(), 0..20),
         blocks in prop::collection::vec(block_id(), 1..60),
     ) -> Fetch {
-        Fetch { deadline_ms, push_only: deadline_ms % 2 == 1, credits, blocks }
+        Fetch { deadline_ms, writes_only: deadline_ms % 2 == 1, buffers, blocks }
     }
 }
 
-fn pushed() -> impl Strategy<Value = DataWritten> {
+fn data_written() -> impl Strategy<Value = DataWritten> {
     prop_oneof![
-        prop::collection::vec(chunk(), 1..20).prop_map(|chunks| DataWritten {
-            chunks,
+        prop::collection::vec(written_buffer(), 1..20).prop_map(|buffers| DataWritten {
+            buffers,
             last: false
         }),
-        prop::collection::vec(chunk(), 0..20).prop_map(|chunks| DataWritten { chunks, last: true }),
+        prop::collection::vec(written_buffer(), 0..20).prop_map(|buffers| DataWritten {
+            buffers,
+            last: true
+        }),
     ]
 }
 
 prop_compose! {
-    fn knock()(seat in any::<u64>(), ranks in 1..=u32::MAX, from in any::<u32>(), to in any::<u32>()) -> Join {
+    fn join()(member in any::<u64>(), ranks in 1..=u32::MAX, from in any::<u32>(), to in any::<u32>()) -> Join {
         Join {
-            from_seat: seat.into(),
+            from_member: member.into(),
             from_rank: (from % ranks).into(),
             to_rank: (to % ranks).into(),
             ranks: ranks.into(),
@@ -102,12 +104,12 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn grant()(
+    fn clear_to_send()(
         (round, epoch, elements) in any::<(u64, u64, u64)>(),
         (step, from_rank, group) in any::<(u32, u32, u32)>(),
         (element, operation, mode) in (1_u32..=2, 1_u32..=2, 1_u32..=3),
         first_chunk in 0_u32..u32::MAX - 20,
-        credits in prop::collection::vec(credit(), 0..20),
+        buffers in prop::collection::vec(buffer(), 0..20),
     ) -> ClearToSend {
         let head = ClearToSendHead {
             round: round.into(),
@@ -120,23 +122,23 @@ prop_compose! {
             mode: mode.into(),
             group: group.into(),
             first_chunk: first_chunk.into(),
-            credits: (credits.len() as u32).into(),
+            buffers: (buffers.len() as u32).into(),
         };
-        ClearToSend { head, credits }
+        ClearToSend { head, buffers }
     }
 }
 
 prop_compose! {
-    fn landed()(
+    fn data_ready()(
         round in any::<u64>(), step in any::<u32>(), from_rank in any::<u32>(),
-        chunks in prop::collection::vec(chunk(), 1..20),
+        buffers in prop::collection::vec(written_buffer(), 1..20),
     ) -> DataReady {
-        DataReady { round, step, from_rank, chunks }
+        DataReady { round, step, from_rank, buffers }
     }
 }
 
 prop_compose! {
-    fn farewell()(
+    fn abort()(
         round in any::<u64>(), from_rank in any::<u32>(), culprit in any::<u32>(),
         cause in 1_u32..=7, detail in ".{0,60}",
     ) -> Abort {
@@ -172,26 +174,26 @@ fn any_message() -> impl Strategy<Value = (Vec<u8>, Check)> {
                 (|b: &[u8]| FetchResponse::decode(b).map(drop)) as Check,
             )
         }),
-        prop::collection::vec(credit(), 1..20).prop_map(|credits| {
+        prop::collection::vec(buffer(), 1..20).prop_map(|buffers| {
             (
-                MoreBuffers { credits }.encode(),
+                MoreBuffers { buffers }.encode(),
                 (|b: &[u8]| MoreBuffers::decode(b).map(drop)) as Check,
             )
         }),
-        pushed().prop_map(|m| (
+        data_written().prop_map(|m| (
             m.encode(),
             (|b: &[u8]| DataWritten::decode(b).map(drop)) as Check
         )),
-        knock().prop_map(|m| (m.encode(), (|b: &[u8]| Join::decode(b).map(drop)) as Check)),
-        grant().prop_map(|m| (
+        join().prop_map(|m| (m.encode(), (|b: &[u8]| Join::decode(b).map(drop)) as Check)),
+        clear_to_send().prop_map(|m| (
             m.encode(),
             (|b: &[u8]| ClearToSend::decode(b).map(drop)) as Check
         )),
-        landed().prop_map(|m| (
+        data_ready().prop_map(|m| (
             m.encode(),
             (|b: &[u8]| DataReady::decode(b).map(drop)) as Check
         )),
-        farewell().prop_map(|m| (m.encode(), (|b: &[u8]| Abort::decode(b).map(drop)) as Check)),
+        abort().prop_map(|m| (m.encode(), (|b: &[u8]| Abort::decode(b).map(drop)) as Check)),
         (failure_code(), ".{0,60}").prop_map(|(code, detail)| {
             (
                 Failed { code, detail }.encode(),
@@ -219,38 +221,38 @@ proptest! {
     }
 
     #[test]
-    fn layout_makes_the_round_trip(blocks in prop::collection::vec(entry(), 1..200)) {
+    fn fetch_response_makes_the_round_trip(blocks in prop::collection::vec(entry(), 1..200)) {
         let message = FetchResponse { blocks };
         prop_assert_eq!(FetchResponse::decode(&message.encode()), Ok(message));
     }
 
     #[test]
-    fn credit_makes_the_round_trip(credits in prop::collection::vec(credit(), 1..200)) {
-        let message = MoreBuffers { credits };
+    fn more_buffers_makes_the_round_trip(buffers in prop::collection::vec(buffer(), 1..200)) {
+        let message = MoreBuffers { buffers };
         prop_assert_eq!(MoreBuffers::decode(&message.encode()), Ok(message));
     }
 
     #[test]
-    fn pushed_makes_the_round_trip(message in pushed()) {
+    fn data_written_makes_the_round_trip(message in data_written()) {
         prop_assert_eq!(DataWritten::decode(&message.encode()), Ok(message));
     }
 
     #[test]
     fn messages_of_collectives_make_the_round_trip(
-        knock in knock(), grant in grant(), landed in landed(), farewell in farewell(),
+        join in join(), clear_to_send in clear_to_send(), data_ready in data_ready(), abort in abort(),
     ) {
-        prop_assert_eq!(Join::decode(&knock.encode()), Ok(knock));
-        prop_assert_eq!(ClearToSend::decode(&grant.encode()), Ok(grant));
-        prop_assert_eq!(DataReady::decode(&landed.encode()), Ok(landed));
-        prop_assert_eq!(Abort::decode(&farewell.encode()), Ok(farewell));
+        prop_assert_eq!(Join::decode(&join.encode()), Ok(join));
+        prop_assert_eq!(ClearToSend::decode(&clear_to_send.encode()), Ok(clear_to_send));
+        prop_assert_eq!(DataReady::decode(&data_ready.encode()), Ok(data_ready));
+        prop_assert_eq!(Abort::decode(&abort.encode()), Ok(abort));
     }
 
     #[test]
-    fn an_invitation_makes_the_round_trip(seat in any::<u64>(), card in card()) {
-        let invitation = BootstrapId { seat, card };
-        let card = invitation.card.encode();
-        prop_assume!(card.len() <= MAX_CARD_BYTES && invitation.card.name.len() <= MAX_NAME_BYTES);
-        prop_assert_eq!(BootstrapId::decode(&invitation.encode()), Ok(invitation));
+    fn a_bootstrap_id_makes_the_round_trip(member in any::<u64>(), card in card()) {
+        let bootstrap_id = BootstrapId { member, card };
+        let card = bootstrap_id.card.encode();
+        prop_assume!(card.len() <= MAX_CARD_BYTES && bootstrap_id.card.name.len() <= MAX_NAME_BYTES);
+        prop_assert_eq!(BootstrapId::decode(&bootstrap_id.encode()), Ok(bootstrap_id));
     }
 
     #[test]
@@ -363,56 +365,5 @@ proptest! {
         for (_, decode) in decoders::ALL {
             decode(&bytes);
         }
-    }
-
-    #[test]
-    fn a_record_says_what_its_diagram_says(
-        error in prop::option::of(select(&[FetchErrorCode::Unreachable, FetchErrorCode::Cancelled][..])),
-        (request, batch) in any::<(u64, u64)>(),
-        first_block in any::<u32>(),
-        fabric in select(&[FabricCode::None, FabricCode::Tcp, FabricCode::Shm, FabricCode::Verbs][..]),
-        last in any::<bool>(),
-        segments in prop::collection::vec(any::<(u32, u32, u32)>(), 0..20),
-        blocks in prop::collection::vec(entry(), 0..20),
-        detail in ".{0,40}",
-        before in prop::collection::vec(any::<u8>(), 0..20),
-    ) {
-        let segments: Vec<_> = segments
-            .into_iter()
-            .map(|(slab, offset, length)| BufferSlice { slab, offset, length })
-            .collect();
-        let record = Record {
-            error, request, first_block, block_count: blocks.len() as u32, batch, fabric, last,
-            segments: &segments, blocks: &blocks, detail: &detail,
-        };
-        let mut out = before.clone();
-        record.encode(&mut out);
-        prop_assert_eq!(&out[..before.len()], &before[..], "appends");
-        let bytes = &out[before.len()..];
-        prop_assert_eq!(bytes.len(), record.encoded_bytes());
-        prop_assert_eq!(bytes.len() % 8, 0);
-
-        let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
-        let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
-        prop_assert_eq!(u32_at(0) as usize, bytes.len());
-        prop_assert_eq!(u32_at(4), error.map_or(0, |e| e as u32));
-        prop_assert_eq!(u64_at(8), request);
-        prop_assert_eq!((u32_at(16), u32_at(20)), (first_block, blocks.len() as u32));
-        prop_assert_eq!(u64_at(24), batch);
-        prop_assert_eq!((u32_at(32), u32_at(36)), (segments.len() as u32, fabric as u32));
-        prop_assert_eq!((u32_at(40), u32_at(44)), (u32::from(last), detail.len() as u32));
-        let mut at = 48;
-        for segment in &segments {
-            let got = (u32_at(at), u32_at(at + 4), u32_at(at + 8), u32_at(at + 12));
-            prop_assert_eq!(got, (segment.slab, segment.offset, segment.length, 0));
-            at += 16;
-        }
-        for block in &blocks {
-            let got = (u32_at(at), u32_at(at + 4), u64_at(at + 8));
-            prop_assert_eq!(got, (block.status.get(), 0, block.length.get()));
-            at += 16;
-        }
-        prop_assert_eq!(&bytes[at..at + detail.len()], detail.as_bytes());
-        prop_assert!(bytes[at + detail.len()..].iter().all(|byte| *byte == 0));
     }
 }

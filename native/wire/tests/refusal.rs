@@ -35,7 +35,7 @@ fn too_large<T: std::fmt::Debug>(result: Result<T, WireError>) -> (u64, u64) {
 fn reserved_fields_must_be_zero() {
     let reserved = ("reserved field", 7);
     let fetch = samples::fetch().encode();
-    // First credit, second credit, first block, last block.
+    // First buffer, second buffer, first block, last block.
     for at in [16 + 20, 16 + 44, 16 + 48 + 20, 16 + 48 + 3 * 24 + 20] {
         assert_eq!(
             bad_value(Fetch::decode(&with(fetch.clone(), at, 7))),
@@ -44,25 +44,25 @@ fn reserved_fields_must_be_zero() {
         );
     }
     for at in [4, 8 + 4, 8 + 5 * 16 + 4] {
-        let layout = samples::layout().encode();
+        let fetch_response = samples::fetch_response().encode();
         assert_eq!(
-            bad_value(FetchResponse::decode(&with(layout, at, 7))),
+            bad_value(FetchResponse::decode(&with(fetch_response, at, 7))),
             reserved,
             "at {at}"
         );
     }
     for at in [4, 8 + 20, 8 + 44] {
-        let credit = samples::more_credit().encode();
+        let more_buffers = samples::more_buffers().encode();
         assert_eq!(
-            bad_value(MoreBuffers::decode(&with(credit, at, 7))),
+            bad_value(MoreBuffers::decode(&with(more_buffers, at, 7))),
             reserved,
             "at {at}"
         );
     }
     for at in [8 + 12, 8 + 28] {
-        let pushed = samples::pushed().encode();
+        let data_written = samples::data_written().encode();
         assert_eq!(
-            bad_value(DataWritten::decode(&with(pushed, at, 7))),
+            bad_value(DataWritten::decode(&with(data_written, at, 7))),
             reserved,
             "at {at}"
         );
@@ -76,26 +76,30 @@ fn unknown_flags_are_refused() {
         let decoded = Fetch::decode(&with(fetch.clone(), 12, flags));
         assert_eq!(bad_value(decoded), ("flags of FETCH", u64::from(flags)));
     }
-    assert!(Fetch::decode(&with(fetch, 12, 1)).unwrap().push_only);
+    assert!(Fetch::decode(&with(fetch, 12, 1)).unwrap().writes_only);
 }
 
 #[test]
-fn extents_that_nobody_could_check_are_refused() {
-    let located = samples::located().encode();
-    // Versions' length 4096: 512 slots. The first extent begins at 32.
+fn slices_that_a_client_cannot_check_are_refused() {
+    let read_offer = samples::read_offer().encode();
+    // Versions' length 4096: 512 slots. The first slice begins at 32.
     for (at, word, what) in [
-        (0, 0, "READ_OFFER extents"),
+        (0, 0, "READ_OFFER slices"),
         (4, 7, "reserved field"),
         (28, 7, "reserved field"),
         (32 + 36, 7, "reserved field"),
-        (32 + 16, 0, "length of an extent"),
-        (32 + 20, 512, "slot of an extent"),
-        (32 + 24, 7, "version of an extent (odd)"),
+        (32 + 16, 0, "length of a slice"),
+        (32 + 20, 512, "slot of a slice"),
+        (32 + 24, 7, "version of a slice (odd)"),
     ] {
-        let decoded = ReadOffer::decode(&with(located.clone(), at, word));
+        let decoded = ReadOffer::decode(&with(read_offer.clone(), at, word));
         assert_eq!(bad_value(decoded), (what, u64::from(word)), "at {at}");
     }
-    let (got, limit) = too_large(ReadOffer::decode(&with(located, 0, MAX_OFFERED_SLICES + 1)));
+    let (got, limit) = too_large(ReadOffer::decode(&with(
+        read_offer,
+        0,
+        MAX_OFFERED_SLICES + 1,
+    )));
     assert_eq!(
         (got, limit),
         (
@@ -106,68 +110,77 @@ fn extents_that_nobody_could_check_are_refused() {
 }
 
 #[test]
-fn what_collectives_refuse() {
-    let knock = samples::knock().encode();
+fn messages_of_collectives_with_bad_fields_are_refused() {
+    let join = samples::join().encode();
     for (at, rank) in [(8, 9), (12, 17)] {
-        let refused = bad_value(Join::decode(&with(knock.clone(), at, rank)));
+        let refused = bad_value(Join::decode(&with(join.clone(), at, rank)));
         assert_eq!(refused, ("rank in JOIN", u64::from(rank)));
     }
     assert_eq!(
-        bad_value(Join::decode(&with(knock, 20, 7))),
+        bad_value(Join::decode(&with(join, 20, 7))),
         ("reserved field", 7)
     );
-    let grant = samples::grant().encode();
+    let clear_to_send = samples::clear_to_send().encode();
     for (at, most, what) in [
         (32, 2, "element of CLEAR_TO_SEND"),
         (36, 2, "operation of CLEAR_TO_SEND"),
         (40, 3, "mode of CLEAR_TO_SEND"),
     ] {
         for got in [0, most + 1] {
-            let refused = bad_value(ClearToSend::decode(&with(grant.clone(), at, got)));
+            let refused = bad_value(ClearToSend::decode(&with(clear_to_send.clone(), at, got)));
             assert_eq!(refused, (what, u64::from(got)));
         }
     }
     assert_eq!(
-        bad_value(ClearToSend::decode(&with(grant.clone(), 48, u32::MAX))).0,
+        bad_value(ClearToSend::decode(&with(
+            clear_to_send.clone(),
+            48,
+            u32::MAX
+        )))
+        .0,
         "first chunk of CLEAR_TO_SEND"
     );
     assert_eq!(
-        bad_value(ClearToSend::decode(&with(grant.clone(), 56 + 16, 0))),
-        ("length of a credit", 0)
+        bad_value(ClearToSend::decode(&with(
+            clear_to_send.clone(),
+            56 + 16,
+            0
+        ))),
+        ("length of a buffer", 0)
     );
-    let landed = samples::landed().encode();
+    let data_ready = samples::data_ready().encode();
     assert_eq!(
-        bad_value(DataReady::decode(&with(landed.clone(), 16, 0))),
-        ("DATA_READY chunks", 0)
+        bad_value(DataReady::decode(&with(data_ready.clone(), 16, 0))),
+        ("DATA_READY buffers", 0)
     );
     for got in [MAX_BUFFERS + 1, u32::MAX] {
         let expected = (u64::from(got), u64::from(MAX_BUFFERS));
         assert_eq!(
-            too_large(ClearToSend::decode(&with(grant.clone(), 52, got))),
+            too_large(ClearToSend::decode(&with(clear_to_send.clone(), 52, got))),
             expected
         );
         assert_eq!(
-            too_large(DataReady::decode(&with(landed.clone(), 16, got))),
+            too_large(DataReady::decode(&with(data_ready.clone(), 16, got))),
             expected
         );
     }
-    let farewell = samples::farewell().encode();
+    let abort = samples::abort().encode();
     for cause in [0, 8] {
-        let refused = bad_value(Abort::decode(&with(farewell.clone(), 16, cause)));
+        let refused = bad_value(Abort::decode(&with(abort.clone(), 16, cause)));
         assert_eq!(refused, ("cause of ABORT", u64::from(cause)));
     }
-    let text = String::from_utf8(samples::invitation().encode()).unwrap();
+    let text = String::from_utf8(samples::bootstrap_id().encode()).unwrap();
     for (from, to, what) in [
-        ("=1:", "=2:", "version of an invitation, with its length"),
+        ("=1:", "=2:", "version of a bootstrap id, with its length"),
         (
             "0123456789abcdef",
             "123456789abcdef",
-            "seat of an invitation, with its length",
+            "member of a bootstrap id, with its length",
         ),
         (
             "faro-seat",
             "faro-sofa",
-            "first line of an invitation, with its length",
+            "first line of a bootstrap id, with its length",
         ),
     ] {
         let bad = text.replacen(from, to, 1);
@@ -211,7 +224,7 @@ fn the_header_names_what_is_wrong_with_it() {
 }
 
 #[test]
-fn runs_of_nothing_are_refused() {
+fn empty_runs_are_refused() {
     let fetch = samples::fetch().encode();
     assert_eq!(
         bad_value(Fetch::decode(&with(fetch.clone(), 8, 0))),
@@ -219,16 +232,16 @@ fn runs_of_nothing_are_refused() {
     );
     assert_eq!(
         bad_value(Fetch::decode(&with(fetch, 16 + 16, 0))),
-        ("length of a credit", 0)
+        ("length of a buffer", 0)
     );
-    let credit = samples::more_credit().encode();
+    let more_buffers = samples::more_buffers().encode();
     assert_eq!(
-        bad_value(MoreBuffers::decode(&with(credit, 8 + 24 + 16, 0))),
-        ("length of a credit", 0)
+        bad_value(MoreBuffers::decode(&with(more_buffers, 8 + 24 + 16, 0))),
+        ("length of a buffer", 0)
     );
     assert_eq!(
         bad_value(MoreBuffers::decode(&[0; 8])),
-        ("MORE_BUFFERS credits", 0)
+        ("MORE_BUFFERS buffers", 0)
     );
     assert_eq!(
         bad_value(FetchResponse::decode(&[0; 8])),
@@ -236,20 +249,20 @@ fn runs_of_nothing_are_refused() {
     );
     assert_eq!(
         bad_value(DataWritten::decode(&[0; 8])),
-        ("DATA_WRITTEN chunks", 0)
+        ("DATA_WRITTEN buffers", 0)
     );
-    let nothing_and_last = DataWritten {
-        chunks: vec![],
+    let last_without_buffers = DataWritten {
+        buffers: vec![],
         last: true,
     };
     assert_eq!(
-        DataWritten::decode(&nothing_and_last.encode()),
-        Ok(nothing_and_last)
+        DataWritten::decode(&last_without_buffers.encode()),
+        Ok(last_without_buffers)
     );
-    let pushed = samples::pushed().encode();
+    let data_written = samples::data_written().encode();
     assert_eq!(
-        bad_value(DataWritten::decode(&with(pushed, 8 + 16 + 4, 0))),
-        ("length of a chunk", 0)
+        bad_value(DataWritten::decode(&with(data_written, 8 + 16 + 4, 0))),
+        ("length of a written buffer", 0)
     );
 }
 
@@ -263,7 +276,7 @@ fn counts_beyond_their_bound_are_refused_before_anything_is_sized_by_them() {
         );
         assert_eq!(
             too_large(FetchResponse::decode(&with(
-                samples::layout().encode(),
+                samples::fetch_response().encode(),
                 0,
                 got
             ))),
@@ -278,7 +291,7 @@ fn counts_beyond_their_bound_are_refused_before_anything_is_sized_by_them() {
         );
         assert_eq!(
             too_large(MoreBuffers::decode(&with(
-                samples::more_credit().encode(),
+                samples::more_buffers().encode(),
                 0,
                 got
             ))),
@@ -286,7 +299,7 @@ fn counts_beyond_their_bound_are_refused_before_anything_is_sized_by_them() {
         );
         assert_eq!(
             too_large(DataWritten::decode(&with(
-                samples::pushed().encode(),
+                samples::data_written().encode(),
                 0,
                 got
             ))),
@@ -304,12 +317,15 @@ fn counts_beyond_their_bound_are_refused_before_anything_is_sized_by_them() {
 fn the_largest_messages_are_accepted() {
     let mut fetch = samples::fetch();
     fetch.blocks = vec![fetch.blocks[0]; MAX_BLOCKS as usize];
-    fetch.credits = vec![fetch.credits[0]; MAX_BUFFERS as usize];
+    fetch.buffers = vec![fetch.buffers[0]; MAX_BUFFERS as usize];
     assert_eq!(Fetch::decode(&fetch.encode()), Ok(fetch));
-    let layout = FetchResponse {
+    let fetch_response = FetchResponse {
         blocks: vec![BlockEntry::found(1); MAX_BLOCKS as usize],
     };
-    assert_eq!(FetchResponse::decode(&layout.encode()), Ok(layout));
+    assert_eq!(
+        FetchResponse::decode(&fetch_response.encode()),
+        Ok(fetch_response)
+    );
 }
 
 #[test]
@@ -322,20 +338,20 @@ fn unknown_codes_are_refused_with_their_value() {
             expected
         );
     }
-    let layout = samples::layout().encode();
+    let fetch_response = samples::fetch_response().encode();
     assert_eq!(
-        bad_value(FetchResponse::decode(&with(layout, 8, 5))),
+        bad_value(FetchResponse::decode(&with(fetch_response, 8, 5))),
         ("block status", 5)
     );
-    let pushed = samples::pushed().encode();
+    let data_written = samples::data_written().encode();
     assert_eq!(
-        bad_value(DataWritten::decode(&with(pushed, 4, 2))),
+        bad_value(DataWritten::decode(&with(data_written, 4, 2))),
         ("DATA_WRITTEN last", 2)
     );
 }
 
 #[test]
-fn a_layout_cannot_lie_about_lengths() {
+fn lengths_of_a_fetch_response_must_be_possible() {
     let mut missing = BlockEntry::missing(BlockStatus::BadRange);
     missing.length = 3.into();
     let decode =

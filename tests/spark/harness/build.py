@@ -11,9 +11,9 @@ ROOT = Path(__file__).resolve().parents[3]
 COMPILE_AGAINST = "3.5.9"
 
 
-def java_jar(name, sources, class_path=()):
+def java_jar(name, sources, class_path=(), against=COMPILE_AGAINST):
     """A jar of these sources under target/tests-spark; built again when one of them, or a jar that
-    they are compiled against besides Spark's, is newer."""
+    they are compiled against besides Spark's (of the version `against`), is newer."""
     jar = ROOT / "target" / "tests-spark" / f"{name}.jar"
     inputs = [*sources, *class_path]
     if jar.exists() and all(i.stat().st_mtime < jar.stat().st_mtime for i in inputs):
@@ -21,7 +21,7 @@ def java_jar(name, sources, class_path=()):
     classes = jar.parent / f"{name}-classes"
     shutil.rmtree(classes, ignore_errors=True)
     classes.mkdir(parents=True)
-    home = spark_home.ensure(spark_home.versions_named([COMPILE_AGAINST])[0])
+    home = spark_home.ensure(spark_home.versions_named([against])[0])
     class_path = ":".join([f"{home}/jars/*", *map(str, class_path)])
     spark_home.run(
         [

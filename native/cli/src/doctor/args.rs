@@ -7,26 +7,26 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Less than this is no arena; as `spark.faro.memory.limit`.
+/// Smallest arena, in bytes; the lower bound of `spark.faro.memory.limit`.
 const LEAST_LIMIT: u64 = 32 << 20;
 
 /// `spark.faro.fabric`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Choice {
-    /// RDMA where it works, else TCP
+    /// RDMA if it works, otherwise TCP
     Auto,
-    /// RDMA only: without it, nothing works
+    /// RDMA only; without RDMA, executors fail
     Verbs,
-    /// TCP only: RDMA is not missed
+    /// TCP only; RDMA is not needed
     Tcp,
 }
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "\
 Exit codes:
-  0   all well
-  1   works, but slower than it could: no RDMA, blocks travel over TCP
+  0   works
+  1   works, but slower: RDMA cannot be used, blocks go over TCP
   2   cannot work with these settings
   64  wrong usage
   70  the doctor itself failed
@@ -35,37 +35,37 @@ On two hosts:
   host-a$ faro doctor --serve
   host-b$ faro doctor --peer host-a:7600")]
 pub struct Args {
-    /// spark.faro.fabric that the executors have
+    /// The executors' spark.faro.fabric
     #[arg(long, default_value = "auto", value_name = "FABRIC")]
     pub fabric: Choice,
 
-    /// spark.faro.memory.limit that the executors have
+    /// The executors' spark.faro.memory.limit
     #[arg(long, default_value = "256m", value_parser = limit, value_name = "SIZE")]
     pub memory_limit: u64,
 
-    /// spark.faro.verbs.device that the executors have [default: the one with our address]
+    /// The executors' spark.faro.verbs.device [default: the device that has --address]
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,
 
-    /// spark.faro.verbs.gidIndex that the executors have [default: RoCE v2 with our address]
+    /// The executors' spark.faro.verbs.gidIndex [default: RoCE v2 with --address]
     #[arg(long, value_name = "N")]
     pub gid_index: Option<u32>,
 
-    /// Address of the executors of this host [default: as Spark finds it]
+    /// Address of the executors on this host [default: as Spark finds it]
     #[arg(long, value_name = "IP")]
     pub address: Option<IpAddr>,
 
     /// Exchange blocks with another host: HOST:PORT of its `faro doctor --serve`, or tcp=HOST:PORT
-    /// or verbs=HOST:PORT of a `faro perf server`
+    /// or verbs=HOST:PORT of its `faro perf server`
     #[arg(long, value_parser = peer, value_name = "PEER")]
     pub peer: Vec<Peer>,
 
-    /// Be the other side of --peer until interrupted: TCP on PORT, RDMA on the next
+    /// Serve the --peer of another host until interrupted: TCP on PORT, RDMA on PORT + 1
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "7600",
           value_parser = clap::value_parser!(u16).range(1..=65_534), conflicts_with = "peer")]
     pub serve: Option<u16>,
 
-    /// Longest wait for an exchange
+    /// Longest wait for an exchange of blocks
     #[arg(long, default_value = "5", value_parser = crate::perf::args::seconds,
           value_name = "SECONDS")]
     pub timeout: Duration,
@@ -74,7 +74,7 @@ pub struct Args {
     #[arg(long)]
     pub json: bool,
 
-    /// Read /proc, /sys and /dev below this directory, and try nothing
+    /// Read /proc, /sys and /dev below this directory, and test no fabric
     #[arg(long, hide = true, default_value = "/", value_name = "DIR")]
     pub root: PathBuf,
 }
@@ -82,14 +82,14 @@ pub struct Args {
 /// The other side of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer {
-    /// A doctor that serves: TCP there, RDMA on the next port.
+    /// `faro doctor --serve`: TCP on this port, RDMA on the next.
     Doctor(SocketAddr),
-    /// A server of one fabric.
+    /// `faro perf server`, which has one fabric.
     Server(FabricName, SocketAddr),
 }
 
 impl Peer {
-    /// What to exchange with it, and where.
+    /// The fabrics to test with it, and their addresses.
     pub fn targets(&self) -> Vec<(FabricName, SocketAddr)> {
         match *self {
             Self::Doctor(tcp) => {
@@ -101,14 +101,14 @@ impl Peer {
     }
 }
 
-/// Where a serving doctor pairs for RDMA.
+/// The TCP port on which a serving doctor sets up RDMA connections.
 pub fn pairing_port(port: u16) -> u16 {
     port.saturating_add(1)
 }
 
 /// A size as Spark writes it: `256m`, `1g`; a number alone is bytes.
 fn limit(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text} is no size of at least 32m, such as 256m or 1g");
+    let wrong = || format!("{text} is not a size of at least 32m, such as 256m or 1g");
     let lower = text.trim().to_ascii_lowercase();
     let digits = lower.trim_end_matches(|c: char| !c.is_ascii_digit());
     let shift = match &lower[digits.len()..] {
@@ -128,19 +128,23 @@ fn limit(text: &str) -> Result<u64, String> {
 }
 
 fn peer(text: &str) -> Result<Peer, String> {
-    let (fabric, place) = match text.split_once('=') {
-        Some(("tcp", place)) => (Some(FabricName::Tcp), place),
-        Some(("verbs", place)) => (Some(FabricName::Verbs), place),
-        Some((other, _)) => return Err(format!("{other} is no fabric between hosts: tcp, verbs")),
+    let (fabric, location) = match text.split_once('=') {
+        Some(("tcp", location)) => (Some(FabricName::Tcp), location),
+        Some(("verbs", location)) => (Some(FabricName::Verbs), location),
+        Some((other, _)) => {
+            return Err(format!(
+                "{other} is not a fabric between hosts; allowed are tcp, verbs"
+            ))
+        }
         None => (None, text),
     };
-    let found = place.to_socket_addrs().map_err(|error| {
-        format!("{place} is no HOST:PORT that can be found, such as 10.0.0.1:7600: {error}")
+    let found = location.to_socket_addrs().map_err(|error| {
+        format!("{location} is not a HOST:PORT that resolves, such as 10.0.0.1:7600: {error}")
     })?;
     let found: Vec<SocketAddr> = found.collect();
-    // Names often stand for both; the fabrics' own cards have IPv4 first.
+    // A name often has IPv4 and IPv6 addresses; endpoint cards list IPv4 first.
     let address = found.iter().find(|a| a.is_ipv4()).or(found.first());
-    let address = *address.ok_or_else(|| format!("{place} stands for no address"))?;
+    let address = *address.ok_or_else(|| format!("{location} resolves to no address"))?;
     Ok(match fabric {
         Some(fabric) => Peer::Server(fabric, address),
         None => Peer::Doctor(address),

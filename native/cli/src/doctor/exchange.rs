@@ -1,4 +1,4 @@
-//! Real bytes over a fabric: to itself, or to another host.
+//! Tests of a fabric with real bytes: within this host, or with another host.
 
 use super::args::{Args, Choice};
 use crate::perf::args::{ClientArgs, FabricArgs, FabricName, Mode, Operation};
@@ -11,12 +11,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::thread;
 use std::time::Duration;
 
-/// Bytes of a block: one operation of every fabric.
+/// Bytes of a block: one operation on every fabric.
 const BLOCK: usize = 64 << 10;
-/// How long blocks go to and fro; a check, and no measurement.
+/// Duration of a test; it is a check, not a measurement.
 const LENGTH: Duration = Duration::from_millis(50);
 
-/// Memory, device and port as the executors have them.
+/// The executors' device and memory for a fabric.
 pub(super) fn fabric_args(args: &Args, fabric: FabricName) -> FabricArgs {
     FabricArgs {
         fabric,
@@ -27,59 +27,68 @@ pub(super) fn fabric_args(args: &Args, fabric: FabricName) -> FabricArgs {
     }
 }
 
-/// Between two endpoints of this process.
-pub(super) fn alone(args: &Args, fabric: FabricName, near: IpAddr) -> Finding {
-    let result =
-        Site::open(&fabric_args(args, fabric), SocketAddr::new(near, 0), SERVER).and_then(|site| {
-            let location = site.fabric.location();
-            let server = thread::Builder::new()
-                .name("server".to_owned())
-                .spawn(move || server::serve(site, true, &|_, _| ()))
-                .map_err(PerfError::Thread)?;
-            let result = exchange(args, fabric, location);
-            // A server that nobody reached waits for ever; it ends with this process.
-            if result.is_ok() {
-                let _ = server.join();
-            }
-            result
-        });
+/// Tests a fabric between two endpoints of this process.
+pub(super) fn alone(args: &Args, fabric: FabricName, address: IpAddr) -> Finding {
+    let result = Site::open(
+        &fabric_args(args, fabric),
+        SocketAddr::new(address, 0),
+        SERVER,
+    )
+    .and_then(|site| {
+        let location = site.fabric.location();
+        let server = thread::Builder::new()
+            .name("server".to_owned())
+            .spawn(move || server::serve(site, true, &|_, _| ()))
+            .map_err(PerfError::Thread)?;
+        let result = exchange(args, fabric, location);
+        // A server without a client waits for ever; it ends with this process.
+        if result.is_ok() {
+            let _ = server.join();
+        }
+        result
+    });
     match result {
-        Ok(says) => Finding::good(
+        Ok(took) => Finding::good(
             check(fabric),
-            format!("blocks pass within this host, {says}"),
+            format!("blocks pass within this host, {took}"),
         ),
         Err(error) => {
-            let says = format!("{} moves nothing on this host: {error}", check(fabric));
-            Finding::bad(check(fabric), level(fabric), says, own_mend(fabric, near))
+            let message = format!("{} does not work within this host: {error}", check(fabric));
+            Finding::bad(
+                check(fabric),
+                level(fabric),
+                message,
+                local_fix(fabric, address),
+            )
         }
     }
 }
 
-/// With a server on another host.
+/// Tests a fabric with a server on another host.
 pub(super) fn with_peer(args: &Args, fabric: FabricName, location: SocketAddr) -> Finding {
     let name = match fabric {
         FabricName::Verbs => "peer verbs",
         _ => "peer tcp",
     };
     match exchange(args, fabric, location.to_string()) {
-        Ok(says) => Finding::good(name, format!("blocks pass to {location} and back, {says}")),
+        Ok(took) => Finding::good(name, format!("blocks pass to {location} and back, {took}")),
         Err(error) => {
-            let says = format!(
-                "nothing passes to {location} over {}: {error}",
+            let message = format!(
+                "no blocks pass to {location} over {}: {error}",
                 check(fabric)
             );
-            let mend = format!(
-                "`faro doctor --serve` on {host}; open TCP port {port} there; `faro doctor` there \
-                 tells what it lacks{more}",
+            let fix = format!(
+                "run `faro doctor --serve` on {host} and open TCP port {port} there{more}; `faro doctor` \
+                 on {host} names what is missing",
                 host = location.ip(),
                 port = location.port(),
                 more = match fabric {
-                    FabricName::Verbs => ", RoCE v2 also needs UDP port 4791",
+                    FabricName::Verbs => " (RoCE v2 also needs UDP port 4791)",
                     _ => "",
                 }
             );
-            // A host that is not reached over TCP is not reached at all.
-            Finding::bad(name, level_of_peer(args, fabric), says, mend)
+            // A host that TCP cannot reach cannot be reached at all.
+            Finding::bad(name, level_of_peer(args, fabric), message, fix)
         }
     }
 }
@@ -120,12 +129,12 @@ fn check(fabric: FabricName) -> &'static str {
     }
 }
 
-/// What it means that a fabric does not work here.
+/// The severity of a fabric that does not work within this host.
 fn level(fabric: FabricName) -> Level {
     match fabric {
         FabricName::Verbs => Level::NoRdma,
         FabricName::Tcp => Level::Broken,
-        // Executors of one host use TCP then.
+        // Executors on one host use TCP instead.
         FabricName::Shm => Level::Note,
     }
 }
@@ -137,10 +146,15 @@ fn level_of_peer(args: &Args, fabric: FabricName) -> Level {
     }
 }
 
-fn own_mend(fabric: FabricName, near: IpAddr) -> String {
+fn local_fix(fabric: FabricName, address: IpAddr) -> String {
     match fabric {
-        FabricName::Verbs => "ibv_rc_pingpong against itself, ibv_devinfo -v; dmesg | tail".into(),
-        FabricName::Tcp => format!("ip address show to {near}; spark.faro.bindAddress, --address"),
-        FabricName::Shm => "ulimit -n; memfd_create must be allowed (seccomp)".into(),
+        FabricName::Verbs => {
+            "see `ibv_devinfo -v` and `dmesg | tail`; try ibv_rc_pingpong on this host".into()
+        }
+        FabricName::Tcp => format!(
+            "`ip address show to {address}` must list an interface; otherwise set --address, and \
+             spark.faro.bindAddress for executors"
+        ),
+        FabricName::Shm => "raise `ulimit -n`; allow memfd_create (seccomp)".into(),
     }
 }

@@ -1,8 +1,8 @@
-//! `faro doctor`: would Faro work on this host, how fast a way has it, and what mends the rest.
+//! `faro doctor`: whether Faro works on this host, over which fabric, and how to fix what does not.
 //!
-//! The checks are those of [`faro_fabric::diagnose`], which an executor makes as well when it starts
-//! without RDMA. What they cannot tell is tried: every fabric moves bytes, within this process and,
-//! with `--peer`, to another host.
+//! The checks are those of [`faro_fabric::diagnose`], which an executor runs as well if it starts
+//! without RDMA. In addition every fabric moves bytes, within this process and, with `--peer`, to
+//! another host.
 
 mod args;
 mod exchange;
@@ -22,42 +22,42 @@ use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::Path;
 
-/// The checks, or the other side of them; the process's exit code.
+/// Runs the checks, or serves another host's. Returns the process's exit code.
 ///
 /// # Errors
-/// Output that cannot be written; an address or a port that cannot be used.
+/// The output cannot be written; an address or a port cannot be used.
 pub fn run(args: &Args, out: &mut impl Write) -> Result<u8, CliError> {
-    let near = address(args);
+    let local = address(args);
     if let Some(port) = args.serve {
-        serve::run(args, SocketAddr::new(near, port), out)?;
+        serve::run(args, SocketAddr::new(local, port), out)?;
         return Ok(0);
     }
-    let findings = examine(args, near);
+    let findings = examine(args, local);
     let verdict = Verdict::of(&findings, args.fabric);
     if args.json {
-        report::json(out, args, near, &verdict, &findings)?;
+        report::json(out, args, local, &verdict, &findings)?;
     } else {
-        report::screen(out, near, &verdict, &findings)?;
+        report::screen(out, local, &verdict, &findings)?;
     }
     Ok(verdict.code())
 }
 
-fn examine(args: &Args, near: IpAddr) -> Vec<Finding> {
-    let wishes = wishes(args);
+fn examine(args: &Args, local: IpAddr) -> Vec<Finding> {
+    let options = verbs_options(args);
     let host = Host {
         root: &args.root,
-        wishes: &wishes,
-        near,
+        wishes: &options,
+        near: local,
         memory_limit: args.memory_limit,
     };
     let mut findings = host.rdma();
-    // A device can be tried only where it is.
+    // Devices can be opened only if the checked host is this one.
     let here = args.root == Path::new("/");
-    let seen = findings.iter().all(|finding| finding.level < Level::NoRdma);
+    let complete = findings.iter().all(|finding| finding.level < Level::NoRdma);
     if here {
         findings.extend(host.tried().into_iter().filter(|finding| {
-            // Opening ends with what was just seen.
-            seen || finding.check != "opening"
+            // If a check has failed already, opening fails for the same reason.
+            complete || finding.check != "opening"
         }));
     }
     findings.extend(host.memory());
@@ -67,7 +67,7 @@ fn examine(args: &Args, near: IpAddr) -> Vec<Finding> {
             .all(|finding| finding.level != Level::NoRdma);
         for fabric in [FabricName::Shm, FabricName::Tcp, FabricName::Verbs] {
             if fabric != FabricName::Verbs || usable {
-                findings.push(exchange::alone(args, fabric, near));
+                findings.push(exchange::alone(args, fabric, local));
             }
         }
         for peer in &args.peer {
@@ -79,7 +79,7 @@ fn examine(args: &Args, near: IpAddr) -> Vec<Finding> {
         }
     }
     if args.fabric == Choice::Tcp {
-        // What TCP does not need is no trouble.
+        // TCP does not need RDMA.
         for finding in &mut findings {
             if finding.level == Level::NoRdma {
                 finding.level = Level::Note;
@@ -89,7 +89,7 @@ fn examine(args: &Args, near: IpAddr) -> Vec<Finding> {
     findings
 }
 
-fn wishes(args: &Args) -> VerbsOptions {
+fn verbs_options(args: &Args) -> VerbsOptions {
     VerbsOptions {
         device: args.device.clone(),
         gid_index: args.gid_index,
@@ -97,8 +97,8 @@ fn wishes(args: &Args) -> VerbsOptions {
     }
 }
 
-/// The address that an executor here would tell its peers, as Spark finds it: what is set, else the
-/// way to a peer, else what the host's name stands for.
+/// The address that an executor on this host announces, as Spark finds it: `--address`,
+/// `SPARK_LOCAL_IP`, the source address of the route to a peer, or the host name's address.
 fn address(args: &Args) -> IpAddr {
     let set = || std::env::var("SPARK_LOCAL_IP").ok()?.parse().ok();
     let to_peer = || {
@@ -106,7 +106,7 @@ fn address(args: &Args) -> IpAddr {
         let (_, target) = peer.targets().into_iter().next()?;
         source(target)
     };
-    // Nothing is sent; TEST-NET-1 (RFC 5737) has the way that all other addresses have.
+    // The address of the default route. Nothing is sent to TEST-NET-1 (RFC 5737).
     let outward = || source(SocketAddr::from(([192, 0, 2, 1], 9)));
     args.address
         .or_else(set)
@@ -126,7 +126,7 @@ fn by_name() -> Option<IpAddr> {
     others.next()
 }
 
-/// Our address on the way to `target`.
+/// The source address of the route to `target`.
 fn source(target: SocketAddr) -> Option<IpAddr> {
     let any: IpAddr = match target {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),

@@ -7,7 +7,7 @@ use serde_json::{json, Value};
 use std::io::{self, Write};
 use std::net::IpAddr;
 
-/// In a word, for people and for scripts.
+/// One word for people and scripts.
 fn word(level: Level) -> &'static str {
     match level {
         Level::Good => "ok",
@@ -17,24 +17,37 @@ fn word(level: Level) -> &'static str {
     }
 }
 
+/// The settings that a check depends on, as Spark's configuration names them.
+fn settings(check: &str) -> Option<&'static str> {
+    match check {
+        "choice" => Some("spark.faro.verbs.device, spark.faro.verbs.gidIndex"),
+        "memlock" | "memory limit" => Some("spark.faro.memory.limit"),
+        _ => None,
+    }
+}
+
+/// How to fix a finding, with the settings that it depends on.
+fn fix(finding: &Finding) -> Option<String> {
+    let fix = finding.mend.as_ref()?;
+    Some(match settings(finding.check) {
+        Some(keys) if !fix.contains("spark.faro.") => format!("{fix}; settings: {keys}"),
+        _ => fix.clone(),
+    })
+}
+
 pub(super) fn screen(
     out: &mut impl Write,
-    near: IpAddr,
+    address: IpAddr,
     verdict: &Verdict,
     findings: &[Finding],
 ) -> io::Result<()> {
     writeln!(out, "{}", verdict.line())?;
-    writeln!(out, "faro {} as {near}", env!("CARGO_PKG_VERSION"))?;
+    writeln!(out, "faro {} at {address}", env!("CARGO_PKG_VERSION"))?;
     for finding in findings {
-        let Finding {
-            check,
-            level,
-            says,
-            mend,
-        } = finding;
-        writeln!(out, "  {:<7} {check:<13} {says}", word(*level))?;
-        if let Some(mend) = mend {
-            writeln!(out, "  {:<7} {:<13} mend: {mend}", "", "")?;
+        let (level, check) = (word(finding.level), finding.check);
+        writeln!(out, "  {level:<7} {check:<13} {}", finding.says)?;
+        if let Some(fix) = fix(finding) {
+            writeln!(out, "  {:<7} {:<13} fix: {fix}", "", "")?;
         }
     }
     Ok(())
@@ -43,7 +56,7 @@ pub(super) fn screen(
 pub(super) fn json(
     out: &mut impl Write,
     args: &Args,
-    near: IpAddr,
+    address: IpAddr,
     verdict: &Verdict,
     findings: &[Finding],
 ) -> io::Result<()> {
@@ -53,21 +66,47 @@ pub(super) fn json(
             json!({
                 "check": finding.check,
                 "level": word(finding.level),
-                "says": finding.says,
-                "mend": finding.mend,
+                "message": finding.says,
+                "fix": fix(finding),
             })
         })
         .collect();
     let result = json!({
         "version": env!("CARGO_PKG_VERSION"),
         "verdict": verdict.word(),
-        "says": verdict.line(),
+        "message": verdict.line(),
         "exit_code": verdict.code(),
-        "address": near,
+        "address": address,
         "fabric": args.fabric,
         "memory_limit": args.memory_limit,
         "checks": checks,
     });
     serde_json::to_writer_pretty(&mut *out, &result).map_err(io::Error::from)?;
     writeln!(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fix_of(check: &'static str, mend: &str) -> Option<String> {
+        let says = "out of it".to_owned();
+        fix(&Finding::bad(check, Level::Note, says, mend.to_owned()))
+    }
+
+    #[test]
+    fn a_fix_names_settings_once() {
+        let with_key = "lower spark.faro.memory.limit";
+        assert_eq!(fix_of("memlock", with_key).as_deref(), Some(with_key));
+        assert_eq!(
+            fix_of("memlock", "ulimit -l 1").as_deref(),
+            Some("ulimit -l 1; settings: spark.faro.memory.limit")
+        );
+        assert_eq!(
+            fix_of("library", "install it").as_deref(),
+            Some("install it")
+        );
+        let good = Finding::good("memlock", "any amount may be locked".to_owned());
+        assert_eq!(fix(&good), None);
+    }
 }

@@ -1,4 +1,4 @@
-//! The other side of `--peer`.
+//! `--serve`: the server for another host's `--peer`.
 
 use super::args::{pairing_port, Args, Choice};
 use super::exchange::fabric_args;
@@ -11,13 +11,13 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::thread;
 
-/// Serves TCP at `near` and RDMA, where it works, on the next port, until interrupted.
-pub(super) fn run(args: &Args, near: SocketAddr, out: &mut impl Write) -> Result<(), CliError> {
+/// Serves TCP at `address` and, if RDMA works, RDMA on the next port, until interrupted.
+pub(super) fn run(args: &Args, address: SocketAddr, out: &mut impl Write) -> Result<(), CliError> {
     let open = |fabric, bind| Site::open(&fabric_args(args, fabric), bind, SERVER);
-    let tcp = open(FabricName::Tcp, near)?;
+    let tcp = open(FabricName::Tcp, address)?;
     writeln!(out, "tcp {}", tcp.fabric.location())?;
     if args.fabric != Choice::Tcp {
-        let pairing = SocketAddr::new(near.ip(), pairing_port(near.port()));
+        let pairing = SocketAddr::new(address.ip(), pairing_port(address.port()));
         match open(FabricName::Verbs, pairing) {
             Ok(verbs) => {
                 writeln!(out, "verbs {}", verbs.fabric.location())?;
@@ -25,13 +25,13 @@ pub(super) fn run(args: &Args, near: SocketAddr, out: &mut impl Write) -> Result
                     .name("verbs".to_owned())
                     .spawn(move || {
                         if let Err(error) = server::serve(verbs, false, &|_, _| ()) {
-                            eprintln!("faro doctor: verbs: {error}");
+                            eprintln!("faro doctor: serving RDMA failed: {error}");
                         }
                     })
                     .map_err(PerfError::Thread)?;
             }
-            // The other side finds that out; here is why.
-            Err(error) => eprintln!("faro doctor: no RDMA is served: {error}"),
+            // The client reports that verbs fails; the reason is known only here.
+            Err(error) => eprintln!("faro doctor: cannot serve RDMA: {error}"),
         }
     }
     out.flush()?;

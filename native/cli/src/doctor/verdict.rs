@@ -1,4 +1,4 @@
-//! What the findings come to.
+//! The verdict on all findings.
 
 use super::args::Choice;
 use faro_fabric::diagnose::{Finding, Level};
@@ -6,9 +6,9 @@ use faro_fabric::diagnose::{Finding, Level};
 /// The first line of the screen, and the exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// All that was asked for works.
+    /// The fabric that was asked for works.
     Well { how: String },
-    /// Without RDMA.
+    /// TCP works; RDMA does not.
     Slower { why: String },
     /// Executors with these settings fail, or cannot reach each other.
     Broken { why: String },
@@ -27,7 +27,7 @@ impl Verdict {
             (Some(why), Choice::Verbs) => Self::Broken { why },
             (Some(why), _) => Self::Slower { why },
             (None, Choice::Tcp) => Self::Well {
-                how: "TCP, as asked for".to_owned(),
+                how: "TCP, as configured".to_owned(),
             },
             (None, _) => {
                 let chosen = findings.iter().find(|finding| finding.check == "choice");
@@ -39,7 +39,7 @@ impl Verdict {
         }
     }
 
-    /// See `--help`.
+    /// The exit code; `--help` lists them.
     #[must_use]
     pub fn code(&self) -> u8 {
         match self {
@@ -49,7 +49,7 @@ impl Verdict {
         }
     }
 
-    /// In a word, for scripts.
+    /// One word for scripts.
     pub(super) fn word(&self) -> &'static str {
         match self {
             Self::Well { .. } => "well",
@@ -61,7 +61,9 @@ impl Verdict {
     pub(super) fn line(&self) -> String {
         match self {
             Self::Well { how } => format!("ALL WELL: {how}"),
-            Self::Slower { why } => format!("WORKS, BUT SLOWER: TCP and not RDMA, because {why}"),
+            Self::Slower { why } => {
+                format!("WORKS, BUT SLOWER: TCP instead of RDMA, because {why}")
+            }
             Self::Broken { why } => format!("CANNOT WORK: {why}"),
         }
     }

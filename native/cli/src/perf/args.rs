@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// Largest transfer: with the deepest pipeline, its reads still fit the arena.
+/// Largest transfer, in bytes.
 pub const MAX_TRANSFER: usize = 64 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
@@ -35,9 +35,9 @@ pub enum Operation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// As many transfers as --depth at once
+    /// --depth transfers at once
     Bandwidth,
-    /// One at a time: half of the time there and back; of a read all of it
+    /// One transfer at a time: half the round trip of a write or message, the whole time of a read
     Latency,
 }
 
@@ -51,7 +51,7 @@ pub struct Args {
 
 #[derive(Debug, Clone, Subcommand)]
 pub enum Side {
-    /// Wait for clients and do what they ask for
+    /// Serve clients
     Server(ServerArgs),
     /// Measure against a server
     Client(ClientArgs),
@@ -59,11 +59,11 @@ pub enum Side {
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct FabricArgs {
-    /// The fabric; the same at both sides
+    /// The fabric; the same for client and server
     #[arg(long, value_name = "FABRIC")]
     pub fabric: FabricName,
 
-    /// RDMA device, with or without a port: `mlx5_0:1` [default: the one with our address]
+    /// RDMA device, with or without a port: `mlx5_0:1` [default: the device with our address]
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,
 
@@ -71,11 +71,11 @@ pub struct FabricArgs {
     #[arg(long, value_name = "N")]
     pub gid_index: Option<u32>,
 
-    /// Most bytes of the memory that is registered
+    /// Largest size of the registered memory
     #[arg(long, default_value = "256MiB", value_parser = bytes, value_name = "BYTES")]
     pub memory: u64,
 
-    /// Do not sleep between events: lower latency, one processor
+    /// Poll without sleeping: lower latency, but it keeps one processor busy
     #[arg(long)]
     pub spin: bool,
 }
@@ -85,7 +85,7 @@ pub struct ServerArgs {
     #[command(flatten)]
     pub fabric: FabricArgs,
 
-    /// Address that clients reach (tcp, verbs)
+    /// Address to listen on (tcp, verbs)
     #[arg(long, default_value = "127.0.0.1", value_name = "IP")]
     pub bind: IpAddr,
 
@@ -93,44 +93,44 @@ pub struct ServerArgs {
     #[arg(long, default_value = "0", value_name = "PORT")]
     pub port: u16,
 
-    /// End after the first client instead of serving on
+    /// End when the first client, and all that came meanwhile, have left
     #[arg(long)]
     pub once: bool,
 }
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct ClientArgs {
-    /// What the server printed: IP:PORT, or for shm HOST/NAME
+    /// The location that the server printed: IP:PORT, or HOST/NAME for shm
     #[arg(value_name = "LOCATION")]
     pub location: String,
 
     #[command(flatten)]
     pub fabric: FabricArgs,
 
-    /// What to do
+    /// Operations to measure
     #[arg(long, value_delimiter = ',', default_values = ["write"], value_name = "LIST")]
     pub operation: Vec<Operation>,
 
-    /// What to measure
+    /// Measurements of each operation
     #[arg(long, value_delimiter = ',', default_values = ["bandwidth"], value_name = "LIST")]
     pub mode: Vec<Mode>,
 
-    /// Bytes of a transfer; one of more than 256 KiB is several operations
+    /// Bytes of a transfer; more than 256 KiB take several operations
     #[arg(long, value_delimiter = ',', default_values = ["4096", "65536", "1048576"],
           value_parser = size, value_name = "LIST")]
     pub size: Vec<usize>,
 
-    /// Transfers under way at once, for bandwidth; fewer if they are more than 64 MiB
+    /// Transfers in flight in a bandwidth test; fewer if they exceed 64 MiB together
     #[arg(long, default_value = "64", value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub depth: u32,
 
-    /// Clients at once, each with a connection and a thread of its own; their rates are added
+    /// Number of clients, each with its own connection and thread; their rates are added
     #[arg(long, default_value = "1", value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=64))]
     pub clients: u32,
 
-    /// Length of a round
+    /// Duration of a round
     #[arg(long, default_value = "1", value_parser = seconds, value_name = "SECONDS")]
     pub seconds: Duration,
 
@@ -150,14 +150,14 @@ pub struct ClientArgs {
 
 impl ClientArgs {
     /// # Errors
-    /// `TooDeep`: reads that would not fit the arena.
+    /// `TooDeep` for reads that need more than half of the memory.
     pub fn check(&self) -> Result<(), PerfError> {
         if !self.operation.contains(&Operation::Read) {
             return Ok(());
         }
         for &size in &self.size {
             let depth = match self.mode.contains(&Mode::Bandwidth) {
-                true => deepest(size).min(self.depth as usize),
+                true => max_depth(size).min(self.depth as usize),
                 false => 1,
             };
             // The smallest lease is a page.
@@ -176,20 +176,20 @@ impl ClientArgs {
     }
 }
 
-/// Operations of a transfer.
-pub fn chunks(size: usize) -> usize {
+/// Number of operations of a transfer.
+pub fn operations(size: usize) -> usize {
     size.div_ceil(PAGE_BYTES)
 }
 
-/// Transfers of that size that a connection takes at once: a fabric's bounds on operations and on
-/// bytes of one peer.
-pub fn deepest(size: usize) -> usize {
-    (1024 / chunks(size)).min((64 << 20) / size).max(1)
+/// Most transfers of `size` bytes in flight on a connection: a fabric bounds operations and bytes of
+/// each peer.
+pub fn max_depth(size: usize) -> usize {
+    (1024 / operations(size)).min((64 << 20) / size).max(1)
 }
 
 /// Lengths of a transfer's operations.
 pub fn lengths(size: usize) -> impl Iterator<Item = usize> {
-    (0..chunks(size)).map(move |at| (size - at * PAGE_BYTES).min(PAGE_BYTES))
+    (0..operations(size)).map(move |at| (size - at * PAGE_BYTES).min(PAGE_BYTES))
 }
 
 /// `4096`, `64KiB`, `256MiB`.
@@ -199,14 +199,14 @@ fn bytes(text: &str) -> Result<u64, String> {
         .iter()
         .find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, shift)))
         .and_then(|(number, shift)| number.parse::<u64>().ok()?.checked_mul(1 << shift))
-        .ok_or_else(|| format!("{text} is no size: such as 4096, 64KiB or 256MiB"))
+        .ok_or_else(|| format!("{text} is not a size such as 4096, 64KiB or 256MiB"))
 }
 
 fn size(text: &str) -> Result<usize, String> {
     let bytes = bytes(text)?;
     match usize::try_from(bytes) {
         Ok(bytes) if (1..=MAX_TRANSFER).contains(&bytes) => Ok(bytes),
-        _ => Err(format!("{text}: 1 to {MAX_TRANSFER} bytes are possible")),
+        _ => Err(format!("{text}: allowed are 1 to {MAX_TRANSFER} bytes")),
     }
 }
 
@@ -214,7 +214,7 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let allowed = 0.01..=3600.0;
     match text.parse::<f64>() {
         Ok(number) if allowed.contains(&number) => Ok(Duration::from_secs_f64(number)),
-        _ => Err(format!("{text}: 0.01 to 3600 seconds are possible")),
+        _ => Err(format!("{text}: allowed are 0.01 to 3600 seconds")),
     }
 }
 
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_transfer_is_cut_into_frames() {
+    fn a_transfer_is_cut_into_pages() {
         let cut = |size| lengths(size).collect::<Vec<_>>();
         assert_eq!(cut(1), [1]);
         assert_eq!(cut(PAGE_BYTES), [PAGE_BYTES]);

@@ -1,9 +1,9 @@
 //! The client: connects, and runs rounds.
 
-use super::args::{chunks, deepest, lengths, ClientArgs, Mode, Operation};
+use super::args::{lengths, max_depth, operations, ClientArgs, Mode, Operation};
 use super::protocol::{self, body, counters, message, Counters, Job, Ready, Start, SERVER};
 use super::server::post_writes;
-use super::site::{near, not_accepted, Site};
+use super::site::{local_address, not_accepted, Site};
 use super::PerfError;
 use faro_fabric::{ConnectionId, Event, Exposure, Message, Outcome, Read, RemoteRange};
 use faro_pool::{Lease, PAGE_BYTES};
@@ -11,14 +11,14 @@ use hdrhistogram::Histogram;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Before a measurement: connections, caches and clocks settle.
+/// Transfers before a measurement, which are not counted: they warm up connections and caches.
 const WARM_UP: Duration = Duration::from_millis(100);
 
-/// What a round of a job gave.
+/// Result of one round.
 pub struct Round {
     pub transfers: u64,
     pub seconds: f64,
-    /// What each side's counters grew by: client, server.
+    /// Increase of the counters: client's, server's.
     pub grew: [Counters; 2],
 }
 
@@ -28,10 +28,10 @@ pub struct Client {
     events: Vec<Event>,
     timeout: Duration,
     depth: usize,
-    /// Where the server answers to.
+    /// Our memory that the server writes to in a write latency test.
     writable: RemoteRange,
     source: Arc<Lease>,
-    /// Reads go into these.
+    /// Memory that reads fill.
     targets: Vec<Lease>,
     next_id: u64,
 }
@@ -40,8 +40,8 @@ impl Client {
     /// Connects as client `number` of this process.
     pub fn connect(args: &ClientArgs, number: u32) -> Result<Self, PerfError> {
         args.check()?;
-        let bind = near(args.fabric.fabric, &args.location)?;
-        // No two clients of a server are called alike.
+        let bind = local_address(args.fabric.fabric, &args.location)?;
+        // Clients of a server must have different ids.
         let endpoint = u128::from(std::process::id()) << 32 | u128::from(number);
         let mut site = Site::open(&args.fabric, bind, endpoint)?;
         let deadline = Instant::now() + args.timeout;
@@ -71,7 +71,7 @@ impl Client {
         Ok(client)
     }
 
-    /// One round; latencies in nanoseconds go into `latencies`.
+    /// Runs one round; adds latencies in nanoseconds to `latencies`.
     pub fn round(
         &mut self,
         job: Job,
@@ -93,7 +93,7 @@ impl Client {
             Mode::Bandwidth => self.drive(job, &ready, length, None, tick)?,
             Mode::Latency => self.drive(job, &ready, length, Some(latencies), tick)?,
         };
-        // Bytes count when they are in the server's memory, and not when the kernel has them.
+        // Bytes count when they are in the server's memory, not when the kernel has taken them.
         let fenced: Counters = body(&self.ask(protocol::FENCE, protocol::FENCED, &())?)?;
         let seconds = from.elapsed().as_secs_f64();
         let after = counters(self.site.fabric.counters());
@@ -108,7 +108,7 @@ impl Client {
         self.targets.clear();
         if job.operation == Operation::Read {
             let deep = match job.mode {
-                Mode::Bandwidth => self.depth.min(deepest(job.size)),
+                Mode::Bandwidth => self.depth.min(max_depth(job.size)),
                 Mode::Latency => 1,
             };
             for _ in 0..deep {
@@ -120,8 +120,7 @@ impl Client {
         Ok(())
     }
 
-    /// Keeps transfers under way for `length`; how many came to their end. With `latencies`: one
-    /// at a time.
+    /// Keeps transfers in flight for `length`, with `latencies` one at a time. Returns how many ended.
     fn drive(
         &mut self,
         job: Job,
@@ -134,15 +133,15 @@ impl Client {
         let depth = if one {
             1
         } else {
-            self.depth.min(deepest(job.size)) as u64
+            self.depth.min(max_depth(job.size)) as u64
         };
         let cut = if job.operation == Operation::Message {
             1
         } else {
-            chunks(job.size) as u64
+            operations(job.size) as u64
         };
         // A write's round trip ends with the server's write, not with our own.
-        let told = one && job.operation == Operation::Write;
+        let notify = one && job.operation == Operation::Write;
         let halves = if job.operation == Operation::Read {
             1
         } else {
@@ -155,8 +154,8 @@ impl Client {
         loop {
             let running = begun.duration_since(from) < length;
             while running && posted < ended / cut + depth {
-                let count = self.post(job, ready, told)?;
-                own_open += if told { count } else { 0 };
+                let count = self.post(job, ready, notify)?;
+                own_open += if notify { count } else { 0 };
                 posted += 1;
             }
             if !running && ended == posted * cut && own_open == 0 {
@@ -167,8 +166,8 @@ impl Client {
             let mut events = std::mem::take(&mut self.events);
             for event in events.drain(..) {
                 match self.progress(event)? {
-                    Progress::OwnWrite if told => own_open = own_open.saturating_sub(1),
-                    Progress::Told => ended += cut,
+                    Progress::OwnWrite if notify => own_open = own_open.saturating_sub(1),
+                    Progress::Notified => ended += cut,
                     Progress::OwnWrite | Progress::Part => ended += 1,
                     Progress::Nothing => {}
                 }
@@ -197,9 +196,9 @@ impl Client {
         }
     }
 
-    /// Posts one transfer; how many operations it is.
-    fn post(&mut self, job: Job, ready: &Ready, told: bool) -> Result<usize, PerfError> {
-        let count = chunks(job.size);
+    /// Posts one transfer. Returns the number of its operations.
+    fn post(&mut self, job: Job, ready: &Ready, notify: bool) -> Result<usize, PerfError> {
+        let count = operations(job.size);
         match job.operation {
             Operation::Write => {
                 let target = ready.writable.into();
@@ -209,7 +208,7 @@ impl Client {
                     &self.source,
                     target,
                     job.size,
-                    told,
+                    notify,
                 )
                 .map_err(|rejected| not_accepted("a write", &rejected))
             }
@@ -269,7 +268,7 @@ impl Client {
                 ended("read", outcome)?;
                 Progress::Part
             }
-            Event::Written { .. } => Progress::Told,
+            Event::Written { .. } => Progress::Notified,
             Event::Message { message, .. } => match message.kind {
                 protocol::DATA | protocol::TAKEN => Progress::Part,
                 protocol::REFUSED => {
@@ -285,7 +284,9 @@ impl Client {
 
     /// Polls once; a closed connection is an error.
     fn turn(&mut self) -> Result<(), PerfError> {
-        self.site.fabric.poll(&mut self.events, self.site.nap)?;
+        self.site
+            .fabric
+            .poll(&mut self.events, self.site.poll_wait)?;
         for event in &self.events {
             if let Event::Closed { reason, .. } = event {
                 return Err(PerfError::Closed(reason.clone()));
@@ -327,7 +328,7 @@ impl Client {
         self.site
             .fabric
             .send(self.connection, asked)
-            .map_err(|rejected| not_accepted("a question", &rejected))?;
+            .map_err(|rejected| not_accepted("a message", &rejected))?;
         self.wait("answer", |event| match event {
             Event::Message { message, .. } if message.kind == answer => Some(Ok(message.clone())),
             Event::Message { message, .. } if message.kind == protocol::REFUSED => {
@@ -339,12 +340,12 @@ impl Client {
 }
 
 enum Progress {
-    /// A write of ours ended.
+    /// One of our writes ended.
     OwnWrite,
     /// A part of a transfer ended.
     Part,
-    /// The server's answering write is there.
-    Told,
+    /// The server's write in return has arrived.
+    Notified,
     Nothing,
 }
 

@@ -1,14 +1,14 @@
-//! `faro perf`: what a fabric gives by itself, between two processes.
+//! `faro perf`: bandwidth and latency of a fabric alone, between two processes.
 //!
-//! It drives [`faro_fabric::Fabric`] as an endpoint does, without requests, blocks and checksums:
-//! what is missing to another tool's figures is the fabric's own cost, and what a Spark job misses
-//! to these is the endpoint's. Operations are at most one lease (256 KiB) long, as in a shuffle; a
-//! longer transfer is several. Counters of both sides say how many work requests, completions,
-//! wake-ups and system calls a transfer took.
+//! It drives [`faro_fabric::Fabric`] as an endpoint does, without requests, blocks and checksums. The
+//! difference to another tool's figures is the cost of the fabric; the difference to a Spark job's is
+//! the cost of the endpoint and Spark. An operation has at most the bytes of one lease (256 KiB), as
+//! in a shuffle; a longer transfer is several operations. Counters of both sides show how many work
+//! requests, completions, wake-ups and system calls a transfer takes.
 
 pub(crate) mod args;
 pub(crate) mod client;
-mod crowd;
+mod client_group;
 pub(crate) mod protocol;
 pub(crate) mod report;
 pub(crate) mod server;
@@ -18,7 +18,7 @@ pub use args::Args;
 
 use crate::CliError;
 use args::{ClientArgs, Side};
-use crowd::Crowd;
+use client_group::ClientGroup;
 use faro_fabric::{CloseReason, FabricError, Outcome};
 use faro_pool::PoolError;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -36,20 +36,20 @@ pub enum PerfError {
     Pool(#[from] PoolError),
     #[error("{0}")]
     Closed(CloseReason),
-    #[error("the server refused: {why}")]
+    #[error("the server refused the test: {why}")]
     Refused { why: String },
     #[error("{what} was not accepted: {why}")]
     Rejected { what: &'static str, why: String },
-    #[error("a {what} ended as {outcome:?}: the server's memory is not exposed any more")]
+    #[error("a {what} ended as {outcome:?}: the server no longer exposes its memory")]
     Ended {
         what: &'static str,
         outcome: Outcome,
     },
-    #[error("no {what} within {after:?}; --timeout waits longer")]
+    #[error("no {what} within {after:?}; a larger --timeout waits longer")]
     Late { what: &'static str, after: Duration },
     #[error(
-        "{depth} reads of {size} bytes need {need} bytes, half of --memory {memory} is for them; \
-         lower --depth or raise --memory"
+        "{depth} reads of {size} bytes need {need} bytes, more than half of --memory {memory}; lower \
+         --depth or raise --memory"
     )]
     TooDeep {
         size: usize,
@@ -57,20 +57,20 @@ pub enum PerfError {
         need: u64,
         memory: u64,
     },
-    #[error("{location:?} is no IP:PORT, such as 10.0.0.1:7001")]
+    #[error("{location:?} is not an IP:PORT such as 10.0.0.1:7001")]
     Location { location: String },
-    #[error("no way to {target}: {source}")]
+    #[error("no route to {target}: {source}")]
     Route {
         target: SocketAddr,
         source: io::Error,
     },
-    #[error("body of message kind {kind:#x}: {source}; are both sides of one version?")]
+    #[error("cannot read a message of kind {kind:#x}: {source}; client and server must have the same version")]
     Body { kind: u8, source: serde_json::Error },
-    #[error("histogram of latencies: {0}")]
+    #[error("cannot create the latency histogram: {0}")]
     Histogram(#[from] hdrhistogram::CreationError),
-    #[error("cannot start a thread for a client: {0}")]
+    #[error("cannot start a thread: {0}")]
     Thread(io::Error),
-    #[error("client {number} ended without a result")]
+    #[error("the thread of client {number} ended without a result")]
     Gone { number: usize },
 }
 
@@ -89,9 +89,9 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     }
 }
 
-/// All measurements, round by round, so that a disturbance hits few rounds of each.
+/// Runs all measurements round by round, so that a disturbance affects few rounds of each.
 fn measure(args: &ClientArgs) -> Result<Vec<Row>, PerfError> {
-    let crowd = Crowd::connect(args)?;
+    let clients = ClientGroup::connect(args)?;
     let mut rows = Vec::new();
     for &mode in &args.mode {
         for &operation in &args.operation {
@@ -110,7 +110,7 @@ fn measure(args: &ClientArgs) -> Result<Vec<Row>, PerfError> {
     for _ in 0..args.rounds {
         for row in &mut rows {
             bar.set_message(row.title());
-            let (round, latencies) = crowd.round(row.job, &bar)?;
+            let (round, latencies) = clients.round(row.job, &bar)?;
             row.add(&round, &latencies);
         }
     }
@@ -118,7 +118,7 @@ fn measure(args: &ClientArgs) -> Result<Vec<Row>, PerfError> {
     Ok(rows)
 }
 
-/// In milliseconds of measuring; to a terminal only.
+/// A progress bar in milliseconds of measuring; hidden unless standard error is a terminal.
 fn progress(length: Duration) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();

@@ -1,14 +1,14 @@
-//! What the two sides of `faro perf` tell each other, in messages of the fabric that is measured.
+//! Messages between client and server of `faro perf`, over the measured fabric.
 //!
 //! ```text
 //!   client                       server
-//!   START (job, range)  ------>  takes the job, exposes memory
+//!   START (job, range)  ------>  keeps the job, exposes memory
 //!                       <------  READY (ranges, counters)  or  REFUSED (why)
-//!   writes, reads, DATA <----->  answers them, in latency mode one by one
-//!   FENCE               ------>  everything posted before it is there
+//!   writes, reads, DATA <----->  answers each one in latency mode
+//!   FENCE               ------>  everything posted before has arrived
 //!                       <------  FENCED (counters)
 //! ```
-//! Bodies are JSON: they are not what is measured.
+//! Bodies are JSON: their cost is not measured.
 
 use super::args::{Mode, Operation};
 use super::PerfError;
@@ -18,14 +18,14 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Who a server is, for every client the same: nobody else listens there.
+/// The endpoint id of every server: clients need no card to connect.
 pub const SERVER: EndpointId = 0x6661_726f_2070_6572_6620_7365_7276_6572;
 
 pub const START: u8 = FIRST_MESSAGE;
 pub const READY: u8 = FIRST_MESSAGE + 1;
 pub const REFUSED: u8 = FIRST_MESSAGE + 2;
 pub const DATA: u8 = FIRST_MESSAGE + 3;
-/// A message of a bandwidth round was taken.
+/// Acknowledges a `DATA` of a bandwidth round.
 pub const TAKEN: u8 = FIRST_MESSAGE + 4;
 pub const FENCE: u8 = FIRST_MESSAGE + 5;
 pub const FENCED: u8 = FIRST_MESSAGE + 6;
@@ -37,7 +37,7 @@ pub struct Job {
     pub size: usize,
 }
 
-/// A [`RemoteRange`] on its way.
+/// A [`RemoteRange`] as JSON.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Range {
     key: u64,
@@ -78,7 +78,7 @@ impl From<Range> for RemoteRange {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Start {
     pub job: Job,
-    /// Where the server's answers of a write latency test go.
+    /// Memory of the client that the server writes to in a write latency test.
     pub writable: Range,
 }
 

@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 use serde_json::{json, Map, Value};
 use std::io::{self, Write};
 
-/// What the software does for a transfer, of all counters.
+/// The counters that are shown for each transfer.
 const COST: [&str; 7] = [
     "posts",
     "work_requests",
@@ -20,7 +20,7 @@ const COST: [&str; 7] = [
 ];
 const MICROSECOND: f64 = 1e3;
 
-/// From a nanosecond to an hour, in nanoseconds.
+/// A histogram for latencies in nanoseconds, up to an hour.
 pub fn latencies() -> Result<Histogram<u64>, PerfError> {
     Ok(Histogram::new_with_bounds(1, 3_600_000_000_000, 3)?)
 }
@@ -29,7 +29,7 @@ pub fn latencies() -> Result<Histogram<u64>, PerfError> {
 pub struct Row {
     pub job: Job,
     transfers: Vec<f64>,
-    /// Of each round, in microseconds.
+    /// Median latency of each round, in microseconds.
     medians: Vec<f64>,
     latencies: Histogram<u64>,
     all: u64,
@@ -63,7 +63,7 @@ impl Row {
         if !latencies.is_empty() {
             let median = latencies.value_at_quantile(0.5) as f64;
             self.medians.push(median / MICROSECOND);
-            // Both have the same bounds.
+            // Cannot fail: both histograms have the same bounds.
             self.latencies += latencies;
         }
         for (sum, grew) in self.grew.iter_mut().zip(&round.grew) {

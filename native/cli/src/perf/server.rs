@@ -1,4 +1,4 @@
-//! The server: exposes memory, answers.
+//! The server: exposes memory and answers clients.
 
 use super::args::{lengths, Mode, Operation, ServerArgs, MAX_TRANSFER};
 use super::protocol::{self, body, counters, message, Ready, Start};
@@ -13,24 +13,24 @@ use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Answers of one client that wait for room.
-const WAITING: usize = 4_096;
+/// Most unsent answers of one client.
+const MAX_UNSENT: usize = 4_096;
 
 /// A client, from `Accepted` to `Closed`.
 struct Client {
     writable: RemoteRange,
     readable: RemoteRange,
-    /// What answers are written from.
+    /// Source of the writes in return.
     source: Arc<Lease>,
     job: Option<Start>,
-    /// Answers that found no room.
-    waiting: VecDeque<Message>,
+    /// Answers that the fabric's queue had no room for.
+    unsent: VecDeque<Message>,
 }
 
 struct Server<'t> {
     site: Site,
     clients: HashMap<u64, Client>,
-    told: &'t dyn Fn(u64, &CloseReason),
+    left: &'t dyn Fn(u64, &CloseReason),
 }
 
 pub fn run(args: &ServerArgs, out: &mut impl std::io::Write) -> Result<(), CliError> {
@@ -38,35 +38,36 @@ pub fn run(args: &ServerArgs, out: &mut impl std::io::Write) -> Result<(), CliEr
     let site = Site::open(&args.fabric, bind, protocol::SERVER)?;
     writeln!(out, "{}", site.fabric.location())?;
     out.flush()?;
-    let left =
-        |client, reason: &CloseReason| eprintln!("faro perf: client {client} left: {reason}");
+    let left = |client, reason: &CloseReason| {
+        eprintln!("faro perf: client {client} disconnected: {reason}")
+    };
     Ok(serve(site, args.once, &left)?)
 }
 
-/// Serves clients; with `once` until the first one, and all that came meanwhile, have left. `told`
-/// is told of each that leaves.
-pub fn serve(site: Site, once: bool, told: &dyn Fn(u64, &CloseReason)) -> Result<(), PerfError> {
+/// Serves clients; with `once` until the first one, and all that came meanwhile, have left. Calls
+/// `left` for each that leaves.
+pub fn serve(site: Site, once: bool, left: &dyn Fn(u64, &CloseReason)) -> Result<(), PerfError> {
     let mut server = Server {
         site,
         clients: HashMap::new(),
-        told,
+        left,
     };
     let mut events = Vec::new();
     loop {
-        let nap = server.site.nap;
-        server.site.fabric.poll(&mut events, nap)?;
+        let poll_wait = server.site.poll_wait;
+        server.site.fabric.poll(&mut events, poll_wait)?;
         for event in events.drain(..) {
             let left = server.handle(event)?;
             if left && once && server.clients.is_empty() {
                 return Ok(());
             }
         }
-        server.send_waiting();
+        server.send_unsent();
     }
 }
 
 impl Server<'_> {
-    /// True: a client left.
+    /// Returns true if a client left.
     fn handle(&mut self, event: Event) -> Result<bool, PerfError> {
         match event {
             Event::Accepted { connection, .. } => match self.welcome(connection) {
@@ -83,9 +84,9 @@ impl Server<'_> {
             } => self.take(connection, message)?,
             Event::Written { connection, .. } => self.write_back(connection)?,
             Event::Closed { connection, reason } => {
-                (self.told)(connection.0, &reason);
+                (self.left)(connection.0, &reason);
                 if let Some(client) = self.clients.remove(&connection.0) {
-                    // What comes back later does so in an event that needs no answer.
+                    // Memory that comes back later comes in an event, which needs no answer.
                     for key in [client.writable.key, client.readable.key] {
                         drop(self.site.fabric.revoke(key));
                     }
@@ -105,7 +106,7 @@ impl Server<'_> {
             readable: self.site.expose(connection, readable)?,
             source: Arc::new(self.site.lease(PAGE_BYTES)?),
             job: None,
-            waiting: VecDeque::new(),
+            unsent: VecDeque::new(),
         })
     }
 
@@ -118,7 +119,7 @@ impl Server<'_> {
             protocol::START => match body::<Start>(&came) {
                 Ok(start) if !(1..=MAX_TRANSFER).contains(&start.job.size) => {
                     let why = format!(
-                        "transfers of {} bytes; 1 to {MAX_TRANSFER} are possible",
+                        "transfers of {} bytes; allowed are 1 to {MAX_TRANSFER}",
                         start.job.size
                     );
                     message(protocol::REFUSED, came.id, &why)?
@@ -146,27 +147,29 @@ impl Server<'_> {
             kind => message(
                 protocol::REFUSED,
                 came.id,
-                &format!("message of unknown kind {kind}: are both sides of one version?"),
+                &format!(
+                    "message of unknown kind {kind}; client and server must have the same version"
+                ),
             )?,
         };
-        client.waiting.push_back(answer);
-        if client.waiting.len() > WAITING {
+        client.unsent.push_back(answer);
+        if client.unsent.len() > MAX_UNSENT {
             let reason = CloseReason::Bound {
-                what: "answers that a client does not fetch",
-                limit: WAITING as u64,
+                what: "unsent answers of a client",
+                limit: MAX_UNSENT as u64,
             };
             self.site.fabric.disconnect(connection, reason);
         }
         Ok(())
     }
 
-    fn send_waiting(&mut self) {
+    fn send_unsent(&mut self) {
         for (connection, client) in &mut self.clients {
-            while let Some(answer) = client.waiting.pop_front() {
+            while let Some(answer) = client.unsent.pop_front() {
                 match self.site.fabric.send(ConnectionId(*connection), answer) {
                     Ok(()) => {}
                     Err(Rejected::Full(answer)) => {
-                        client.waiting.push_front(answer);
+                        client.unsent.push_front(answer);
                         break;
                     }
                     // `Closed` follows.
@@ -176,7 +179,7 @@ impl Server<'_> {
         }
     }
 
-    /// The other half of a round trip.
+    /// Writes back: the second half of a write's round trip.
     fn write_back(&mut self, connection: ConnectionId) -> Result<(), PerfError> {
         let Some(client) = self.clients.get(&connection.0) else {
             return Ok(());
@@ -202,16 +205,17 @@ impl Server<'_> {
     }
 }
 
-/// One transfer as writes into `target`; how many. `told`: the last has an immediate.
+/// Posts one transfer as writes into `target`. Returns how many; with `notify` the last one has an
+/// immediate.
 pub fn post_writes(
     site: &mut Site,
     connection: ConnectionId,
     source: &Arc<Lease>,
     target: RemoteRange,
     size: usize,
-    told: bool,
+    notify: bool,
 ) -> Result<usize, Rejected<Write>> {
-    let count = super::args::chunks(size);
+    let count = super::args::operations(size);
     for (at, length) in lengths(size).enumerate() {
         site.fabric.write(
             connection,
@@ -224,7 +228,7 @@ pub fn post_writes(
                     length: length as u32,
                     ..target
                 },
-                immediate: (told && at + 1 == count).then_some(1),
+                immediate: (notify && at + 1 == count).then_some(1),
                 last: false,
             },
         )?;

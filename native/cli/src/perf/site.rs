@@ -1,4 +1,4 @@
-//! One side's fabric and memory.
+//! The fabric and memory of a client or a server.
 
 use super::args::{FabricArgs, FabricName};
 use super::PerfError;
@@ -11,14 +11,14 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest sleep between looks at deadlines.
-const NAP: Duration = Duration::from_millis(100);
+/// Longest wait of one `poll`; deadlines are checked after it.
+const POLL_WAIT: Duration = Duration::from_millis(100);
 
 pub struct Site {
     pub fabric: Box<dyn Fabric>,
     pub pool: Arc<Pool>,
-    /// Wait of one `poll`.
-    pub nap: Duration,
+    /// Longest wait of one `poll`.
+    pub poll_wait: Duration,
 }
 
 impl Site {
@@ -53,11 +53,15 @@ impl Site {
                 },
             })?),
         };
-        let nap = if args.spin { Duration::ZERO } else { NAP };
-        Ok(Self { fabric, pool, nap })
+        let poll_wait = if args.spin { Duration::ZERO } else { POLL_WAIT };
+        Ok(Self {
+            fabric,
+            pool,
+            poll_wait,
+        })
     }
 
-    /// A lease of the largest size, every byte touched.
+    /// A lease of at most a page; every byte of it is written once.
     pub fn lease(&self, bytes: usize) -> Result<Lease, PerfError> {
         let mut lease = self.pool.try_lease(bytes.min(PAGE_BYTES), Purpose::Read)?;
         lease.bytes_mut().fill(0x5a);
@@ -79,16 +83,16 @@ pub fn not_accepted<T>(what: &'static str, rejected: &Rejected<T>) -> PerfError 
     let why = match rejected {
         Rejected::Full(_) => "the queue is full".to_owned(),
         Rejected::NotConnected(_, connection) => format!("connection {} is not open", connection.0),
-        Rejected::TooLarge(_, most) => format!("at most {most} bytes are possible"),
+        Rejected::TooLarge(_, most) => format!("it is longer than {most} bytes"),
     };
     PerfError::Rejected { what, why }
 }
 
-/// Our address on the way to `location`: the device that has it is the right one.
-pub fn near(fabric: FabricName, location: &str) -> Result<SocketAddr, PerfError> {
-    let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+/// Our address on the route to `location`, which also selects the RDMA device.
+pub fn local_address(fabric: FabricName, location: &str) -> Result<SocketAddr, PerfError> {
+    let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     if fabric == FabricName::Shm {
-        return Ok(anywhere);
+        return Ok(loopback);
     }
     let bad = || PerfError::Location {
         location: location.to_owned(),

@@ -6,24 +6,24 @@ use clap::ValueEnum;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PolicyName {
-    /// An affine plane's groups, at most about √N peers at once
+    /// Groups of an affine plane, at most about √N peers at once
     Grouped,
-    /// A ring: next owner r places further in round r; as many peers at once as grouped
+    /// A ring: each round another distance to the server; as many peers at once as grouped
     Rotated,
-    /// Stock Spark: an order of its own for each reader, bounded by bytes in flight only
+    /// Stock Spark: a random order for each client, bounded only by bytes in flight
     Random,
-    /// The same order for all readers, bounded by bytes in flight only
+    /// The same order for all clients, bounded only by bytes in flight
     Sequential,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Overflow {
-    /// The window is lost and sent again after the retransmission timeout: incast collapse
+    /// The window is lost and sent again after the retransmission timeout (incast collapse)
     Drop,
-    /// The sender's whole port pauses until there is room, as with priority flow control
+    /// The sender's whole port pauses until the buffer has room, as with priority flow control
     Pause,
-    /// Endless buffers: no incast
+    /// Buffers are unbounded: no incast
     Never,
 }
 
@@ -46,7 +46,7 @@ pub struct Args {
           default_values = ["grouped", "rotated", "random", "sequential"])]
     pub policies: Vec<PolicyName>,
 
-    /// Bytes that each endpoint reads in all (mean), from all others together
+    /// Bytes that each endpoint reads from all others together, on average
     #[arg(long, default_value = "256MiB", value_parser = units::bytes, value_name = "BYTES")]
     pub bytes_per_endpoint: u64,
 
@@ -54,23 +54,23 @@ pub struct Args {
     #[arg(long, default_value = "100Gbps", value_parser = units::rate, value_name = "RATE")]
     pub link: u64,
 
-    /// Time from a request to its owner's answer on an idle network
+    /// Time from a request to the first byte of the answer on an idle network
     #[arg(long, default_value = "5us", value_parser = units::time, value_name = "TIME")]
     pub latency: u64,
 
-    /// Bytes that one owner may have in the network towards one reader (window of a connection)
+    /// Window of a connection: bytes that one server may have in the network towards one client
     #[arg(long, default_value = "64KiB", value_parser = units::window, value_name = "BYTES")]
     pub window: u64,
 
-    /// Window of a connection after a timeout; it doubles with each one that arrives
+    /// Window of a connection after a timeout; it doubles with each window that arrives
     #[arg(long, default_value = "4KiB", value_parser = units::window, value_name = "BYTES")]
     pub packet: u64,
 
-    /// Switch buffer of one output port
+    /// Buffer of one output port of the switch
     #[arg(long, default_value = "1MiB", value_parser = units::bytes, value_name = "BYTES")]
     pub buffer: u64,
 
-    /// What happens when a port's buffer is full
+    /// Behaviour when a port's buffer is full
     #[arg(long, default_value = "drop", value_name = "WHAT")]
     pub overflow: Overflow,
 
@@ -78,24 +78,24 @@ pub struct Args {
     #[arg(long, default_value = "67ms", value_parser = units::time, value_name = "TIME")]
     pub rto: u64,
 
-    /// Bytes that one reader may have requested and not received, for all policies (Spark's
-    /// spark.reducer.maxSizeInFlight; times the tasks that fetch at once)
+    /// Bytes that one client may have requested and not received, for all policies: Spark's
+    /// spark.reducer.maxSizeInFlight times the tasks that fetch at once
     #[arg(long, default_value = "48MiB", value_parser = units::bytes, value_name = "BYTES")]
     pub in_flight: u64,
 
-    /// Peers that grouped and rotated read from at once [default: largest group of the schedule]
+    /// Peers that a client of grouped or rotated reads from at once [default: the schedule's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4095))]
     pub max_peers: Option<u32>,
 
-    /// Time that a reader needs to post one request
+    /// Time to post one request
     #[arg(long, default_value = "200ns", value_parser = units::time, value_name = "TIME")]
     pub post: u64,
 
-    /// Bytes moved by one NIC operation, for the NIC's cache of queue pairs
+    /// Bytes of one NIC operation; the NIC's rate depends on operations and active queue pairs
     #[arg(long, default_value = "4KiB", value_parser = units::bytes, value_name = "BYTES")]
     pub op_size: u64,
 
-    /// Which of the published ConnectX-6 curves limits operations
+    /// The published ConnectX-6 curve that limits the rate of operations
     #[arg(long, default_value = "read", value_name = "VERB")]
     pub verb: Verb,
 
@@ -103,11 +103,11 @@ pub struct Args {
     #[arg(long, default_value = "1", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub qps_per_peer: u32,
 
-    /// Share of endpoints whose link is slower
+    /// Share of endpoints with a slower link
     #[arg(long, default_value = "0", value_parser = units::fraction, value_name = "SHARE")]
     pub stragglers: f64,
 
-    /// How much slower a straggler's link is
+    /// Factor by which a straggler's link is slower
     #[arg(long, default_value = "4", value_parser = units::factor, value_name = "FACTOR")]
     pub slowdown: f64,
 
@@ -115,15 +115,15 @@ pub struct Args {
     #[arg(long, default_value = "0", value_parser = units::sigma, value_name = "SIGMA")]
     pub pair_skew: f64,
 
-    /// Skew of the bytes of each reader (hot partitions): sigma of a lognormal distribution
+    /// Skew of the bytes that each client reads (hot partitions): sigma of a lognormal distribution
     #[arg(long, default_value = "0", value_parser = units::sigma, value_name = "SIGMA")]
     pub reader_skew: f64,
 
-    /// Readers start at random times within this time
+    /// Clients start at random times within this time
     #[arg(long, default_value = "1ms", value_parser = units::time, value_name = "TIME")]
     pub jitter: u64,
 
-    /// Seed of everything random; same seed, same result
+    /// Seed of all random choices; the same seed gives the same result
     #[arg(long, default_value = "1", value_name = "N")]
     pub seed: u64,
 

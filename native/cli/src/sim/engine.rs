@@ -1,22 +1,23 @@
 //! The discrete-event engine.
 //!
 //! ```text
-//!   reader ──post──▶ owner: flows in turn ──▶ link ──▶ port of the reader: buffer ──▶ drained
-//!      ▲                  ▲                               │ full: lost, again after the RTO
-//!      └── bytes in flight └──────── next window ─────────┴──────────────┘
+//!   client ──post──▶ server: flows in turn ──▶ link ──▶ port of the client: buffer ──▶ drained
+//!      ▲                  ▲                                │ full: lost, again after the RTO
+//!      └── bytes in flight └──────── next window ──────────┴──────────────┘
 //! ```
-//! - A *flow* is what one owner sends to one reader. It has at most one *window* in the network; the
-//!   next one joins its owner's queue when that is drained (acknowledgements are not modelled, a
-//!   window is taken to cover the round trip). So an owner serves its flows in turn.
-//! - A window leaves at the owner's rate and cuts through to the reader's port, which is a queue that
-//!   drains at the reader's rate. A port's backlog counts windows that are on their way, so one
-//!   sender alone never has any, and the k-th of k that start together meets k - 1 windows: what the
+//! - A *flow* is the bytes that one server sends to one client. It has at most one *window* in the
+//!   network; when that is drained, the flow joins its server's queue again with the next one
+//!   (acknowledgements are not modelled: a window is assumed to cover the round trip). So a server
+//!   serves its flows in turn.
+//! - A window leaves at the server's rate and cuts through to the client's port, a queue that drains
+//!   at the client's rate. A port's backlog counts windows that are on their way, so one sender alone
+//!   never causes a backlog, and the k-th of k that start together meets k - 1 windows, which the
 //!   buffer has to hold.
-//! - When the backlog exceeds the buffer: `drop` loses the window (its link time is spent) and the
-//!   flow starts again after the timeout, with one packet, then twice as much each time (kind: TCP
-//!   and verbs also back off); `pause` holds the owner's whole link until there is room.
-//! - Constant delays (latency, timeout) make those events come in order, so only links, posts and
-//!   windows in the network are in the heap, not the many requests and timeouts.
+//! - If the backlog exceeds the buffer, `drop` loses the window (its link time is spent) and the flow
+//!   starts again after the timeout, with one packet, then twice as much each time (TCP and verbs
+//!   would also back off); `pause` holds the server's whole link until the buffer has room.
+//! - Latency and timeout are constant, so those events come in order and need no heap: it holds only
+//!   links, posts and windows in the network, not the many requests and timeouts.
 
 use super::args::Overflow;
 use super::model::Model;
@@ -31,60 +32,60 @@ const PROGRESS_EVERY: u64 = 1 << 18;
 
 #[derive(Clone, Copy)]
 enum Event {
-    /// The reader may post its next request.
+    /// The client may post its next request.
     Post = 0,
-    /// The owner's link is free.
+    /// The server's link is free.
     LinkFree = 1,
-    /// A flow's window is drained at its reader.
+    /// The client's port has drained a flow's window.
     Drained = 2,
 }
 
 struct Flow {
-    reader: u16,
-    owner: u16,
-    /// Requested and not yet sent.
+    client: u16,
+    server: u16,
+    /// Bytes requested and not yet sent.
     unsent: u64,
-    /// In the network, or lost and waiting for the timeout; at most one window.
+    /// Bytes in the network, or lost and waiting for the timeout; at most one window.
     sent: u32,
     /// Largest next send: one packet after a loss, doubled by each send that arrives.
     window: u32,
-    /// Requests on their way to the owner.
+    /// Requests on their way to the server.
     coming: u32,
-    /// The owner has admitted it; otherwise it waits for a place.
+    /// The server has given it a permit; otherwise it waits for one.
     served: bool,
 }
 
 #[derive(Default, Clone)]
 struct Endpoint {
-    // As a reader.
+    // As a client.
     /// Next request in its order.
     next: usize,
-    /// Requested and not received.
+    /// Bytes requested and not received.
     in_flight: u64,
-    /// Owners with an open flow to it.
+    /// Servers with an open flow to it.
     reading: u32,
     /// A Post event is scheduled.
     posting: bool,
     /// Bytes received.
     received: u64,
-    /// When the last byte came.
+    /// Time of the last byte.
     done: Picos,
     // Its port of the switch.
-    /// When the port's backlog is drained.
+    /// Time at which the port's backlog is drained.
     port_free: Picos,
     /// Windows in the network towards it.
     fan_in: u32,
-    // As an owner.
+    // As a server.
     /// Flows with a window to send, in turn.
     queue: VecDeque<u32>,
-    /// Flows that wait to be served.
+    /// Flows that wait for a permit.
     waiting: VecDeque<u32>,
-    /// Flows being served.
+    /// Flows with a permit.
     serving: u32,
     /// The link is sending.
     busy: bool,
     // Both.
-    /// Peers with a served flow in either direction: queue pairs in use.
+    /// Peers with a flow that has a permit, in either direction: queue pairs in use.
     peers: u32,
 }
 
@@ -96,9 +97,9 @@ pub struct Engine<'a> {
     /// Open flows, and closed ones whose slots are in `free`.
     flows: Vec<Flow>,
     free: Vec<u32>,
-    /// Open flows of pairs that take several requests, by reader · N + owner.
+    /// Open flows of pairs that take several requests, by client · N + server.
     several: HashMap<usize, u32>,
-    /// One bit for reader · N + owner: the owner serves the reader.
+    /// One bit for client · N + server: the flow has a permit.
     served: Vec<u64>,
     /// (time << 64) | (kind << 32) | index: ties are broken in the same way in every run.
     heap: BinaryHeap<Reverse<u128>>,
@@ -130,9 +131,9 @@ impl<'a> Engine<'a> {
 
     /// Runs until all is received. `progress` gets the bytes received so far.
     pub fn run(mut self, mut progress: impl FnMut(u64)) -> Stats {
-        for reader in 0..self.endpoints.len() {
-            self.endpoints[reader].posting = true;
-            self.schedule(self.model.starts[reader], Event::Post, reader as u32);
+        for client in 0..self.endpoints.len() {
+            self.endpoints[client].posting = true;
+            self.schedule(self.model.starts[client], Event::Post, client as u32);
         }
         while self.step() {
             self.stats.events += 1;
@@ -150,7 +151,7 @@ impl<'a> Engine<'a> {
         self.heap.push(Reverse(key));
     }
 
-    /// Handles the earliest event; false when there is none.
+    /// Handles the earliest event. Returns false if there is none.
     fn step(&mut self) -> bool {
         let heap = self
             .heap
@@ -186,50 +187,50 @@ impl<'a> Engine<'a> {
         true
     }
 
-    /// Posts the reader's next request when bytes in flight and peers allow.
-    fn post(&mut self, reader: usize) {
-        self.endpoints[reader].posting = false;
-        let Some((owner, bytes, flow)) = self.allowed(reader) else {
+    /// Posts the client's next request if the bounds on bytes in flight and on peers allow it.
+    fn post(&mut self, client: usize) {
+        self.endpoints[client].posting = false;
+        let Some((server, bytes, flow)) = self.allowed(client) else {
             return;
         };
-        let e = &mut self.endpoints[reader];
+        let e = &mut self.endpoints[client];
         e.next += 1;
         e.in_flight += bytes;
-        let flow = flow.unwrap_or_else(|| self.open(reader, owner));
+        let flow = flow.unwrap_or_else(|| self.open(client, server));
         self.flows[flow as usize].coming += 1;
         self.arrivals
             .push_back((self.now + self.model.latency, flow, bytes));
-        self.want_post(reader);
+        self.want_post(client);
     }
 
-    /// The next request, when it may be posted: owner, bytes, and the flow if one is open.
-    fn allowed(&self, reader: usize) -> Option<(usize, u64, Option<u32>)> {
-        let e = &self.endpoints[reader];
-        let request = self.fetch.orders[reader].get(e.next)?;
-        let owner = usize::from(request.owner);
+    /// The next request, if it may be posted: server, bytes, and the flow if one is open.
+    fn allowed(&self, client: usize) -> Option<(usize, u64, Option<u32>)> {
+        let e = &self.endpoints[client];
+        let request = self.fetch.orders[client].get(e.next)?;
+        let server = usize::from(request.server);
         let start = u64::from(request.part) * self.fetch.request;
-        let all = self.model.bytes(reader, owner);
+        let all = self.model.bytes(client, server);
         let bytes = (all - start).min(self.fetch.request);
         let fits = e.in_flight == 0 || e.in_flight + bytes <= self.fetch.in_flight;
         let flow = match all > bytes {
-            true => self.several.get(&self.pair(reader, owner)).copied(),
+            true => self.several.get(&self.pair(client, server)).copied(),
             false => None,
         };
         let peers = flow.is_some() || e.reading < self.fetch.max_peers;
-        (fits && peers).then_some((owner, bytes, flow))
+        (fits && peers).then_some((server, bytes, flow))
     }
 
-    fn want_post(&mut self, reader: usize) {
-        if !self.endpoints[reader].posting && self.allowed(reader).is_some() {
-            self.endpoints[reader].posting = true;
-            self.schedule(self.now + self.model.post, Event::Post, reader as u32);
+    fn want_post(&mut self, client: usize) {
+        if !self.endpoints[client].posting && self.allowed(client).is_some() {
+            self.endpoints[client].posting = true;
+            self.schedule(self.now + self.model.post, Event::Post, client as u32);
         }
     }
 
-    fn open(&mut self, reader: usize, owner: usize) -> u32 {
+    fn open(&mut self, client: usize, server: usize) -> u32 {
         let flow = Flow {
-            reader: reader as u16,
-            owner: owner as u16,
+            client: client as u16,
+            server: server as u16,
             unsent: 0,
             sent: 0,
             window: self.model.window as u32,
@@ -246,44 +247,44 @@ impl<'a> Engine<'a> {
                 self.flows.len() as u32 - 1
             }
         };
-        if self.model.bytes(reader, owner) > self.fetch.request {
-            self.several.insert(self.pair(reader, owner), slot);
+        if self.model.bytes(client, server) > self.fetch.request {
+            self.several.insert(self.pair(client, server), slot);
         }
-        let reading = &mut self.endpoints[reader].reading;
+        let reading = &mut self.endpoints[client].reading;
         *reading += 1;
         self.stats.peak_active_peers = self.stats.peak_active_peers.max(*reading);
         slot
     }
 
-    /// A request reaches its owner, which serves it or lets it wait for a place.
+    /// A request reaches its server, which gives it a permit or lets it wait for one.
     fn arrived(&mut self, flow: u32, bytes: u64) {
         let f = &mut self.flows[flow as usize];
         let idle = f.unsent == 0 && f.sent == 0;
         f.unsent += bytes;
         f.coming -= 1;
-        let owner = usize::from(f.owner);
+        let server = usize::from(f.server);
         if f.served {
             if idle {
                 self.enqueue(flow);
             }
-        } else if self.endpoints[owner].serving < self.fetch.max_peers {
+        } else if self.endpoints[server].serving < self.fetch.max_peers {
             self.serve(flow);
         } else if idle {
-            self.endpoints[owner].waiting.push_back(flow);
+            self.endpoints[server].waiting.push_back(flow);
         }
     }
 
     fn serve(&mut self, flow: u32) {
         let f = &mut self.flows[flow as usize];
         f.served = true;
-        let (reader, owner) = (usize::from(f.reader), usize::from(f.owner));
-        let serving = &mut self.endpoints[owner].serving;
+        let (client, server) = (usize::from(f.client), usize::from(f.server));
+        let serving = &mut self.endpoints[server].serving;
         *serving += 1;
         self.stats.peak_serving = self.stats.peak_serving.max(*serving);
-        let pair = self.pair(reader, owner);
+        let pair = self.pair(client, server);
         self.served[pair / 64] |= 1 << (pair % 64);
-        if !self.is_served(owner, reader) {
-            for e in [reader, owner] {
+        if !self.is_served(server, client) {
+            for e in [client, server] {
                 self.endpoints[e].peers += 1;
                 let peers = self.endpoints[e].peers;
                 self.stats.peak_queue_pair_peers = self.stats.peak_queue_pair_peers.max(peers);
@@ -292,43 +293,43 @@ impl<'a> Engine<'a> {
         self.enqueue(flow);
     }
 
-    /// Whether `owner` serves `reader` now.
-    fn is_served(&self, reader: usize, owner: usize) -> bool {
-        let pair = self.pair(reader, owner);
+    /// Whether `server` serves `client` now.
+    fn is_served(&self, client: usize, server: usize) -> bool {
+        let pair = self.pair(client, server);
         self.served[pair / 64] >> (pair % 64) & 1 == 1
     }
 
-    fn pair(&self, reader: usize, owner: usize) -> usize {
-        reader * self.model.endpoints + owner
+    fn pair(&self, client: usize, server: usize) -> usize {
+        client * self.model.endpoints + server
     }
 
     fn enqueue(&mut self, flow: u32) {
-        let owner = usize::from(self.flows[flow as usize].owner);
-        self.endpoints[owner].queue.push_back(flow);
-        self.send(owner);
+        let server = usize::from(self.flows[flow as usize].server);
+        self.endpoints[server].queue.push_back(flow);
+        self.send(server);
     }
 
-    /// Sends the next window of the owner's flows when its link is free.
-    fn send(&mut self, owner: usize) {
-        if self.endpoints[owner].busy {
+    /// Sends the next window of the server's flows if its link is free.
+    fn send(&mut self, server: usize) {
+        if self.endpoints[server].busy {
             return;
         }
-        let Some(flow) = self.endpoints[owner].queue.pop_front() else {
+        let Some(flow) = self.endpoints[server].queue.pop_front() else {
             return;
         };
         let model = self.model;
         let f = &mut self.flows[flow as usize];
-        let reader = usize::from(f.reader);
+        let client = usize::from(f.client);
         let bytes = f.unsent.min(u64::from(f.window));
         f.unsent -= bytes;
         f.sent = bytes as u32;
-        let peers = self.endpoints[owner].peers;
-        let port = &mut self.endpoints[reader];
-        let byte_time = model.byte_time[reader];
+        let peers = self.endpoints[server].peers;
+        let port = &mut self.endpoints[client];
+        let byte_time = model.byte_time[client];
         let waiting = port.port_free.saturating_sub(self.now);
         let backlog = (waiting as f64 / byte_time) as u64;
         let full = model.overflow != Overflow::Never && backlog > model.buffer;
-        let link = model.service(owner, bytes, peers);
+        let link = model.service(server, bytes, peers);
         self.stats.peak_fan_in = self.stats.peak_fan_in.max(port.fan_in + 1);
         let mut start = self.now;
         if full && model.overflow == Overflow::Drop {
@@ -344,22 +345,22 @@ impl<'a> Engine<'a> {
             }
             self.stats.peak_buffer_bytes = self.stats.peak_buffer_bytes.max(backlog);
             port.fan_in += 1;
-            port.port_free = port.port_free.max(start) + model.service(reader, bytes, port.peers);
+            port.port_free = port.port_free.max(start) + model.service(client, bytes, port.peers);
             let at = port.port_free.max(start + link);
             self.schedule(at, Event::Drained, flow);
         }
-        self.endpoints[owner].busy = true;
-        self.schedule(start + link, Event::LinkFree, owner as u32);
+        self.endpoints[server].busy = true;
+        self.schedule(start + link, Event::LinkFree, server as u32);
     }
 
-    /// A window is at its reader: the flow goes on, or is closed.
+    /// A window has arrived at its client: the flow sends the next one or is closed.
     fn drained(&mut self, flow: u32) {
         let f = &mut self.flows[flow as usize];
         let bytes = u64::from(std::mem::take(&mut f.sent));
         f.window = (f.window * 2).min(self.model.window as u32);
-        let (reader, more) = (usize::from(f.reader), f.unsent > 0);
+        let (client, more) = (usize::from(f.client), f.unsent > 0);
         let last = !more && f.coming == 0;
-        let e = &mut self.endpoints[reader];
+        let e = &mut self.endpoints[client];
         e.fan_in -= 1;
         e.in_flight -= bytes;
         e.received += bytes;
@@ -370,26 +371,26 @@ impl<'a> Engine<'a> {
         } else if last {
             self.close(flow);
         }
-        self.want_post(reader);
+        self.want_post(client);
     }
 
     fn close(&mut self, flow: u32) {
         let f = &mut self.flows[flow as usize];
         f.served = false;
-        let (reader, owner) = (usize::from(f.reader), usize::from(f.owner));
-        let pair = self.pair(reader, owner);
+        let (client, server) = (usize::from(f.client), usize::from(f.server));
+        let pair = self.pair(client, server);
         self.served[pair / 64] &= !(1 << (pair % 64));
         if !self.several.is_empty() {
             self.several.remove(&pair);
         }
         self.free.push(flow);
-        self.endpoints[reader].reading -= 1;
-        self.endpoints[owner].serving -= 1;
-        if !self.is_served(owner, reader) {
-            self.endpoints[reader].peers -= 1;
-            self.endpoints[owner].peers -= 1;
+        self.endpoints[client].reading -= 1;
+        self.endpoints[server].serving -= 1;
+        if !self.is_served(server, client) {
+            self.endpoints[client].peers -= 1;
+            self.endpoints[server].peers -= 1;
         }
-        if let Some(next) = self.endpoints[owner].waiting.pop_front() {
+        if let Some(next) = self.endpoints[server].waiting.pop_front() {
             self.serve(next);
         }
     }

@@ -1,5 +1,5 @@
-//! `faro sim`: what a shuffle of many endpoints does under each policy. The model is in `engine` and
-//! `model`; docs/scaling.md says what it leaves out.
+//! `faro sim`: simulates a shuffle of many endpoints under each policy. `engine` and `model` hold the
+//! model; docs/scaling.md lists its limits.
 
 mod args;
 mod engine;
@@ -32,7 +32,7 @@ pub enum SimError {
     #[error(transparent)]
     Schedule(#[from] ExchangeError),
     #[error(
-        "a pair of {bytes} bytes makes more than 65535 requests of {request} bytes; \
+        "a pair of endpoints exchanges {bytes} bytes, more than 65535 requests of {request} bytes; \
          raise --in-flight or lower --bytes-per-endpoint"
     )]
     TooManyRequests { bytes: u64, request: u64 },
@@ -53,8 +53,8 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Runs the policies side by side, as many at once as the machine has processors. The result does
-/// not depend on how many.
+/// Runs the policies in parallel, at most one for each processor. The result does not depend on the
+/// number of processors.
 fn simulate(args: &Args, model: &Model, ideal: Picos) -> Result<Vec<Figures>, SimError> {
     let bars = match io::stderr().is_terminal() {
         true => MultiProgress::new(),

@@ -1,5 +1,5 @@
 //! The modelled cluster: links, ports, the NIC's cache of queue pairs, and how many bytes each pair
-//! exchanges. Everything random comes from the seed.
+//! exchanges. All random choices come from the seed.
 
 use super::args::{Args, Overflow, Verb};
 use super::units::{Picos, SECOND};
@@ -26,7 +26,7 @@ pub struct Model {
     pub overflow: Overflow,
     pub rto: Picos,
     pub post: Picos,
-    /// When each reader starts.
+    /// Start time of each client.
     pub starts: Vec<Picos>,
     pub op_size: u64,
     /// Picoseconds per operation, by active peers.
@@ -38,11 +38,11 @@ enum Bytes {
     Drawn {
         mean: f64,
         pair_skew: f64,
-        /// Factor of each reader.
-        readers: Vec<f64>,
+        /// Factor of each client.
+        clients: Vec<f64>,
         seed: u64,
     },
-    /// reader · endpoints + owner; for tests.
+    /// client · endpoints + server; for tests.
     #[cfg(test)]
     Given(Vec<u64>),
 }
@@ -61,7 +61,7 @@ impl Model {
         let starts = (0..n)
             .map(|_| (unit(rng.next()) * args.jitter as f64) as Picos)
             .collect();
-        let readers = (0..n as u64)
+        let clients = (0..n as u64)
             .map(|r| lognormal(args.reader_skew, SplitMix64::stream(args.seed ^ 3, r)))
             .collect();
         let curve = match args.verb {
@@ -87,7 +87,7 @@ impl Model {
             bytes: Bytes::Drawn {
                 mean: args.bytes_per_endpoint as f64 / (n - 1) as f64,
                 pair_skew: args.pair_skew,
-                readers,
+                clients,
                 seed: args.seed ^ 4,
             },
         }
@@ -99,28 +99,28 @@ impl Model {
         self
     }
 
-    /// Bytes that `reader` has to get from `owner`.
-    pub fn bytes(&self, reader: usize, owner: usize) -> u64 {
+    /// Bytes that `client` has to get from `server`.
+    pub fn bytes(&self, client: usize, server: usize) -> u64 {
         match &self.bytes {
             Bytes::Drawn {
                 mean,
                 pair_skew,
-                readers,
+                clients,
                 seed,
             } => {
-                let mut bytes = mean * readers[reader];
+                let mut bytes = mean * clients[client];
                 if *pair_skew > 0.0 {
-                    let pair = (reader * self.endpoints + owner) as u64;
+                    let pair = (client * self.endpoints + server) as u64;
                     bytes *= lognormal(*pair_skew, SplitMix64::stream(*seed, pair));
                 }
                 (bytes.round() as u64).max(1)
             }
             #[cfg(test)]
-            Bytes::Given(all) => all[reader * self.endpoints + owner],
+            Bytes::Given(all) => all[client * self.endpoints + server],
         }
     }
 
-    /// Time that an endpoint's NIC and link need for `bytes` while it talks to `peers`.
+    /// Time of `bytes` on an endpoint's NIC and link while `peers` are active.
     pub fn service(&self, endpoint: usize, bytes: u64, peers: u32) -> Picos {
         let link = bytes as f64 * self.byte_time[endpoint];
         let peers = (peers as usize).min(self.op_time.len() - 1);
@@ -128,15 +128,15 @@ impl Model {
         link.max(ops).round() as Picos
     }
 
-    /// No schedule can be faster: the busiest direction of any link at its rate.
+    /// Lower bound for any schedule: the busiest direction of any link at its rate.
     pub fn ideal(&self) -> Picos {
         let n = self.endpoints;
         let mut sent = vec![0u64; n];
         let mut received = vec![0u64; n];
-        for (reader, received) in received.iter_mut().enumerate() {
-            for (owner, sent) in sent.iter_mut().enumerate() {
-                if owner != reader {
-                    let bytes = self.bytes(reader, owner);
+        for (client, received) in received.iter_mut().enumerate() {
+            for (server, sent) in sent.iter_mut().enumerate() {
+                if server != client {
+                    let bytes = self.bytes(client, server);
                     *sent += bytes;
                     *received += bytes;
                 }
@@ -160,12 +160,12 @@ fn mops(curve: &[(f64, f64)], qps: f64) -> f64 {
     }
 }
 
-/// Within 0 and 1.
+/// A number from 0 to 1, without 1.
 fn unit(value: u64) -> f64 {
     (value >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// Mean 1; 1 for sigma 0.
+/// A lognormal value of mean 1; exactly 1 for sigma 0.
 fn lognormal(sigma: f64, mut rng: SplitMix64) -> f64 {
     let radius = (-2.0 * (1.0 - unit(rng.next())).ln()).sqrt();
     let normal = radius * (std::f64::consts::TAU * unit(rng.next())).cos();

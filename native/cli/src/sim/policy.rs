@@ -1,29 +1,29 @@
-//! What each policy asks for, in which order, and how much at once.
+//! The requests of each policy: their order, and bounds on how many are open at once.
 //!
 //! All policies have the same bytes in flight; they differ in order and in how many peers they may
-//! read from at once. Spark cuts what it wants from one owner into requests of a fifth of the bytes
-//! in flight, and shuffles the requests; so does `random`. Work-conserving: nobody waits for a round.
+//! read from at once. Spark cuts the bytes of one server into requests of a fifth of the bytes in
+//! flight, and shuffles the requests; so does `random`. No policy waits for the end of a round.
 
 use super::args::{Args, PolicyName};
 use super::model::Model;
 use super::SimError;
 use faro_exchange::{Member, Policy, Schedule, SplitMix64};
 
-/// One request: part `part` of what a reader wants from `owner`.
+/// One request: part `part` of the bytes that a client reads from `server`.
 #[derive(Clone, Copy)]
 pub struct Request {
-    pub owner: u16,
+    pub server: u16,
     pub part: u16,
 }
 
 pub struct Fetch {
-    /// Requests of each reader, in order.
+    /// Requests of each client, in order.
     pub orders: Vec<Vec<Request>>,
-    /// Bytes that one reader may have requested and not received.
+    /// Bytes that one client may have requested and not received.
     pub in_flight: u64,
     /// Largest request.
     pub request: u64,
-    /// Peers that one reader may read from at once, and that one owner serves at once.
+    /// Most peers that one client reads from at once, and that one server serves at once.
     pub max_peers: u32,
 }
 
@@ -31,7 +31,7 @@ impl Fetch {
     pub fn new(policy: PolicyName, args: &Args, model: &Model) -> Result<Fetch, SimError> {
         let n = model.endpoints;
         let request = (args.in_flight / 5).max(1);
-        let (owners, max_peers): (Box<dyn Fn(usize) -> Vec<u16>>, u32) = match policy {
+        let (servers, max_peers): (Box<dyn Fn(usize) -> Vec<u16>>, u32) = match policy {
             PolicyName::Grouped | PolicyName::Rotated => {
                 let policy = match policy {
                     PolicyName::Grouped => Policy::Grouped,
@@ -39,9 +39,9 @@ impl Fetch {
                 };
                 let schedule = schedule(n, args.seed, policy)?;
                 let peers = args.max_peers.unwrap_or(schedule.max_peers() as u32);
-                let order = move |reader: usize| {
+                let order = move |client: usize| {
                     schedule
-                        .visits(reader)
+                        .visits(client)
                         .iter()
                         .map(|v| v.peer as u16)
                         .collect()
@@ -49,26 +49,26 @@ impl Fetch {
                 (Box::new(order), peers)
             }
             PolicyName::Random | PolicyName::Sequential => {
-                let order = move |reader: usize| {
+                let order = move |client: usize| {
                     (0..n as u16)
-                        .filter(|&o| usize::from(o) != reader)
+                        .filter(|&o| usize::from(o) != client)
                         .collect()
                 };
                 (Box::new(order), u32::MAX)
             }
         };
         let mut orders = Vec::with_capacity(n);
-        for reader in 0..n {
+        for client in 0..n {
             let mut order = Vec::with_capacity(n - 1);
-            for owner in owners(reader) {
-                let bytes = model.bytes(reader, usize::from(owner));
+            for server in servers(client) {
+                let bytes = model.bytes(client, usize::from(server));
                 let parts = bytes.div_ceil(request);
                 let parts = u16::try_from(parts)
                     .map_err(|_| SimError::TooManyRequests { bytes, request })?;
-                order.extend((0..parts).map(|part| Request { owner, part }));
+                order.extend((0..parts).map(|part| Request { server, part }));
             }
             if policy == PolicyName::Random {
-                SplitMix64::stream(args.seed, reader as u64).shuffle(&mut order);
+                SplitMix64::stream(args.seed, client as u64).shuffle(&mut order);
             }
             orders.push(order);
         }

@@ -66,7 +66,7 @@ fn speedup(all: &[Figures]) -> Value {
 pub fn table(out: &mut impl Write, args: &Args, ideal: Picos, all: &[Figures]) -> io::Result<()> {
     writeln!(
         out,
-        "{} endpoints, {} each at {} Gbit/s, buffer {} per port; the links alone need {:.2} ms",
+        "{} endpoints, {} each at {} Gbit/s, buffer {} per port; lower bound {:.2} ms",
         args.endpoints,
         show_bytes(args.bytes_per_endpoint),
         args.link as f64 / 1e9,

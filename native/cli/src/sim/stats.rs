@@ -1,4 +1,4 @@
-//! What a run of the engine counts, and the figures that are made of it.
+//! Counters of one run of the engine, and the figures computed from them.
 
 use super::args::PolicyName;
 use super::units::{Picos, SECOND};
@@ -6,11 +6,11 @@ use serde::Serialize;
 
 #[derive(Debug, Default, Clone)]
 pub struct Stats {
-    /// When each reader had its last byte.
+    /// Time of each client's last byte.
     pub completions: Vec<Picos>,
-    /// Most owners that one reader had requests open with.
+    /// Most servers to which one client had open requests.
     pub peak_active_peers: u32,
-    /// Most readers that one owner served at once.
+    /// Most clients that one server served at once.
     pub peak_serving: u32,
     /// Most peers of one endpoint with data moving in either direction.
     pub peak_queue_pair_peers: u32,
@@ -21,7 +21,7 @@ pub struct Stats {
     pub buffer_overflows: u64,
     pub lost_bytes: u64,
     pub pauses: u64,
-    /// Time that links stood still, all together.
+    /// Time that links were paused, summed over all links.
     pub paused: Picos,
     pub received_bytes: u64,
     pub events: u64,
@@ -32,17 +32,17 @@ pub struct Stats {
 pub struct Figures {
     #[serde(skip)]
     pub policy: PolicyName,
-    /// Until the last endpoint has its last byte.
+    /// Time of the last endpoint's last byte.
     pub completion_s: f64,
     /// Mean over endpoints.
     pub mean_completion_s: f64,
     /// The busiest link at its rate, divided by completion_s.
     pub efficiency: f64,
-    /// Owners that one reader reads from at once.
+    /// Servers that one client reads from at once.
     pub peak_active_peers: u32,
-    /// Readers that one owner serves at once.
+    /// Clients that one server serves at once.
     pub peak_serving: u32,
-    /// Owners with bytes in the network towards one reader's port at once.
+    /// Servers with bytes in the network towards one client's port at once.
     pub peak_fan_in: u32,
     /// Queue pairs of one endpoint with data moving, in either direction.
     pub peak_active_queue_pairs: u32,

@@ -21,16 +21,16 @@ fn args(endpoints: usize, more: &[&str]) -> Args {
     *args
 }
 
-/// Bytes of (reader, owner) pairs; all others have none and are not asked for.
+/// Bytes of (client, server) pairs; all others have none and are not asked for.
 fn run(args: &Args, pairs: &[(usize, usize, u64)], max_peers: u32) -> Stats {
     let n = args.endpoints as usize;
     let mut bytes = vec![0; n * n];
     let mut orders = vec![Vec::new(); n];
-    for &(reader, owner, b) in pairs {
-        bytes[reader * n + owner] = b;
+    for &(client, server, b) in pairs {
+        bytes[client * n + server] = b;
         let parts = b.div_ceil(args.in_flight) as u16;
-        orders[reader].extend((0..parts).map(|part| Request {
-            owner: owner as u16,
+        orders[client].extend((0..parts).map(|part| Request {
+            server: server as u16,
             part,
         }));
     }
@@ -83,7 +83,7 @@ fn many_to_one_without_overflow_takes_the_sum_by_rate() {
 }
 
 #[test]
-fn two_flows_share_the_owners_link() {
+fn two_flows_share_the_servers_link() {
     let pairs = [(0, 2, 10 * MIB), (1, 2, 10 * MIB)];
     let stats = run(&args(3, &[]), &pairs, u32::MAX);
     let [a, b] = [stats.completions[0], stats.completions[1]];
@@ -93,7 +93,7 @@ fn two_flows_share_the_owners_link() {
 }
 
 #[test]
-fn two_flows_share_the_readers_link() {
+fn two_flows_share_the_clients_link() {
     let pairs = [(0, 1, 10 * MIB), (0, 2, 10 * MIB)];
     let stats = run(&args(3, &[]), &pairs, u32::MAX);
     assert_eq!(completion(&stats), LATENCY + wire(20 * MIB));
@@ -140,7 +140,7 @@ fn pause_loses_nothing_and_takes_the_sum_by_rate() {
 
 #[test]
 fn pause_blocks_others_behind_the_paused_link() {
-    // Owner 40 sends in turn to reader 0, whose port is full, and to reader 41, whose port is idle.
+    // Server 40 sends in turn to client 0, whose port is full, and to client 41, whose port is idle.
     let mut pairs: Vec<_> = (1..=40).map(|o| (0, o, 8 * 65536)).collect();
     pairs.push((41, 40, 32 * 65536));
     let paused = run(&args(42, &["--overflow", "pause"]), &pairs, u32::MAX).completions[41];
@@ -156,7 +156,7 @@ fn bytes_in_flight_bound_what_is_open() {
         &pairs,
         u32::MAX,
     );
-    // Half-received owners stay open, so more than 5 but not all.
+    // Half-received servers stay open, so more than 5 but not all.
     assert!(
         (5..=12).contains(&stats.peak_active_peers),
         "{}",

@@ -148,7 +148,7 @@ impl Pair {
             self.owner.committed(id(map), files);
         }
         let deadline = Instant::now() + PATIENCE;
-        while (self.count("region.residentChunks") as usize) < chunks {
+        while (self.count("region.cachedChunks") as usize) < chunks {
             if Instant::now() > deadline {
                 return Err("the map outputs were not staged".into());
             }

@@ -104,7 +104,7 @@ impl Shape {
         }
     }
 
-    /// The head of a grant for a part of this shape; who, which step and which chunks follow.
+    /// The head of a CLEAR_TO_SEND for a part of this shape, without rank, step and chunks.
     pub(super) fn head(&self, round: u64) -> ClearToSendHead {
         ClearToSendHead {
             round: round.into(),
@@ -117,11 +117,11 @@ impl Shape {
             mode: self.mode.into(),
             group: self.group.into(),
             first_chunk: 0.into(),
-            credits: 0.into(),
+            buffers: 0.into(),
         }
     }
 
-    /// For people: only what differs from `other`, or all of it.
+    /// For an error text: only what differs from `other`, or all of it.
     pub(super) fn differs_from(&self, other: &Self) -> String {
         let mut parts = Vec::new();
         if (self.elements, self.element) != (other.elements, other.element) || self == other {

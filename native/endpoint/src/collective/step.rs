@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  items, by chunk and then rank   |0 r1|0 r4|0 r7|1 r1|1 r4|1 r7|2 r1| ...
-//!                                  applied ^         ^ granted      memory in between: the window
+//!                                  applied ^         ^ offered      memory in between: the window
 //! ```
 //! Whatever arrives within the window is kept; it is applied in the order of the items.
 
@@ -43,7 +43,7 @@ impl Part {
 /// What a partner is asked for.
 pub(super) struct Outgoing {
     pub(super) part: Part,
-    /// It has granted, if only to say that it needs nothing.
+    /// It has sent CLEAR_TO_SEND, if only to say that it needs nothing.
     pub(super) heard: bool,
 }
 
@@ -51,17 +51,17 @@ pub(super) struct Outgoing {
 pub(super) struct Incoming {
     pub(super) part: Part,
     pub(super) action: Action,
-    /// Chunks that are here, applied or not.
-    landed: u32,
+    /// Chunks that have arrived, applied or not.
+    arrived: u32,
 }
 
 /// See the module's comment.
 pub(super) struct Step {
     pub(super) incoming: Vec<Incoming>,
     pub(super) outgoing: Vec<Outgoing>,
-    /// WrittenBuffer, position in `incoming`.
+    /// Chunk, position in `incoming`.
     items: Vec<(u32, usize)>,
-    granted: usize,
+    offered: usize,
     applied: usize,
     /// Arrived, not applied: by chunk and rank.
     arrived: HashMap<(u32, u32), (Lease, WrittenBuffer)>,
@@ -80,7 +80,7 @@ impl Step {
             .map(|transfer| Incoming {
                 part: part(transfer.from, transfer.part),
                 action: transfer.action,
-                landed: 0,
+                arrived: 0,
             })
             .collect();
         let outgoing: Vec<Outgoing> = plan
@@ -109,7 +109,7 @@ impl Step {
             incoming,
             outgoing,
             items,
-            granted: 0,
+            offered: 0,
             applied: 0,
             arrived: HashMap::new(),
         }
@@ -125,39 +125,39 @@ impl Step {
 
     /// Chunks that memory is out for.
     pub(super) fn outstanding(&self) -> usize {
-        self.granted - self.applied
+        self.offered - self.applied
     }
 
-    /// The next chunk to grant memory for: its number, the position of its sender in `incoming`,
+    /// The next chunk to offer memory for: its number, the position of its sender in `incoming`,
     /// and bytes.
-    pub(super) fn next_grant(&self) -> Option<(u32, usize, usize)> {
-        let (chunk, at) = *self.items.get(self.granted)?;
+    pub(super) fn next_offer(&self) -> Option<(u32, usize, usize)> {
+        let (chunk, at) = *self.items.get(self.offered)?;
         let (_, bytes) = self.incoming[at].part.chunk(chunk)?;
         Some((chunk, at, bytes))
     }
 
-    pub(super) fn granted_one(&mut self) {
-        self.granted += 1;
+    pub(super) fn offered_one(&mut self) {
+        self.offered += 1;
     }
 
     /// Keeps what arrived until it is its turn.
     pub(super) fn keep(&mut self, rank: u32, chunk: WrittenBuffer, lease: Lease) {
         let mut senders = self.incoming.iter_mut();
         if let Some(incoming) = senders.find(|i| i.part.partner == rank) {
-            incoming.landed += 1;
+            incoming.arrived += 1;
         }
         self.arrived
-            .insert((chunk.credit.get(), rank), (lease, chunk));
+            .insert((chunk.buffer.get(), rank), (lease, chunk));
     }
 
     /// What is to be applied next, if it is there: position in `incoming`, first element.
     pub(super) fn next_arrived(&mut self) -> Option<(usize, usize, Lease, WrittenBuffer)> {
         let (chunk, at) = *self.items.get(self.applied)?;
         let part = &self.incoming[at].part;
-        let (lease, landed) = self.arrived.remove(&(chunk, part.partner))?;
+        let (lease, ready) = self.arrived.remove(&(chunk, part.partner))?;
         let (first, _) = part.chunk(chunk)?;
         self.applied += 1;
-        Some((at, first, lease, landed))
+        Some((at, first, lease, ready))
     }
 
     /// Everybody that the step still needs, each once. Not those whose last chunk is here and waits
@@ -166,7 +166,7 @@ impl Step {
         let from = self
             .incoming
             .iter()
-            .filter(|i| i.landed < i.part.chunks())
+            .filter(|i| i.arrived < i.part.chunks())
             .map(|i| i.part.partner);
         let to = self
             .outgoing

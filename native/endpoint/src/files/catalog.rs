@@ -7,7 +7,7 @@
 //! is forgotten. A "no such output" is not remembered: a block may migrate here later.
 
 use super::{Output, OutputFiles};
-use crate::config::limits::{MAX_OFFSET_BYTES, MAX_OPEN_OUTPUTS, MAX_UNRESOLVED, TICK};
+use crate::limits::{MAX_OFFSET_BYTES, MAX_OPEN_OUTPUTS, MAX_UNRESOLVED, TICK};
 use crossbeam_channel::{Receiver, Sender};
 use faro_wire::{BlockStatus, OutputId};
 use std::collections::hash_map::Entry;

@@ -6,7 +6,7 @@
 //! that reads pages which are gone fails the queue pair (`odp`) or reads what was there (`pinned`),
 //! and either is noticed.
 
-use crate::config::RegionMode;
+use crate::memory::RegionMode;
 use faro_pool::{Access, Lease, Pool, PoolError};
 use faro_region::Region;
 use std::sync::Arc;

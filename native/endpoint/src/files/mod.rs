@@ -6,4 +6,4 @@ mod output;
 
 pub(crate) use catalog::{Answer, Catalog, Lookup};
 pub use output::OutputFiles;
-pub(crate) use output::{Output, Run};
+pub(crate) use output::{FileRange, Output};

@@ -8,7 +8,7 @@
 //! used.
 
 use super::mapped;
-use crate::config::RegionMode;
+use crate::memory::RegionMode;
 use faro_pool::{Lease, Pool};
 use faro_region::{ChunkCache, Region, RegionError, RegionId, Sleep};
 use faro_wire::{BlockStatus, OutputId};
@@ -52,7 +52,7 @@ pub(crate) struct Output {
 
 /// A contiguous run of bytes of one output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct FileRange {
     pub(crate) offset: u64,
     pub(crate) length: u64,
 }
@@ -119,7 +119,7 @@ impl Output {
     ///
     /// # Errors
     /// `BadRange`, `BadIndex`, `UnknownOutput` (bytes promised, no data file), `Unreadable`.
-    pub(crate) fn locate(&self, start: u32, end: u32) -> Result<Run, BlockStatus> {
+    pub(crate) fn locate(&self, start: u32, end: u32) -> Result<FileRange, BlockStatus> {
         if start >= end || u64::from(end) > self.partitions {
             return Err(BlockStatus::BadRange);
         }
@@ -135,7 +135,7 @@ impl Output {
             Some(region) if past > region.bytes() => return Err(BlockStatus::BadIndex),
             _ => {}
         }
-        Ok(Run {
+        Ok(FileRange {
             offset: first,
             length: past - first,
         })
@@ -247,21 +247,21 @@ mod tests {
         let output = open(&files).unwrap();
         assert_eq!(
             output.locate(0, 1),
-            Ok(Run {
+            Ok(FileRange {
                 offset: 0,
                 length: 3
             })
         );
         assert_eq!(
             output.locate(1, 2),
-            Ok(Run {
+            Ok(FileRange {
                 offset: 3,
                 length: 0
             })
         );
         assert_eq!(
             output.locate(0, 3),
-            Ok(Run {
+            Ok(FileRange {
                 offset: 0,
                 length: 10
             })
@@ -309,7 +309,7 @@ mod tests {
         );
         assert_eq!(
             output.locate(0, 1),
-            Ok(Run {
+            Ok(FileRange {
                 offset: 0,
                 length: 8
             }),
@@ -332,7 +332,7 @@ mod tests {
         let output = open(&files).unwrap();
         assert_eq!(
             output.locate(0, 2),
-            Ok(Run {
+            Ok(FileRange {
                 offset: 0,
                 length: 0
             }),
@@ -359,14 +359,14 @@ mod tests {
         assert_eq!(output.offset_bytes(), 0);
         assert_eq!(
             output.locate(19_999, 20_000),
-            Ok(Run {
+            Ok(FileRange {
                 offset: 0,
                 length: 1
             })
         );
         assert_eq!(
             output.locate(0, 200_000),
-            Ok(Run {
+            Ok(FileRange {
                 offset: 0,
                 length: 10
             })

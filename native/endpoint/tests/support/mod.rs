@@ -181,7 +181,7 @@ impl Fetched {
 pub fn blocks_of(completion: &Completion) -> Vec<(u32, Vec<u8>)> {
     let delivery = completion.outcome.as_ref().unwrap();
     let stream: Vec<u8> = delivery
-        .pieces
+        .slices
         .iter()
         .flat_map(|piece| {
             let from = piece.offset as usize;
@@ -282,7 +282,7 @@ pub fn counter(endpoint: &Endpoint, name: &str) -> u64 {
 pub fn until_leases_are_back(endpoint: &Endpoint) {
     until("leases come back", || {
         let rings = counter(endpoint, "connections.verbs") * ((256 + 64) << 10);
-        counter(endpoint, "pool.leasedBytes") == rings + counter(endpoint, "region.heldBytes")
+        counter(endpoint, "pool.leasedBytes") == rings + counter(endpoint, "region.cachedBytes")
     });
 }
 

@@ -31,7 +31,7 @@ impl Stage {
 
     /// Answers a fetch of one block with `bytes`.
     pub fn answer(&mut self, peer: ConnectionId, id: u64, fetch: &Fetch, bytes: &[u8]) {
-        self.write(peer, &fetch.credits[0], bytes);
+        self.write(peer, &fetch.buffers[0], bytes);
         self.layout(peer, id, &[bytes.len() as u64]);
         self.pushed(peer, id, &[(0, bytes, 0)], true);
     }
@@ -85,7 +85,7 @@ impl Stage {
         let chunks = chunks
             .iter()
             .map(|(credit, bytes, lie)| WrittenBuffer {
-                credit: (*credit).into(),
+                buffer: (*credit).into(),
                 length: (bytes.len() as u32).into(),
                 crc: (crc32c(bytes) ^ lie).into(),
                 reserved: 0.into(),
@@ -95,7 +95,11 @@ impl Stage {
             peer,
             kind::DATA_WRITTEN,
             id,
-            DataWritten { chunks, last }.encode(),
+            DataWritten {
+                buffers: chunks,
+                last,
+            }
+            .encode(),
         );
     }
 

@@ -2,7 +2,7 @@
 
 use crate::support::config;
 use faro_endpoint::collective::{
-    CollectiveError, Grouping, NanPolicy, Operation, Round, Seat, Team,
+    CollectiveError, Grouping, Member, NanPolicy, Operation, Round, Team,
 };
 use faro_endpoint::{Endpoint, FabricChoice};
 use std::sync::Arc;
@@ -18,10 +18,10 @@ pub fn endpoints(fabric: FabricChoice, count: usize) -> Vec<Arc<Endpoint>> {
 
 /// A team of `ranks`, dealt out to the endpoints in turn.
 pub fn team(endpoints: &[Arc<Endpoint>], ranks: usize) -> Vec<Team> {
-    let seats: Vec<Seat> = (0..ranks)
-        .map(|rank| endpoints[rank % endpoints.len()].seat().unwrap())
+    let seats: Vec<Member> = (0..ranks)
+        .map(|rank| endpoints[rank % endpoints.len()].member().unwrap())
         .collect();
-    let invitations: Vec<Vec<u8>> = seats.iter().map(Seat::invitation).collect();
+    let invitations: Vec<Vec<u8>> = seats.iter().map(Member::bootstrap_id).collect();
     seats
         .into_iter()
         .enumerate()

@@ -5,14 +5,14 @@ use crate::ExchangeError;
 
 /// Disjoint groups that cover ranks 0..ranks once, shuffled anew in each round: the ranks are
 /// shuffled by stream (epoch, round) and cut into ⌊ranks / group⌋ runs whose lengths differ by at
-/// most one, longer ones first. So no group is smaller than `group`, and none is a leftover of one.
+/// most one, longer ones first. So no group is smaller than `group`.
 pub fn dssync_groups(
     ranks: usize,
     group: usize,
     epoch: u64,
     round: u64,
 ) -> Result<Vec<Vec<usize>>, ExchangeError> {
-    // One rank has nobody to average with, in whatever group size.
+    // A single rank has no group; its group size does not matter.
     if ranks > 1 && !(2..=ranks).contains(&group) {
         return Err(ExchangeError::BadGroup { group, ranks });
     }

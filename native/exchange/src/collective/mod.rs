@@ -1,20 +1,21 @@
-//! Plans of collectives: who sends which part of an array to whom, in which step. No data here.
+//! Plans of collectives: the parts of an array that each rank sends and receives in each step. No data
+//! here.
 //!
 //! Three modes:
-//! - `dssync`: mean within a small group; membership is shuffled every round. The mean of all
-//!   members' values is kept, the values mix over rounds, nobody waits for anybody outside its group.
-//!   As in DS-Sync (arXiv 2007.03298), whose theorem is about SGD with smooth losses.
+//! - `dssync`: mean within a small group; membership is shuffled every round. The mean over all ranks
+//!   stays the same, the values mix over rounds, and a rank waits only for its group. As in DS-Sync
+//!   (arXiv 2007.03298), whose theorem is about SGD with smooth losses.
 //! - `grid`: exact mean over all in two rounds, along the rows and then the columns of an m by k grid.
-//! - `full`: exact mean by a ring, the baseline: least bytes and a fan-in of one, but 2(N-1) steps.
+//! - `full`: exact mean by a ring, the baseline: fewest bytes and a fan-in of one, but 2(N-1) steps.
 //!
 //! A plan works on sums and divides once at the end by `divisor`, so grid and full are exact
 //! wherever addition is. All members of a group end with the same bits, floats included: each part
 //! is summed in one place and copied. In a grid the part and the order of its sum are the same in
 //! all columns, so all ranks end with the same bits.
 //!
-//! To execute a plan: do the steps in order; within one step, first send from the values as they
-//! were, then apply what arrives, by ascending sender. A rank may be steps ahead of ranks that it
-//! has nothing to receive from; there is no barrier.
+//! To execute a plan, do the steps in order; within one step, first send from the values before the
+//! step, then apply what arrives, by ascending sender. There is no barrier: a rank may be steps ahead
+//! of ranks from which it receives nothing.
 
 mod groups;
 mod plan;
@@ -22,7 +23,7 @@ mod plan;
 pub use groups::dssync_groups;
 pub use plan::{Action, Part, Plan, Step, Transfer};
 
-use crate::{ExchangeError, Member, MAX_MEMBERS};
+use crate::{ExchangeError, MAX_MEMBERS};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -55,15 +56,9 @@ pub fn plan(ranks: usize, mode: Mode) -> Result<Plan, ExchangeError> {
     }
 }
 
-/// Rows and columns of the grid for `ranks`; what is left over, fewer than a column, is folded in.
+/// Rows and columns of the grid for `ranks`. Ranks beyond the grid, fewer than a column, are folded
+/// into it.
 pub fn grid_shape(ranks: usize) -> (usize, usize) {
     let rows = ranks.isqrt().max(1);
     (rows, ranks / rows)
-}
-
-/// Positions in `members` by rack, host and id: ranks in this order make rows of a grid local.
-pub fn locality_order(members: &[Member]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..members.len()).collect();
-    order.sort_by_key(|&i| (&members[i].rack, &members[i].host, &members[i].id));
-    order
 }

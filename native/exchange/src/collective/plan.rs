@@ -1,8 +1,8 @@
 //! Steps and transfers, and the three shapes they are built from.
 //!
-//! In a small group: each member sums one part (everybody sends it theirs), then sends the sum to
-//! all. Two steps, 2(g-1)/g arrays sent by each, fan-in g-1; a ring of the same bytes would take
-//! 2(g-1) steps. The ring is for `full`, where a fan-in of N-1 would be the incast to be avoided.
+//! In a small group, each member sums one part, which all others send to it, and then sends the sum
+//! to all others: two steps, 2(g-1)/g arrays sent by each member, fan-in g-1. A ring moves the same
+//! bytes in 2(g-1) steps; `full` uses it to avoid a fan-in of N-1.
 
 use super::grid_shape;
 
@@ -46,7 +46,7 @@ pub struct Step {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// What each rank divides its sums by for the mean: how many ranks' values are in them.
+    /// For each rank, the number of ranks whose values are in its sums: the mean's divisor.
     divisors: Vec<u32>,
     steps: Vec<Step>,
 }
@@ -60,17 +60,17 @@ impl Plan {
         &self.steps
     }
 
-    /// How many ranks' values are in the sums of `rank`.
+    /// The number of ranks whose values are in the sums of `rank`.
     pub fn divisor(&self, rank: usize) -> Option<u32> {
         self.divisors.get(rank).copied()
     }
 
-    /// What `rank` sends in `step`.
+    /// Transfers that `rank` sends in `step`.
     pub fn sends(&self, step: usize, rank: usize) -> impl Iterator<Item = &Transfer> {
         self.in_step(step).filter(move |t| t.from as usize == rank)
     }
 
-    /// What `rank` receives in `step`, in the order in which it is to be applied.
+    /// Transfers that `rank` receives in `step`, in the order in which it applies them.
     pub fn receives(&self, step: usize, rank: usize) -> impl Iterator<Item = &Transfer> {
         self.in_step(step).filter(move |t| t.to as usize == rank)
     }
@@ -90,8 +90,8 @@ impl Plan {
         Plan::new(divisors, group_steps(groups).into())
     }
 
-    /// Rows, then columns, of the grid of [`grid_shape`]. Ranks left over hand their values to one
-    /// rank each before and get the sums back after.
+    /// Rows, then columns, of the grid of [`grid_shape`]. Before, each rank beyond the grid sends its
+    /// values to one rank of the grid, and gets the sums back after.
     pub(super) fn grid(ranks: usize) -> Plan {
         let (rows, columns) = grid_shape(ranks);
         let inside = rows * columns;

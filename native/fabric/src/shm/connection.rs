@@ -78,8 +78,8 @@ impl AsFd for DirectoryFile {
 
 impl Shm {
     /// Gives the peer one of our files, once.
-    pub(super) fn announce(&self, cx: &mut Context<'_, Self>, slab: u32) {
-        if !cx.session.carrier.announced.insert(slab) {
+    pub(super) fn announce(&self, cx: &mut Context<'_>, peer: &mut Peer, slab: u32) {
+        if !peer.announced.insert(slab) {
             return;
         }
         let (bytes, file): (u64, Option<Descriptor>) = if slab == DIRECTORY {
@@ -101,43 +101,44 @@ impl Shm {
 
     pub(super) fn on_slab_request(
         &self,
-        cx: &mut Context<'_, Self>,
+        cx: &mut Context<'_>,
+        peer: &mut Peer,
         body: &[u8],
     ) -> Result<(), CloseReason> {
         let slab = SlabRequest::decode(body)?.slab.get();
         // Each number is answered once, so what a peer can have us queue is bounded by this.
-        if cx.session.carrier.announced.len() > 2 * MAX_SLABS {
+        if peer.announced.len() > 2 * MAX_SLABS {
             return Err(CloseReason::Bound {
                 what: "slabs requested",
                 limit: 2 * MAX_SLABS as u64,
             });
         }
-        self.announce(cx, slab);
+        self.announce(cx, peer, slab);
         Ok(())
     }
 
     pub(super) fn on_slab_reply(
         &mut self,
-        cx: &mut Context<'_, Self>,
+        cx: &mut Context<'_>,
+        peer: &mut Peer,
         body: &[u8],
     ) -> Result<(), CloseReason> {
         let reply = SlabReply::decode(body)?;
         let slab = reply.slab.get();
-        let connection = &mut cx.session.carrier;
         let wrong = |what, got| Err(WireError::BadValue { what, got }.into());
-        connection.requested.remove(&slab);
+        peer.requested.remove(&slab);
         match reply.found.get() {
             0 => {
-                if connection.missing.len() >= MAX_SLABS {
-                    return wrong("number of missing slabs", connection.missing.len() as u64);
+                if peer.missing.len() >= MAX_SLABS {
+                    return wrong("number of missing slabs", peer.missing.len() as u64);
                 }
-                connection.missing.insert(slab);
+                peer.missing.insert(slab);
             }
             1 => {
-                let Some(file) = connection.descriptors.pop_front() else {
+                let Some(file) = peer.descriptors.pop_front() else {
                     return wrong("SLAB_REPLY without a descriptor, slab", u64::from(slab));
                 };
-                if connection.slabs.len() >= MAX_SLABS {
+                if peer.slabs.len() >= MAX_SLABS {
                     return Err(CloseReason::Bound {
                         what: "slabs mapped",
                         limit: MAX_SLABS as u64,
@@ -148,23 +149,23 @@ impl Shm {
                     let Some(view) = View::new(mapping) else {
                         return wrong("directory's length", reply.bytes.get());
                     };
-                    if connection.directory.replace(view).is_some() {
+                    if peer.directory.replace(view).is_some() {
                         return wrong("second directory", u64::from(slab));
                     }
-                } else if connection.slabs.insert(slab, mapping).is_some() {
+                } else if peer.slabs.insert(slab, mapping).is_some() {
                     return wrong("slab that was given before", u64::from(slab));
                 }
                 cx.shared.counters.slabs_mapped += 1;
             }
             got => return wrong("SLAB_REPLY's found", u64::from(got)),
         }
-        self.serve_wanted(cx);
+        self.serve_wanted(cx, peer);
         Ok(())
     }
 
     /// Asks for a file of the peer's, once.
-    pub(super) fn request(&self, cx: &mut Context<'_, Self>, slab: u32) {
-        if cx.session.carrier.requested.insert(slab) {
+    pub(super) fn request(&self, cx: &mut Context<'_>, peer: &mut Peer, slab: u32) {
+        if peer.requested.insert(slab) {
             let request = SlabRequest {
                 slab: slab.into(),
                 reserved: 0.into(),

@@ -4,20 +4,24 @@ use super::connection::{Peer, Unacked, Wanted, DIRECTORY, MAX_DESCRIPTORS};
 use super::directory::Directory;
 use super::setup;
 use super::socket::ShmSocket;
+use crate::stream::driver::{
+    ControlChannel, Datapath, Holder, Transport, TransportDriver, Unexposed,
+};
 use crate::stream::exposure::ByKey;
 use crate::stream::frames::{
     self, AckEntry, Layout, SlabReply, SlabRequest, WriteRef, DONE, MAX_ACKS, REFUSED,
 };
-use crate::stream::hub::Hub;
 use crate::stream::inbound::Shape;
+use crate::stream::kinds::{frame_kinds, TransportKind};
 use crate::stream::outbound::Frame;
-use crate::stream::session::{Carrier, Context};
+use crate::stream::session::{Context, Phase};
+use crate::stream::turns::OverSocket;
 use crate::{
     CloseReason, ConnectionId, EndpointId, Event, Exposure, FabricError, FabricKind, Outcome,
-    Rejected, RemoteRange, Revoked, Write,
+    RemoteRange, Revoked, Write,
 };
 use faro_pool::{Lease, Pool};
-use faro_wire::{kind, FrameHeader, WireError};
+use faro_wire::{kind, WireError};
 use mio::net::UnixListener;
 use std::io;
 use std::sync::Arc;
@@ -68,97 +72,26 @@ impl Shm {
         })
     }
 
-    fn on_write_ref(
-        &mut self,
-        cx: &mut Context<'_, Self>,
-        sequence: u64,
-        body: &[u8],
-    ) -> Result<(), CloseReason> {
-        let write = WriteRef::decode(body)?;
-        let immediate = frames::immediate(write.immediate, write.has_immediate)?;
-        let (key, length) = (write.key.get(), write.length.get() as usize);
-        let Some(slab) = cx.session.carrier.slabs.get(&write.source_slab.get()) else {
-            return Err(WireError::BadValue {
-                what: "WRITE_REF's slab",
-                got: u64::from(write.source_slab.get()),
-            }
-            .into());
-        };
-        let connection = cx.connection;
-        let slot = cx
-            .shared
-            .exposures
-            .writable(connection, key, write.offset.get(), length);
-        let mut taken = None;
-        if let Some(slot) = slot {
-            if !slab.copy_to(write.source_offset.get() as usize, slot) {
-                return Err(WireError::BadValue {
-                    what: "end of WRITE_REF's source in its slab",
-                    got: u64::from(write.source_offset.get()) + length as u64,
-                }
-                .into());
-            }
-            taken = Some(length);
-        }
-        cx.shared.work += length;
-        cx.shared.counters.bytes_in += taken.unwrap_or(0) as u64;
-        cx.write_came(key, immediate, taken);
-        cx.verdict(sequence, if taken.is_some() { DONE } else { REFUSED });
-        Ok(())
-    }
-
-    fn on_ack(&mut self, cx: &mut Context<'_, Self>, ack: &AckEntry) -> Result<(), CloseReason> {
-        let wrong = |what, got| Err(WireError::BadValue { what, got }.into());
-        // Writes are taken, and so acknowledged, in their order.
-        let sequence = ack.sequence.get();
-        let write = match cx.session.carrier.unacked.pop_front() {
-            Some(write) if write.sequence == sequence => write,
-            other => {
-                // Back to the others, whose end the close reports.
-                if let Some(write) = other {
-                    cx.session.carrier.unacked.push_front(write);
-                }
-                return wrong("WRITE_ACK's write", sequence);
-            }
-        };
-        let outcome = match ack.verdict.get() {
-            DONE => {
-                cx.shared.counters.bytes_out += write.bytes as u64;
-                Outcome::Done
-            }
-            REFUSED => {
-                cx.shared.counters.writes_refused_by_peer += 1;
-                Outcome::Refused
-            }
-            got => {
-                cx.session.carrier.unacked.push_front(write);
-                return wrong("WRITE_ACK's verdict", u64::from(got));
-            }
-        };
-        cx.retire(write.bytes);
-        let connection = cx.connection;
-        cx.event(Event::WriteEnded {
-            connection,
-            token: write.token,
-            outcome,
-        });
-        Ok(())
-    }
-
     /// Goes on with the reads whose mappings are there now.
-    pub(super) fn serve_wanted(&mut self, cx: &mut Context<'_, Self>) {
-        for wanted in std::mem::take(&mut cx.session.carrier.wanted) {
-            self.advance_read(cx, wanted);
+    pub(super) fn serve_wanted(&mut self, cx: &mut Context<'_>, peer: &mut Peer) {
+        // Each one once: those that still wait go to the back.
+        for _ in 0..peer.wanted.len() {
+            if let Some(wanted) = peer.wanted.pop_front() {
+                self.advance_read(cx, peer, wanted);
+            }
         }
     }
 
-    fn advance_read(&mut self, cx: &mut Context<'_, Self>, wanted: Wanted) {
-        let Some(mut read) = cx.session.reads.remove(&wanted.sequence) else {
+    fn advance_read(&mut self, cx: &mut Context<'_>, peer: &mut Peer, wanted: Wanted) {
+        let Some(read) = cx.session.reads.get_mut(&wanted.sequence) else {
             return;
         };
         let target = &mut read.target.bytes_mut()[..read.length];
-        match attempt(self.endpoint, &cx.session.carrier, wanted, target) {
+        match attempt(self.endpoint, peer, wanted, target) {
             Attempt::Ended(outcome) => {
+                let Some(read) = cx.session.reads.remove(&wanted.sequence) else {
+                    return;
+                };
                 if outcome == Outcome::Done {
                     cx.shared.work += read.length;
                     cx.shared.counters.bytes_in += read.length as u64;
@@ -166,22 +99,91 @@ impl Shm {
                 cx.read_ended(read, outcome);
             }
             Attempt::Needs(slab) => {
-                cx.session.reads.insert(wanted.sequence, read);
-                cx.session.carrier.wanted.push_back(wanted);
-                self.request(cx, slab);
+                peer.wanted.push_back(wanted);
+                self.request(cx, peer, slab);
             }
         }
     }
 }
 
+fn on_write_ref(
+    cx: &mut Context<'_>,
+    peer: &Peer,
+    sequence: u64,
+    body: &[u8],
+) -> Result<(), CloseReason> {
+    let write = WriteRef::decode(body)?;
+    let immediate = frames::immediate(write.immediate, write.has_immediate)?;
+    let (key, length) = (write.key.get(), write.length.get() as usize);
+    let Some(slab) = peer.slabs.get(&write.source_slab.get()) else {
+        return Err(WireError::BadValue {
+            what: "WRITE_REF's slab",
+            got: u64::from(write.source_slab.get()),
+        }
+        .into());
+    };
+    let connection = cx.connection;
+    let slot = cx
+        .shared
+        .exposures
+        .writable(connection, key, write.offset.get(), length);
+    let mut taken = None;
+    if let Some(slot) = slot {
+        if !slab.copy_to(write.source_offset.get() as usize, slot) {
+            return Err(WireError::BadValue {
+                what: "end of WRITE_REF's source in its slab",
+                got: u64::from(write.source_offset.get()) + length as u64,
+            }
+            .into());
+        }
+        taken = Some(length);
+    }
+    cx.shared.work += length;
+    cx.shared.counters.bytes_in += taken.unwrap_or(0) as u64;
+    cx.write_came(key, immediate, taken);
+    cx.verdict(sequence, if taken.is_some() { DONE } else { REFUSED });
+    Ok(())
+}
+
+fn on_ack(cx: &mut Context<'_>, peer: &mut Peer, ack: &AckEntry) -> Result<(), CloseReason> {
+    let wrong = |what, got| Err(WireError::BadValue { what, got }.into());
+    // Writes are taken, and so acknowledged, in their order.
+    let sequence = ack.sequence.get();
+    let first = peer.unacked.front().map(|write| write.sequence);
+    if first != Some(sequence) {
+        return wrong("WRITE_ACK's write", sequence);
+    }
+    let outcome = match ack.verdict.get() {
+        DONE => Outcome::Done,
+        REFUSED => Outcome::Refused,
+        got => return wrong("WRITE_ACK's verdict", u64::from(got)),
+    };
+    let Some(write) = peer.unacked.pop_front() else {
+        return wrong("WRITE_ACK's write", sequence);
+    };
+    if outcome == Outcome::Done {
+        cx.shared.counters.bytes_out += write.bytes as u64;
+    } else {
+        cx.shared.counters.writes_refused_by_peer += 1;
+    }
+    cx.retire(write.bytes);
+    let connection = cx.connection;
+    cx.event(Event::WriteEnded {
+        connection,
+        token: write.token,
+        outcome,
+    });
+    Ok(())
+}
+
 /// Copies what the peer's directory says that we may read, if it still says so afterwards.
-fn attempt(reader: EndpointId, connection: &Peer, wanted: Wanted, target: &mut [u8]) -> Attempt {
+fn attempt(reader: EndpointId, peer: &Peer, wanted: Wanted, target: &mut [u8]) -> Attempt {
     let refused = Attempt::Ended(Outcome::Refused);
-    let needs = |slab| match connection.missing.contains(&slab) {
+    let needs = |slab| match peer.missing.contains(&slab) {
         true => Attempt::Ended(Outcome::Refused),
         false => Attempt::Needs(slab),
     };
-    let Some(directory) = &connection.directory else {
+    let Some(directory) = &peer.directory else {
         return needs(DIRECTORY);
     };
     let slot = (wanted.offset >> SLOT_SHIFT) as u32;
@@ -192,7 +194,7 @@ fn attempt(reader: EndpointId, connection: &Peer, wanted: Wanted, target: &mut [
     if inside + target.len() as u64 > u64::from(place.length) {
         return refused;
     }
-    let Some(slab) = connection.slabs.get(&place.slab) else {
+    let Some(slab) = peer.slabs.get(&place.slab) else {
         return needs(place.slab);
     };
     let copied = slab.copy_to(place.offset as usize + inside as usize, target);
@@ -202,30 +204,56 @@ fn attempt(reader: EndpointId, connection: &Peer, wanted: Wanted, target: &mut [
     refused
 }
 
-impl Carrier for Shm {
-    const KIND: FabricKind = FabricKind::Shm;
-    type Socket = ShmSocket;
-    type Listener = UnixListener;
-    type Peer = Peer;
-    type Remains = Vec<Arc<Lease>>;
-    /// About 56 references, each to up to 256 KiB that we have to copy: a peer's turn.
-    const STAGING: usize = 4 << 10;
-    const SHORT_MEANS_DRAINED: bool = false;
+frame_kinds! {
+    /// The frames that only shared memory has.
+    ShmKind {
+        WriteRef = WRITE_REF,
+        WriteAck = WRITE_ACK,
+        SlabRequest = SLAB_REQUEST,
+        SlabReply = SLAB_REPLY,
+    }
+}
 
-    fn shape(kind: u8) -> Option<(Shape, u32)> {
-        let bytes = match kind {
-            kind::WRITE_REF => size_of::<WriteRef>(),
-            kind::WRITE_ACK => MAX_ACKS * size_of::<AckEntry>(),
-            kind::SLAB_REQUEST => size_of::<SlabRequest>(),
-            kind::SLAB_REPLY => size_of::<SlabReply>(),
-            _ => return None,
-        };
-        Some((Shape::Whole, bytes as u32))
+impl TransportKind for ShmKind {
+    fn decode(byte: u8) -> Option<Self> {
+        Self::from_byte(byte)
     }
 
-    fn collect(socket: &mut ShmSocket, connection: &mut Peer) -> Result<(), CloseReason> {
-        connection.descriptors.extend(socket.received.drain(..));
-        if connection.descriptors.len() > MAX_DESCRIPTORS {
+    fn byte(self) -> u8 {
+        self.to_byte()
+    }
+
+    fn phase(self) -> Phase {
+        Phase::Open
+    }
+
+    fn shape(self) -> (Shape, u32) {
+        let bytes = match self {
+            Self::WriteRef => size_of::<WriteRef>(),
+            Self::WriteAck => MAX_ACKS * size_of::<AckEntry>(),
+            Self::SlabRequest => size_of::<SlabRequest>(),
+            Self::SlabReply => size_of::<SlabReply>(),
+        };
+        (Shape::Whole, bytes as u32)
+    }
+}
+
+impl Transport for Shm {
+    const KIND: FabricKind = FabricKind::Shm;
+    type Connection = Peer;
+}
+
+impl ControlChannel for Shm {
+    type Socket = ShmSocket;
+    type Listener = UnixListener;
+
+    fn start(&mut self, location: &str) -> Result<io::Result<ShmSocket>, FabricError> {
+        setup::connect(&self.host, location)
+    }
+
+    fn collect(socket: &mut ShmSocket, peer: &mut Peer) -> Result<(), CloseReason> {
+        peer.descriptors.extend(socket.received.drain(..));
+        if peer.descriptors.len() > MAX_DESCRIPTORS {
             return Err(CloseReason::Bound {
                 what: "descriptors without a frame",
                 limit: MAX_DESCRIPTORS as u64,
@@ -233,27 +261,45 @@ impl Carrier for Shm {
         }
         Ok(())
     }
+}
+
+impl TransportDriver for Shm {
+    type Path = OverSocket;
+}
+
+impl Datapath for Shm {
+    type Kind = ShmKind;
+    type Remains = Vec<Arc<Lease>>;
+    /// About 56 references, each to up to 256 KiB that we have to copy: a peer's turn.
+    const STAGING_BYTES: usize = 4 << 10;
 
     fn on_frame(
         &mut self,
-        cx: &mut Context<'_, Self>,
-        header: &FrameHeader,
+        cx: &mut Context<'_>,
+        peer: &mut Peer,
+        kind: ShmKind,
+        id: u64,
         body: &[u8],
     ) -> Result<(), CloseReason> {
-        match header.kind {
-            kind::WRITE_REF => self.on_write_ref(cx, header.id.get(), body),
-            kind::SLAB_REQUEST => self.on_slab_request(cx, body),
-            kind::SLAB_REPLY => self.on_slab_reply(cx, body),
-            _ => frames::acks(body)?
+        match kind {
+            ShmKind::WriteRef => on_write_ref(cx, peer, id, body),
+            ShmKind::SlabRequest => self.on_slab_request(cx, peer, body),
+            ShmKind::SlabReply => self.on_slab_reply(cx, peer, body),
+            ShmKind::WriteAck => frames::acks(body)?
                 .iter()
-                .try_for_each(|ack| self.on_ack(cx, ack)),
+                .try_for_each(|ack| on_ack(cx, peer, ack)),
         }
     }
 
-    fn on_closed(&mut self, cx: &mut Context<'_, Self>, _told: bool) -> Option<Vec<Arc<Lease>>> {
-        let unacked = std::mem::take(&mut cx.session.carrier.unacked);
+    fn on_closed(
+        &mut self,
+        cx: &mut Context<'_>,
+        peer: Peer,
+        _told: bool,
+    ) -> Option<Vec<Arc<Lease>>> {
         let connection = cx.connection;
-        let sources: Vec<_> = unacked
+        let sources: Vec<_> = peer
+            .unacked
             .into_iter()
             .map(|write| {
                 cx.retire(write.bytes);
@@ -268,14 +314,10 @@ impl Carrier for Shm {
         (!sources.is_empty()).then_some(sources)
     }
 
-    fn start(&mut self, location: &str) -> Result<io::Result<ShmSocket>, FabricError> {
-        setup::connect(&self.host, location)
-    }
-
-    fn post_write(&mut self, cx: &mut Context<'_, Self>, write: Write) {
+    fn post_write(&mut self, cx: &mut Context<'_>, peer: &mut Peer, write: Write) {
         debug_assert!(self.is_ours(&write.source), "a lease of another pool");
         // Before the reference, so that the target never has to ask and wait.
-        self.announce(cx, write.source.slab());
+        self.announce(cx, peer, write.source.slab());
         let sequence = cx.next_sequence();
         let reference = WriteRef {
             key: write.target.key.into(),
@@ -292,7 +334,7 @@ impl Carrier for Shm {
             sequence,
             reference.as_bytes(),
         ));
-        cx.session.carrier.unacked.push_back(Unacked {
+        peer.unacked.push_back(Unacked {
             sequence,
             token: write.token,
             bytes: write.length,
@@ -300,46 +342,51 @@ impl Carrier for Shm {
         });
     }
 
-    fn post_read(&mut self, cx: &mut Context<'_, Self>, sequence: u64, source: RemoteRange) {
+    fn post_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        peer: &mut Peer,
+        sequence: u64,
+        source: RemoteRange,
+    ) {
         let wanted = Wanted {
             sequence,
             key: source.key,
             offset: source.offset,
         };
-        self.advance_read(cx, wanted);
+        self.advance_read(cx, peer, wanted);
     }
 
     fn expose(
-        hub: &mut Hub<Self>,
-        connection: ConnectionId,
-        exposure: Exposure,
-    ) -> Result<RemoteRange, Rejected<Exposure>> {
-        let lease = match &exposure {
-            Exposure::Writable(_) => return hub.expose(connection, exposure),
-            Exposure::Readable(lease) => lease.clone(),
+        &mut self,
+        cx: &mut Context<'_>,
+        _peer: &mut Peer,
+        key: u64,
+        exposure: &Exposure,
+    ) -> Result<u64, Unexposed> {
+        let lease = match exposure {
+            Exposure::Writable(_) => return Ok(0),
+            Exposure::Readable(lease) => lease,
         };
-        let grantee = match hub.open(connection) {
-            None => return Err(Rejected::NotConnected(exposure, connection)),
-            Some((_, shm)) if !shm.directory.has_room() => return Err(Rejected::Full(exposure)),
-            Some((cx, _)) => cx.session.remote,
-        };
-        let mut range = hub.expose(connection, exposure)?;
-        let shm = &mut hub.carrier;
-        debug_assert!(shm.is_ours(&lease), "a lease of another pool");
-        if let Some(slot) = shm.directory.publish(range.key, grantee, &lease) {
-            shm.slots.insert(range.key, slot);
-            range.offset = u64::from(slot) << SLOT_SHIFT;
-        }
-        Ok(range)
+        debug_assert!(self.is_ours(lease), "a lease of another pool");
+        let slot = self
+            .directory
+            .publish(key, cx.session.remote, lease)
+            .ok_or(Unexposed::Full)?;
+        self.slots.insert(key, slot);
+        Ok(u64::from(slot) << SLOT_SHIFT)
     }
 
-    fn revoke(hub: &mut Hub<Self>, key: u64) -> Revoked {
-        if let Some(slot) = hub.carrier.slots.remove(&key) {
-            hub.carrier.directory.withdraw(slot);
+    fn revoke(
+        &mut self,
+        _holder: Holder<'_, Peer>,
+        _connection: ConnectionId,
+        key: u64,
+        exposure: Exposure,
+    ) -> Revoked {
+        if let Some(slot) = self.slots.remove(&key) {
+            self.directory.withdraw(slot);
         }
-        match hub.revoke(key) {
-            Some(exposure) => Revoked::Now(exposure),
-            None => Revoked::Unknown,
-        }
+        Revoked::Now(exposure)
     }
 }

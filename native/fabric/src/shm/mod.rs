@@ -45,9 +45,11 @@ mod slabs;
 mod socket;
 
 pub use crate::stream::bounds::Bounds;
+#[cfg(test)]
+pub(crate) use datapath::ShmKind;
 pub use setup::{host_identity, same_host, ShmConfig};
 
-crate::stream::facade::hub_fabric! {
+crate::stream::facade::reactor_fabric! {
     /// The same-host fabric.
     ShmFabric, datapath::Shm
 }

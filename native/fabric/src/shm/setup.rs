@@ -9,7 +9,7 @@ use super::socket::ShmSocket;
 use super::ShmFabric;
 use crate::stream::bounds::Bounds;
 use crate::stream::exposure::random;
-use crate::stream::hub::Hub;
+use crate::stream::reactor::Reactor;
 use crate::{EndpointId, FabricError};
 use faro_pool::Pool;
 use mio::net::UnixListener;
@@ -64,7 +64,7 @@ impl ShmFabric {
         let location = format!("{host}/{name}");
         let shm = Shm::new(config.endpoint, host, config.pool)?;
         Ok(Self {
-            hub: Hub::new(config.endpoint, bounds, listener, shm)?,
+            reactor: Reactor::new(config.endpoint, bounds, listener, shm)?,
             location,
         })
     }

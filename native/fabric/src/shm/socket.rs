@@ -67,6 +67,8 @@ impl Listener for UnixListener {
 }
 
 impl Socket for ShmSocket {
+    const SHORT_MEANS_DRAINED: bool = false;
+
     fn receive(&mut self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
         let mut control = RecvAncillaryBuffer::new(&mut space);

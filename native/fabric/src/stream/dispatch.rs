@@ -1,43 +1,52 @@
-//! Which frames may come when, the greeting, and who gets what.
+//! Which frames may come in which phase, the greeting, and where each frame goes.
 //!
-//! Until a connection is `Open` it can send one frame of at most 4 KiB; everything else ends it.
+//! Before a connection is `Open` its peer can send one greeting of at most 4 KiB (and what its
+//! fabric's pairing needs); everything else ends it.
 
+use super::driver::{Greeted, TransportDriver};
 use super::frames::{Goodbye, GoodbyeCode, Hello, Layout, Welcome};
 use super::inbound::{Consumer, Shape, Sink};
+use super::kinds::{FrameKind, TransportKind};
 use super::outbound::Frame;
-use super::session::{Carrier, Context, Phase};
+use super::session::{Context, Phase};
 use crate::{CloseReason, EndpointId, Event, Message, Outcome};
 use faro_wire::{header, kind, FrameHeader, WireError};
 use zerocopy::IntoBytes;
 
-/// Gives the frames of one connection their meaning.
-pub(crate) struct Receiver<'a, C: Carrier> {
-    pub(crate) cx: Context<'a, C>,
-    pub(crate) carrier: &'a mut C,
+/// Handles the frames of one connection.
+pub(crate) struct Receiver<'a, D: TransportDriver> {
+    pub(crate) cx: Context<'a>,
+    pub(crate) driver: &'a mut D,
+    pub(crate) state: &'a mut D::Connection,
 }
 
-impl<C: Carrier> Consumer for Receiver<'_, C> {
-    fn begin(&mut self, header: &FrameHeader) -> Result<Shape, CloseReason> {
-        let greeting = Some((Shape::Whole, header::MAX_GREETING_BYTES));
-        let allowed = match (&self.cx.session.phase, header.kind) {
-            (_, kind::GOODBYE) => greeting,
-            (Phase::AwaitHello, kind::HELLO) | (Phase::Greeting, kind::WELCOME) => greeting,
-            (Phase::Open, kind::HELLO | kind::WELCOME) => None,
-            (Phase::Open, message) if message >= kind::FIRST_MESSAGE => {
-                Some((Shape::Whole, header::MAX_MESSAGE_BYTES))
-            }
-            (Phase::Open, one_sided) => C::shape(one_sided),
-            (Phase::Pairing, kind) => C::pairing(kind).map(|limit| (Shape::Whole, limit)),
-            _ => {
-                return Err(WireError::BadValue {
+impl<D: TransportDriver> Consumer for Receiver<'_, D> {
+    type Kind = FrameKind<D::Kind>;
+
+    fn begin(&mut self, header: &FrameHeader) -> Result<(Self::Kind, Shape), CloseReason> {
+        let phase = self.cx.session.phase;
+        let kind = FrameKind::<D::Kind>::decode(header.kind);
+        let greeting = (Shape::Whole, header::MAX_GREETING_BYTES);
+        let message = (Shape::Whole, header::MAX_MESSAGE_BYTES);
+        let allowed = kind.and_then(|kind| {
+            let (comes, shape) = match kind {
+                FrameKind::Goodbye => (true, greeting),
+                FrameKind::Hello => (phase == Phase::AwaitHello, greeting),
+                FrameKind::Welcome => (phase == Phase::Greeting, greeting),
+                FrameKind::Message(_) => (phase == Phase::Open, message),
+                FrameKind::Transport(own) => (phase == own.phase(), own.shape()),
+            };
+            comes.then_some((kind, shape))
+        });
+        let Some((kind, (shape, limit))) = allowed else {
+            let error = match phase {
+                Phase::Open | Phase::Pairing => WireError::UnknownKind { got: header.kind },
+                Phase::Connecting | Phase::Greeting | Phase::AwaitHello => WireError::BadValue {
                     what: "frame kind before the greeting",
                     got: u64::from(header.kind),
-                }
-                .into());
-            }
-        };
-        let Some((shape, limit)) = allowed else {
-            return Err(WireError::UnknownKind { got: header.kind }.into());
+                },
+            };
+            return Err(error.into());
         };
         let length = header.length.get();
         if length > limit {
@@ -48,16 +57,27 @@ impl<C: Carrier> Consumer for Receiver<'_, C> {
             }
             .into());
         }
-        Ok(shape)
+        Ok((kind, shape))
     }
 
     fn head(
         &mut self,
-        header: &FrameHeader,
+        kind: Self::Kind,
+        id: u64,
         head: &[u8],
         length: usize,
     ) -> Result<Sink, CloseReason> {
-        self.carrier.on_head(&mut self.cx, header, head, length)
+        match kind {
+            FrameKind::Transport(own) => self.driver.on_head(&mut self.cx, own, id, head, length),
+            FrameKind::Hello | FrameKind::Welcome | FrameKind::Goodbye => {
+                Err(WireError::BadValue {
+                    what: "head of a greeting, bytes",
+                    got: head.len() as u64,
+                }
+                .into())
+            }
+            FrameKind::Message(got) => Err(WireError::UnknownKind { got }.into()),
+        }
     }
 
     fn slot(&mut self, sink: &Sink, at: usize, length: usize) -> Option<&mut [u8]> {
@@ -80,7 +100,7 @@ impl<C: Carrier> Consumer for Receiver<'_, C> {
 
     fn payload_end(
         &mut self,
-        header: &FrameHeader,
+        id: u64,
         sink: Sink,
         length: usize,
         dropped: bool,
@@ -91,7 +111,7 @@ impl<C: Carrier> Consumer for Receiver<'_, C> {
                 let taken = (!dropped).then_some(length);
                 self.cx.write_came(key, immediate, taken);
                 if dropped {
-                    self.cx.refuse_if_room(header.id.get());
+                    self.cx.refuse_if_room(id);
                 }
             }
             Sink::Read { sequence, refused } => {
@@ -108,22 +128,23 @@ impl<C: Carrier> Consumer for Receiver<'_, C> {
         Ok(())
     }
 
-    fn frame(&mut self, header: &FrameHeader, body: Vec<u8>) -> Result<(), CloseReason> {
+    fn frame(&mut self, kind: Self::Kind, id: u64, body: Vec<u8>) -> Result<(), CloseReason> {
         let cx = &mut self.cx;
         cx.shared.counters.frames_in += 1;
-        match header.kind {
-            kind::GOODBYE => Err(cx.on_goodbye(&body)),
-            kind::HELLO => {
+        match kind {
+            FrameKind::Goodbye => Err(cx.on_goodbye(&body)),
+            FrameKind::Hello => {
                 let endpoint = cx.on_hello(&body)?;
-                self.greeted(endpoint)
+                self.greeted(endpoint);
+                Ok(())
             }
-            kind::WELCOME => {
+            FrameKind::Welcome => {
                 let endpoint = cx.on_welcome(&body)?;
-                self.greeted(endpoint)
+                self.greeted(endpoint);
+                Ok(())
             }
-            kind if kind >= kind::FIRST_MESSAGE => {
+            FrameKind::Message(kind) => {
                 let connection = cx.connection;
-                let id = header.id.get();
                 cx.shared.counters.messages_in += 1;
                 cx.event(Event::Message {
                     connection,
@@ -131,23 +152,23 @@ impl<C: Carrier> Consumer for Receiver<'_, C> {
                 });
                 Ok(())
             }
-            _ => self.carrier.on_frame(cx, header, &body),
+            FrameKind::Transport(own) => self.driver.on_frame(cx, self.state, own, id, &body),
         }
     }
 }
 
-impl<C: Carrier> Receiver<'_, C> {
-    fn greeted(&mut self, endpoint: EndpointId) -> Result<(), CloseReason> {
+impl<D: TransportDriver> Receiver<'_, D> {
+    fn greeted(&mut self, endpoint: EndpointId) {
         self.cx.session.remote = endpoint;
         self.cx.session.phase = Phase::Pairing;
-        if self.carrier.greeted(&mut self.cx) {
-            self.cx.opened();
+        match self.driver.greeted() {
+            Greeted::Open => self.cx.opened(),
+            Greeted::Pairing => {}
         }
-        Ok(())
     }
 }
 
-impl<C: Carrier> Context<'_, C> {
+impl Context<'_> {
     /// The connection can be used from now on.
     pub(crate) fn opened(&mut self) {
         let (connection, endpoint) = (self.connection, self.session.remote);

@@ -51,7 +51,7 @@ fn mix(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Bytes nobody can guess.
+/// Random bytes of the kernel, not to be guessed.
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], FabricError> {
     let mut bytes = [0; N];
     let mut have = 0;
@@ -109,12 +109,25 @@ impl Exposures {
         self.entries.len()
     }
 
-    /// Whom that key was given to.
-    pub(crate) fn owner(&self, key: u64) -> Option<ConnectionId> {
-        Some(self.entries.get(&key)?.connection)
+    /// Whether `connection` may write that range under `key`. Makes no reference to the bytes, which
+    /// a device may be writing.
+    pub(crate) fn may_write(
+        &self,
+        connection: ConnectionId,
+        key: u64,
+        offset: u64,
+        length: usize,
+    ) -> bool {
+        match self.entries.get(&key) {
+            Some(Entry {
+                connection: granted,
+                exposure: Exposure::Writable(lease),
+            }) => *granted == connection && lease.contains(offset, length as u64),
+            _ => false,
+        }
     }
 
-    /// The bytes that `peer` may write under `key`, if that is what they are.
+    /// The bytes that `connection` may write under `key`; `None` if it may not write all of them.
     pub(crate) fn writable(
         &mut self,
         connection: ConnectionId,
@@ -134,7 +147,7 @@ impl Exposures {
         }
     }
 
-    /// The lease that `peer` may read that range of under `key`.
+    /// The lease, if `connection` may read that range of it under `key`.
     pub(crate) fn readable(
         &self,
         connection: ConnectionId,

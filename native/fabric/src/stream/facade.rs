@@ -1,23 +1,24 @@
-//! [`crate::Fabric`] over a hub: one piece of code for all fabrics that have one.
+//! [`crate::Fabric`] over a reactor: one piece of code for all stream fabrics.
 
-/// Defines the public type of a fabric and makes it one: a hub, and where peers reach it.
-macro_rules! hub_fabric {
-    ($(#[$doc:meta])* $name:ident, $carrier:ty) => {
+/// Defines the public type of a fabric: a reactor with its driver, and the location where peers
+/// reach it.
+macro_rules! reactor_fabric {
+    ($(#[$doc:meta])* $name:ident, $driver:ty) => {
         $(#[$doc])*
         pub struct $name {
-            hub: $crate::stream::hub::Hub<$carrier>,
+            reactor: $crate::stream::reactor::Reactor<$driver>,
             location: String,
         }
 
         impl $crate::Fabric for $name {
             fn kind(&self) -> $crate::FabricKind {
-                <$carrier as $crate::stream::session::Carrier>::KIND
+                <$driver as $crate::stream::driver::Transport>::KIND
             }
             fn location(&self) -> String {
                 self.location.clone()
             }
             fn waker(&self) -> $crate::Waker {
-                self.hub.waker()
+                self.reactor.waker()
             }
             fn connect(
                 &mut self,
@@ -25,63 +26,59 @@ macro_rules! hub_fabric {
                 expected: $crate::EndpointId,
                 deadline: std::time::Instant,
             ) -> Result<$crate::ConnectionId, $crate::FabricError> {
-                self.hub.connect(location, expected, deadline)
+                self.reactor.connect(location, expected, deadline)
             }
             fn disconnect(&mut self, connection: $crate::ConnectionId, reason: $crate::CloseReason) {
-                self.hub.close(connection, reason);
+                self.reactor.close(connection, reason);
             }
             fn register(&mut self, lease: &faro_pool::Lease) -> Result<(), $crate::FabricError> {
-                <$carrier as $crate::stream::session::Carrier>::register(&mut self.hub, lease)
+                $crate::stream::driver::Datapath::register(&mut self.reactor.driver, lease)
             }
             fn expose(
                 &mut self,
                 connection: $crate::ConnectionId,
                 exposure: $crate::Exposure,
             ) -> Result<$crate::RemoteRange, $crate::Rejected<$crate::Exposure>> {
-                <$carrier as $crate::stream::session::Carrier>::expose(
-                    &mut self.hub,
-                    connection,
-                    exposure,
-                )
+                self.reactor.expose(connection, exposure)
             }
             fn revoke(&mut self, key: u64) -> $crate::Revoked {
-                <$carrier as $crate::stream::session::Carrier>::revoke(&mut self.hub, key)
+                self.reactor.revoke(key)
             }
             fn send(
                 &mut self,
                 connection: $crate::ConnectionId,
                 message: $crate::Message,
             ) -> Result<(), $crate::Rejected<$crate::Message>> {
-                self.hub.send(connection, message)
+                self.reactor.send(connection, message)
             }
             fn write(
                 &mut self,
                 connection: $crate::ConnectionId,
                 write: $crate::Write,
             ) -> Result<(), $crate::Rejected<$crate::Write>> {
-                self.hub.post_write(connection, write)
+                self.reactor.post_write(connection, write)
             }
             fn read(
                 &mut self,
                 connection: $crate::ConnectionId,
                 read: $crate::Read,
             ) -> Result<(), $crate::Rejected<$crate::Read>> {
-                self.hub.post_read(connection, read)
+                self.reactor.post_read(connection, read)
             }
             fn flush(&mut self) {
-                self.hub.flush();
+                self.reactor.flush();
             }
             fn poll(
                 &mut self,
                 events: &mut Vec<$crate::Event>,
                 timeout: std::time::Duration,
             ) -> Result<(), $crate::FabricError> {
-                self.hub.poll(events, timeout)
+                self.reactor.poll(events, timeout)
             }
             fn counters(&self) -> Vec<(&'static str, u64)> {
-                self.hub.counters()
+                self.reactor.counters()
             }
         }
     };
 }
-pub(crate) use hub_fabric;
+pub(crate) use reactor_fabric;

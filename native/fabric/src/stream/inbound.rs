@@ -45,14 +45,17 @@ pub(crate) enum Sink {
     Read { sequence: u64, refused: bool },
 }
 
-/// Who gives the frames their meaning.
+/// Handles the frames that the framing finds.
 pub(crate) trait Consumer {
-    /// A good header came: may it come now, and what follows?
-    fn begin(&mut self, header: &FrameHeader) -> Result<Shape, CloseReason>;
+    /// A decoded kind.
+    type Kind: Copy;
+    /// A checked header came. Returns its kind and what follows; an error if it may not come now.
+    fn begin(&mut self, header: &FrameHeader) -> Result<(Self::Kind, Shape), CloseReason>;
     /// The head of a payload of `length` bytes came.
     fn head(
         &mut self,
-        header: &FrameHeader,
+        kind: Self::Kind,
+        id: u64,
         head: &[u8],
         length: usize,
     ) -> Result<Sink, CloseReason>;
@@ -61,13 +64,13 @@ pub(crate) trait Consumer {
     /// All `length` bytes of a payload came. `dropped`: not all of them found a slot.
     fn payload_end(
         &mut self,
-        header: &FrameHeader,
+        id: u64,
         sink: Sink,
         length: usize,
         dropped: bool,
     ) -> Result<(), CloseReason>;
     /// A whole frame came, body checked.
-    fn frame(&mut self, header: &FrameHeader, body: Vec<u8>) -> Result<(), CloseReason>;
+    fn frame(&mut self, kind: Self::Kind, id: u64, body: Vec<u8>) -> Result<(), CloseReason>;
 }
 
 enum State {
@@ -84,10 +87,10 @@ enum State {
 }
 
 /// One connection's framing.
-pub(crate) struct Inbound {
+pub(crate) struct Inbound<K> {
     state: State,
     /// The frame under way, once its 32 bytes are in and checked.
-    header: Option<FrameHeader>,
+    header: Option<(FrameHeader, K)>,
     head: [u8; HEADER_BYTES + MAX_HEAD_BYTES],
     /// Bytes in `head`.
     have: usize,
@@ -95,7 +98,7 @@ pub(crate) struct Inbound {
     need: usize,
 }
 
-impl Inbound {
+impl<K: Copy> Inbound<K> {
     pub(crate) fn new() -> Self {
         Self {
             state: State::Head,
@@ -116,7 +119,7 @@ impl Inbound {
 
     /// Bytes of body or payload after the head.
     fn rest(&self) -> usize {
-        self.header.map_or(0, |header| {
+        self.header.as_ref().map_or(0, |(header, _)| {
             header.length.get() as usize - (self.need - HEADER_BYTES)
         })
     }
@@ -125,7 +128,7 @@ impl Inbound {
     pub(crate) fn feed(
         &mut self,
         mut bytes: &[u8],
-        consumer: &mut impl Consumer,
+        consumer: &mut impl Consumer<Kind = K>,
     ) -> Result<(), CloseReason> {
         while !bytes.is_empty() {
             let rest = self.rest();
@@ -165,7 +168,7 @@ impl Inbound {
     /// Memory to receive the next bytes in, if there are enough of them to be worth it.
     pub(crate) fn direct<'c>(
         &'c mut self,
-        consumer: &'c mut impl Consumer,
+        consumer: &'c mut impl Consumer<Kind = K>,
     ) -> Option<&'c mut [u8]> {
         let rest = self.rest();
         match &mut self.state {
@@ -187,7 +190,7 @@ impl Inbound {
     pub(crate) fn landed(
         &mut self,
         bytes: usize,
-        consumer: &mut impl Consumer,
+        consumer: &mut impl Consumer<Kind = K>,
     ) -> Result<(), CloseReason> {
         match &mut self.state {
             State::Body { body, filled } => {
@@ -201,7 +204,7 @@ impl Inbound {
     }
 
     /// Goes on until bytes are missing.
-    fn settle(&mut self, consumer: &mut impl Consumer) -> Result<(), CloseReason> {
+    fn settle(&mut self, consumer: &mut impl Consumer<Kind = K>) -> Result<(), CloseReason> {
         loop {
             let rest = self.rest();
             match &mut self.state {
@@ -216,8 +219,8 @@ impl Inbound {
     }
 
     /// The head, as far as it is known, is in.
-    fn enter(&mut self, consumer: &mut impl Consumer) -> Result<(), CloseReason> {
-        let Some(header) = self.header else {
+    fn enter(&mut self, consumer: &mut impl Consumer<Kind = K>) -> Result<(), CloseReason> {
+        let Some((header, kind)) = self.header else {
             let header = FrameHeader::parse(&self.head[..HEADER_BYTES])?;
             for (what, got) in [
                 ("header flags", u32::from(header.flags.get())),
@@ -229,7 +232,8 @@ impl Inbound {
                 }
             }
             let length = header.length.get() as usize;
-            match consumer.begin(&header)? {
+            let (kind, shape) = consumer.begin(&header)?;
+            match shape {
                 Shape::Whole => {
                     let body = Vec::with_capacity(length.min(FIRST_BODY_BYTES));
                     self.state = State::Body { body, filled: 0 };
@@ -244,13 +248,13 @@ impl Inbound {
                 }
                 Shape::Headed(bytes) => self.need = HEADER_BYTES + bytes,
             }
-            self.header = Some(header);
+            self.header = Some((header, kind));
             return Ok(());
         };
         let head = &self.head[HEADER_BYTES..self.need];
         header.check_body(head)?;
         let rest = self.rest();
-        let sink = consumer.head(&header, head, rest)?;
+        let sink = consumer.head(kind, header.id.get(), head, rest)?;
         // The whole range or nothing: a write that ends out of bounds must not begin in them.
         let dropped = consumer.slot(&sink, 0, rest).is_none();
         self.state = State::Payload {
@@ -262,20 +266,24 @@ impl Inbound {
     }
 
     /// The frame is in.
-    fn complete(&mut self, rest: usize, consumer: &mut impl Consumer) -> Result<(), CloseReason> {
+    fn complete(
+        &mut self,
+        rest: usize,
+        consumer: &mut impl Consumer<Kind = K>,
+    ) -> Result<(), CloseReason> {
         let state = std::mem::replace(&mut self.state, State::Head);
         self.have = 0;
         self.need = HEADER_BYTES;
-        let Some(header) = self.header.take() else {
+        let Some((header, kind)) = self.header.take() else {
             return Ok(());
         };
         match state {
             State::Body { body, .. } => {
                 header.check_body(&body)?;
-                consumer.frame(&header, body)
+                consumer.frame(kind, header.id.get(), body)
             }
             State::Payload { sink, dropped, .. } => {
-                consumer.payload_end(&header, sink, rest, dropped)
+                consumer.payload_end(header.id.get(), sink, rest, dropped)
             }
             State::Head => Ok(()),
         }

@@ -6,11 +6,12 @@
 //! is reached (RFC 9112 section 9.6). For the caller the connection is over before that.
 
 use super::bounds::{ACCEPTS, LINGER_BYTES};
+use super::driver::{FramePath, TransportDriver};
 use super::frames::{Goodbye, GoodbyeCode, Hello};
-use super::hub::{Conn, Hub, LISTENER};
 use super::inbound::Inbound;
 use super::outbound::{Ends, Frame};
-use super::session::{Carrier, Context, Phase, Session};
+use super::reactor::{Conn, Reactor, LISTENER};
+use super::session::{Context, Phase, Session};
 use super::socket::{Listener, Socket};
 use crate::{CloseReason, ConnectionId, EndpointId, Event, FabricError, Outcome};
 use faro_wire::kind;
@@ -19,32 +20,28 @@ use std::net::Shutdown;
 use std::time::{Duration, Instant};
 use zerocopy::IntoBytes;
 
-/// How long the listener rests when the process has no descriptors left.
-const ACCEPT_REST: Duration = Duration::from_millis(100);
+/// How long the listener pauses when the process has no file descriptors left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A connection that is over, but may still fetch our GOODBYE.
-pub(crate) struct Lingering<C: Carrier> {
-    socket: C::Socket,
+/// A connection that has ended for the caller, while the peer may still receive our GOODBYE.
+pub(crate) struct Lingering<D: TransportDriver> {
+    socket: D::Socket,
     deadline: Instant,
     /// Bytes that may still be thrown away.
     left: usize,
-    /// What the peer may use until its end of the connection is closed.
-    remains: Option<C::Remains>,
+    /// What the peer may use until it has ended its side.
+    remains: Option<D::Remains>,
 }
 
-impl<C: Carrier> Hub<C> {
+impl<D: TransportDriver> Reactor<D> {
     fn total(&self) -> usize {
         self.conns.len() + self.lingering.len()
     }
 
     /// Registers a socket as a new connection.
-    fn adopt(
-        &mut self,
-        mut socket: C::Socket,
-        session: Session<C::Peer>,
-    ) -> io::Result<ConnectionId> {
-        self.last_peer += 1;
-        let connection = ConnectionId(self.last_peer);
+    fn adopt(&mut self, mut socket: D::Socket, session: Session) -> io::Result<ConnectionId> {
+        self.last_connection += 1;
+        let connection = ConnectionId(self.last_connection);
         let interest = mio::Interest::READABLE | mio::Interest::WRITABLE;
         let token = mio::Token(connection.0 as usize);
         self.poll
@@ -55,6 +52,7 @@ impl<C: Carrier> Hub<C> {
             socket,
             inbound: Inbound::new(),
             session,
+            state: D::Connection::default(),
             writable: false,
             ending: false,
             unread: false,
@@ -70,7 +68,7 @@ impl<C: Carrier> Hub<C> {
         expected: EndpointId,
         deadline: Instant,
     ) -> Result<ConnectionId, FabricError> {
-        let started = self.carrier.start(location)?;
+        let started = self.driver.start(location)?;
         if self.total() >= self.shared.bounds.connections {
             return Err(FabricError::Bound {
                 what: "connections",
@@ -82,8 +80,8 @@ impl<C: Carrier> Hub<C> {
         match started.and_then(|socket| self.adopt(socket, session)) {
             Ok(connection) => Ok(connection),
             Err(error) => {
-                self.last_peer += 1;
-                let connection = ConnectionId(self.last_peer);
+                self.last_connection += 1;
+                let connection = ConnectionId(self.last_connection);
                 let reason = CloseReason::Unreachable {
                     location: location.to_owned(),
                     detail: error.to_string(),
@@ -97,7 +95,7 @@ impl<C: Carrier> Hub<C> {
         }
     }
 
-    /// Looks whether a connect is through; greets if so. False: not yet, or over.
+    /// If the socket is connected, sends HELLO. False: it is not, or the connection ended.
     pub(crate) fn finish_connect(&mut self, connection: ConnectionId) -> bool {
         let Some(conn) = self.conns.get_mut(&connection.0) else {
             return false;
@@ -114,13 +112,13 @@ impl<C: Carrier> Hub<C> {
         conn.session.phase = Phase::Greeting;
         if let Some((expected, _)) = conn.session.expected {
             let hello = Hello::new(self.shared.endpoint, expected);
-            let mut cx = Context::<C> {
+            let mut cx = Context {
                 connection,
                 session: &mut conn.session,
                 shared: &mut self.shared,
             };
             cx.push(Frame::small(kind::HELLO, 0, hello.as_bytes()));
-            if let Err(reason) = self.carrier.said_hello(&mut cx) {
+            if let Err(reason) = self.driver.said_hello(&mut cx, &mut conn.state) {
                 self.close(connection, reason);
                 return false;
             }
@@ -128,7 +126,7 @@ impl<C: Carrier> Hub<C> {
         true
     }
 
-    /// Accepts what waits, up to a turn's number.
+    /// Accepts waiting connections, up to `ACCEPTS` of them.
     pub(crate) fn accept(&mut self) {
         for _ in 0..ACCEPTS {
             match self.listener.accept() {
@@ -147,7 +145,7 @@ impl<C: Carrier> Hub<C> {
                     self.accept_more = false;
                     return;
                 }
-                // The connection was gone before we took it.
+                // The peer ended the connection before we accepted it.
                 Err(error)
                     if matches!(
                         error.kind(),
@@ -157,14 +155,15 @@ impl<C: Carrier> Hub<C> {
                     log::warn!("cannot accept connections for now: {error}");
                     self.accept_more = false;
                     let token = LISTENER.0 as u64;
-                    self.deadlines.insert((Instant::now() + ACCEPT_REST, token));
+                    self.deadlines
+                        .insert((Instant::now() + ACCEPT_PAUSE, token));
                     return;
                 }
             }
         }
     }
 
-    /// Ends what is past its time.
+    /// Ends every connection whose deadline is over.
     pub(crate) fn expire(&mut self) {
         let now = Instant::now();
         while let Some(&(deadline, id)) = self.deadlines.first() {
@@ -175,7 +174,7 @@ impl<C: Carrier> Hub<C> {
             if id == LISTENER.0 as u64 {
                 self.accept_more = true;
             }
-            self.let_go(ConnectionId(id));
+            self.end_linger(ConnectionId(id));
             let Some(conn) = self.conns.get(&id) else {
                 continue;
             };
@@ -204,14 +203,14 @@ impl<C: Carrier> Hub<C> {
             (goodbye(&reason), conn.session.phase != Phase::Connecting)
         {
             let body = Goodbye::encode(self.shared.endpoint, code, &text);
-            let mut cx = Context::<C> {
+            let mut cx = Context {
                 connection,
                 session: &mut conn.session,
                 shared: &mut self.shared,
             };
             cx.push_verdicts();
             cx.push(Frame::owned(kind::GOODBYE, 0, body, Ends::Nothing));
-            told = self.write_all(connection);
+            told = self.send_all(connection);
         }
         let Some(conn) = self.conns.remove(&connection.0) else {
             return;
@@ -219,15 +218,20 @@ impl<C: Carrier> Hub<C> {
         let Conn {
             mut socket,
             mut session,
+            state,
             ..
         } = conn;
         self.deadlines.remove(&(session.deadline, connection.0));
-        let remains = self.report_end(connection, &mut session, reason, told);
+        let remains = self.report_end(connection, &mut session, state, reason, told);
         let deadline = Instant::now() + self.shared.bounds.linger;
-        // With a datapath of its own the GOODBYE went another way, which the end of this one
-        // would overtake.
-        let stays = C::OWN_DATAPATH && session.phase == Phase::Open;
-        if (told || remains.is_some()) && (stays || socket.shutdown(Shutdown::Write).is_ok()) {
+        let lingers = (told || remains.is_some())
+            && match session.phase {
+                Phase::Open => D::Path::end_sending(&socket),
+                Phase::Connecting | Phase::Greeting | Phase::AwaitHello | Phase::Pairing => {
+                    socket.shutdown(Shutdown::Write).is_ok()
+                }
+            };
+        if lingers {
             self.deadlines.insert((deadline, connection.0));
             let lingering = Lingering {
                 socket,
@@ -242,26 +246,26 @@ impl<C: Carrier> Hub<C> {
                 log::debug!("cannot unwatch a closed connection: {error}");
             }
             if let Some(remains) = remains {
-                self.carrier.on_gone(&mut self.shared, connection, remains);
+                self.driver.on_gone(&mut self.shared, connection, remains);
             }
         }
     }
 
-    /// A lingering connection is over for good.
-    pub(crate) fn let_go(&mut self, connection: ConnectionId) {
+    /// Drops a lingering connection's socket and what it left behind.
+    pub(crate) fn end_linger(&mut self, connection: ConnectionId) {
         let Some(lingering) = self.lingering.remove(&connection.0) else {
             return;
         };
         self.deadlines.remove(&(lingering.deadline, connection.0));
         if let Some(remains) = lingering.remains {
-            self.carrier.on_gone(&mut self.shared, connection, remains);
+            self.driver.on_gone(&mut self.shared, connection, remains);
         }
     }
 
     /// Writes until the queue is empty (true) or the kernel takes no more.
-    fn write_all(&mut self, connection: ConnectionId) -> bool {
+    fn send_all(&mut self, connection: ConnectionId) -> bool {
         loop {
-            if self.write(connection).is_err() {
+            if self.send_queued(connection).is_err() {
                 return false;
             }
             match self.conns.get(&connection.0) {
@@ -272,14 +276,15 @@ impl<C: Carrier> Hub<C> {
         }
     }
 
-    /// Tells the caller, if it knows of the connection.
+    /// Reports the end of every pending operation, and `Closed` if the caller knows the connection.
     fn report_end(
         &mut self,
         connection: ConnectionId,
-        session: &mut Session<C::Peer>,
+        session: &mut Session,
+        state: D::Connection,
         reason: CloseReason,
         told: bool,
-    ) -> Option<C::Remains> {
+    ) -> Option<D::Remains> {
         let counters = &mut self.shared.counters;
         counters.closed += 1;
         if matches!(reason, CloseReason::Protocol(_) | CloseReason::Bound { .. }) {
@@ -288,14 +293,14 @@ impl<C: Carrier> Hub<C> {
         if session.phase != Phase::Open {
             counters.handshakes_failed += 1;
         }
-        let mut cx = Context::<C> {
+        let mut cx = Context {
             connection,
             session,
             shared: &mut self.shared,
         };
         let abandoned = cx.session.outbound.abandon();
-        // What the carrier holds was sent before what is still queued.
-        let remains = self.carrier.on_closed(&mut cx, told);
+        // What the driver holds was sent before what is still queued.
+        let remains = self.driver.on_closed(&mut cx, state, told);
         for ends in abandoned {
             cx.ended(ends, true);
         }
@@ -320,7 +325,7 @@ impl<C: Carrier> Hub<C> {
         remains
     }
 
-    /// Something happened to a lingering connection: throw its bytes away.
+    /// A lingering connection is readable: discards what the peer still sends.
     pub(crate) fn linger_on(&mut self, connection: ConnectionId) {
         let Some(lingering) = self.lingering.get_mut(&connection.0) else {
             return;
@@ -335,11 +340,11 @@ impl<C: Carrier> Hub<C> {
                 _ => break,
             }
         }
-        self.let_go(connection);
+        self.end_linger(connection);
     }
 }
 
-/// What the peer is told of the end; nothing if it is gone or said goodbye itself.
+/// The code and text of our GOODBYE; `None` if the peer is gone or sent its own.
 fn goodbye(reason: &CloseReason) -> Option<(GoodbyeCode, String)> {
     let code = match reason {
         CloseReason::Local | CloseReason::Unable { .. } => GoodbyeCode::Closing,

@@ -3,7 +3,7 @@
 //! ```text
 //!              Fabric calls                                      poll()
 //!                   |                                              |
-//!   tcp|shm/datapath: WRITE, READ, WRITE_REF     hub: readiness, deadlines, accept, close
+//!   tcp|shm/datapath: WRITE, READ, WRITE_REF     reactor: readiness, deadlines, accept, close
 //!                   |                                |                        |
 //!                   v                                v                        v
 //!   outbound: frames, gathered   <-- socket -->  inbound: framing   -->  dispatch: what a frame
@@ -30,14 +30,16 @@
 pub(crate) mod bounds;
 pub(crate) mod counters;
 pub(crate) mod dispatch;
+pub(crate) mod driver;
 pub(crate) mod exposure;
 pub(crate) mod facade;
 pub(crate) mod frames;
-pub(crate) mod hub;
 pub(crate) mod inbound;
+pub(crate) mod kinds;
 mod lifecycle;
 pub(crate) mod operations;
 pub(crate) mod outbound;
+pub(crate) mod reactor;
 pub(crate) mod session;
 pub(crate) mod socket;
-mod turns;
+pub(crate) mod turns;

@@ -1,9 +1,10 @@
 //! The caller's side that all stream fabrics share: messages and exposures.
 
-use super::hub::Hub;
+use super::driver::{Holder, TransportDriver, Unexposed};
 use super::outbound::{Ends, Frame};
-use super::session::{Carrier, PendingRead};
-use crate::{ConnectionId, Exposure, Message, Read, Rejected, RemoteRange, Write};
+use super::reactor::{Open, Reactor};
+use super::session::{Context, PendingRead, Phase};
+use crate::{ConnectionId, Exposure, Message, Read, Rejected, RemoteRange, Revoked, Write};
 use faro_pool::Lease;
 use faro_wire::header::{MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES};
 
@@ -26,7 +27,7 @@ fn too_large(write: &Write) -> Option<u64> {
     (write.length > limit || starts_beyond).then_some(limit as u64)
 }
 
-impl<C: Carrier> Hub<C> {
+impl<D: TransportDriver> Reactor<D> {
     /// See [`crate::Fabric::write`].
     pub(crate) fn post_write(
         &mut self,
@@ -36,13 +37,18 @@ impl<C: Carrier> Hub<C> {
         if let Some(limit) = too_large(&write) {
             return Err(Rejected::TooLarge(write, limit));
         }
-        let Some((mut cx, carrier)) = self.open(connection) else {
+        let Some(Open {
+            mut cx,
+            driver,
+            state,
+        }) = self.open(connection)
+        else {
             return Err(Rejected::NotConnected(write, connection));
         };
         if !cx.admit(write.length) {
             return Err(Rejected::Full(write));
         }
-        carrier.post_write(&mut cx, write);
+        driver.post_write(&mut cx, state, write);
         Ok(())
     }
 
@@ -56,7 +62,12 @@ impl<C: Carrier> Hub<C> {
         if read.source.length as usize > capacity {
             return Err(Rejected::TooLarge(read, capacity as u64));
         }
-        let Some((mut cx, carrier)) = self.open(connection) else {
+        let Some(Open {
+            mut cx,
+            driver,
+            state,
+        }) = self.open(connection)
+        else {
             return Err(Rejected::NotConnected(read, connection));
         };
         if !cx.admit(0) {
@@ -69,7 +80,7 @@ impl<C: Carrier> Hub<C> {
             target: read.target,
         };
         cx.session.reads.insert(sequence, pending);
-        carrier.post_read(&mut cx, sequence, read.source);
+        driver.post_read(&mut cx, state, sequence, read.source);
         Ok(())
     }
 
@@ -83,7 +94,7 @@ impl<C: Carrier> Hub<C> {
         if bytes > MAX_MESSAGE_BYTES as usize {
             return Err(Rejected::TooLarge(message, u64::from(MAX_MESSAGE_BYTES)));
         }
-        let Some((mut cx, _)) = self.open(connection) else {
+        let Some(Open { mut cx, .. }) = self.open(connection) else {
             return Err(Rejected::NotConnected(message, connection));
         };
         if !cx.admit(bytes) {
@@ -100,30 +111,61 @@ impl<C: Carrier> Hub<C> {
         connection: ConnectionId,
         exposure: Exposure,
     ) -> Result<RemoteRange, Rejected<Exposure>> {
-        let Some((cx, _)) = self.open(connection) else {
+        let Some(Open {
+            mut cx,
+            driver,
+            state,
+        }) = self.open(connection)
+        else {
             return Err(Rejected::NotConnected(exposure, connection));
         };
         if cx.session.exposures >= cx.shared.bounds.exposures {
             cx.shared.counters.rejected_full += 1;
             return Err(Rejected::Full(exposure));
         }
-        cx.session.exposures += 1;
         let key = cx.shared.exposures.new_key();
-        let length = exposure.lease().capacity() as u32;
-        cx.shared.exposures.insert(key, connection, exposure);
-        Ok(RemoteRange {
-            key,
-            offset: 0,
-            length,
-        })
+        match driver.expose(&mut cx, state, key, &exposure) {
+            Ok(offset) => {
+                let length = exposure.lease().capacity() as u32;
+                cx.session.exposures += 1;
+                cx.shared.exposures.insert(key, connection, exposure);
+                Ok(RemoteRange {
+                    key,
+                    offset,
+                    length,
+                })
+            }
+            Err(Unexposed::Full) => Err(Rejected::Full(exposure)),
+            Err(Unexposed::Broken(reason)) => {
+                self.close(connection, reason);
+                Err(Rejected::NotConnected(exposure, connection))
+            }
+        }
     }
 
-    /// Takes an exposure back, from one instant to the next: the table is the only way in.
-    pub(crate) fn revoke(&mut self, key: u64) -> Option<Exposure> {
-        let (connection, exposure) = self.shared.exposures.remove(key)?;
-        if let Some(conn) = self.conns.get_mut(&connection.0) {
-            conn.session.exposures -= 1;
-        }
-        Some(exposure)
+    /// See [`crate::Fabric::revoke`]. Without the table's entry no frame leads to the memory.
+    pub(crate) fn revoke(&mut self, key: u64) -> Revoked {
+        let Some((connection, exposure)) = self.shared.exposures.remove(key) else {
+            return Revoked::Unknown;
+        };
+        let holder = match self.conns.get_mut(&connection.0) {
+            Some(conn) => {
+                conn.session.exposures -= 1;
+                debug_assert_eq!(
+                    conn.session.phase,
+                    Phase::Open,
+                    "only then it has exposures"
+                );
+                let cx = Context {
+                    connection,
+                    session: &mut conn.session,
+                    shared: &mut self.shared,
+                };
+                Holder::Open(cx, &mut conn.state)
+            }
+            None if self.lingering.contains_key(&connection.0) => Holder::Lingering,
+            None => Holder::Gone,
+        };
+        self.driver.revoke(holder, connection, key, exposure)
     }
 }

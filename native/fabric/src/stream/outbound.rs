@@ -202,20 +202,21 @@ impl Outbound {
         (used, total, descriptor)
     }
 
-    /// The kernel took `bytes`; hands out what that ended, in order.
-    pub(crate) fn advance(&mut self, bytes: usize, mut ended: impl FnMut(Ends)) {
+    /// The kernel (or a segment) took `bytes`. Call [`Self::pop_sent`] until it returns nothing.
+    pub(crate) fn advance(&mut self, bytes: usize) {
         self.sent += bytes;
-        while let Some(front) = self.frames.front() {
-            let length = front.length();
-            // Operations are taken, not sent.
-            if self.sent < length || matches!(front.tail, Tail::Work(_)) {
-                return;
-            }
-            self.sent -= length;
-            if let Some(frame) = self.frames.pop_front() {
-                ended(frame.ends);
-            }
+    }
+
+    /// Removes the first frame if all of it was sent; returns what that ends.
+    pub(crate) fn pop_sent(&mut self) -> Option<Ends> {
+        let front = self.frames.front()?;
+        let length = front.length();
+        // Operations leave by `take_work`.
+        if self.sent < length || matches!(front.tail, Tail::Work(_)) {
+            return None;
         }
+        self.sent -= length;
+        Some(self.frames.pop_front()?.ends)
     }
 
     /// The operation that comes next, if one does.
@@ -241,8 +242,8 @@ impl Outbound {
         self.sent > 0
     }
 
-    /// Copies the next bytes, up to an operation: how many. They count as sent once `advance` is
-    /// told.
+    /// Copies the next bytes, up to an operation; returns how many. They count as sent after
+    /// `advance`.
     pub(crate) fn copy_into(&self, buffer: &mut [u8]) -> usize {
         let (mut filled, mut skip) = (0, self.sent);
         for frame in &self.frames {

@@ -3,149 +3,31 @@
 //! ```text
 //!  connector: Connecting -> Greeting -> [Pairing] -> Open        acceptor: AwaitHello -> [Pairing] -> Open
 //! ```
-//! What only one fabric has (one-sided frames) is its [`Carrier`]'s. Every operation that was
-//! admitted is retired exactly once, by what ends it or by the connection's end.
+//! What only one fabric keeps per connection is in its driver's `Connection`, beside the session,
+//! so that a driver can work on both at once. Every operation that was admitted is retired exactly
+//! once, by what ends it or by the connection's end.
 
 use super::bounds::Bounds;
 use super::counters::Counters;
 use super::exposure::{ByKey, Exposures};
-use super::frames::{AckEntry, MAX_ACKS};
-use super::hub::Hub;
-use super::inbound::{Shape, Sink};
+use super::frames::{AckEntry, MAX_ACKS, REFUSED};
 use super::outbound::{Ends, Frame, Outbound};
-use super::socket::{Listener, Socket};
-use crate::{
-    CloseReason, ConnectionId, EndpointId, Event, Exposure, FabricError, FabricKind, Outcome,
-    Rejected, RemoteRange, Revoked, Write,
-};
+use crate::{ConnectionId, EndpointId, Event, Outcome};
 use faro_pool::Lease;
-use faro_wire::{kind, FrameHeader, WireError};
-use std::io;
+use faro_wire::kind;
 use std::time::Instant;
 use zerocopy::IntoBytes;
 
-/// What one fabric adds to the shared stream.
-pub(crate) trait Carrier: Send + Sized {
-    /// Which one it is.
-    const KIND: FabricKind;
-    /// Its sockets.
-    type Socket: Socket;
-    /// Where they come from.
-    type Listener: Listener<Socket = Self::Socket>;
-    /// What it keeps per connection.
-    type Peer: Default + Send;
-    /// What a closed connection leaves behind that must live until the peer is gone.
-    type Remains: Send;
-    /// Bytes of staged frames per system call: what one call may bring of a peer's work.
-    const STAGING: usize;
-    /// Does a receive that returns less than offered mean that nothing is left? (Not where
-    /// descriptors cut a receive short.)
-    const SHORT_MEANS_DRAINED: bool;
-    /// Once open, frames travel by `transmit`; the socket then only tells that the peer is gone.
-    const OWN_DATAPATH: bool = false;
-
-    /// The shape of a one-sided kind and the longest body it may have; `None`: not of this fabric.
-    fn shape(kind: u8) -> Option<(Shape, u32)>;
-    /// Called after each receive: takes over what came beside the bytes (descriptors).
-    fn collect(_socket: &mut Self::Socket, _peer: &mut Self::Peer) -> Result<(), CloseReason> {
-        Ok(())
-    }
-    /// The longest body of a kind that may come while `Pairing`; `None`: it may not.
-    fn pairing(_kind: u8) -> Option<u32> {
-        None
-    }
-    /// HELLO is queued: whatever is to follow it at once.
-    fn said_hello(&mut self, _cx: &mut Context<'_, Self>) -> Result<(), CloseReason> {
-        Ok(())
-    }
-    /// Both sides know each other. True: open now; false: `Pairing`, and `Context::opened` later.
-    fn greeted(&mut self, _cx: &mut Context<'_, Self>) -> bool {
-        true
-    }
-    /// A head of payload came (not where `shape` lets no payload in).
-    fn on_head(
-        &mut self,
-        _cx: &mut Context<'_, Self>,
-        header: &FrameHeader,
-        _head: &[u8],
-        _length: usize,
-    ) -> Result<Sink, CloseReason> {
-        Err(WireError::UnknownKind { got: header.kind }.into())
-    }
-    /// A whole one-sided frame came.
-    fn on_frame(
-        &mut self,
-        cx: &mut Context<'_, Self>,
-        header: &FrameHeader,
-        body: &[u8],
-    ) -> Result<(), CloseReason>;
-    /// A connection ended: report what only the carrier knows to be pending, oldest first.
-    /// `told`: the peer was sent a GOODBYE that may still be on its way.
-    fn on_closed(&mut self, cx: &mut Context<'_, Self>, told: bool) -> Option<Self::Remains>;
-
-    /// What a closed connection had left behind is not needed any more.
-    fn on_gone(&mut self, _shared: &mut Shared, _peer: ConnectionId, _remains: Self::Remains) {}
-
-    /// Told once how to register what else wakes the hub, under the tokens `hub::CARRIER`.
-    fn watch(&mut self, _registry: &mio::Registry) -> io::Result<()> {
-        Ok(())
-    }
-    /// What was registered under that token is ready.
-    fn signalled(&mut self, _token: mio::Token) {}
-    /// About to wait. True: better not, there is something to do.
-    fn before_wait(_hub: &mut Hub<Self>) -> Result<bool, FabricError> {
-        Ok(false)
-    }
-    /// After each wait, before the sockets' turn.
-    fn turn(_hub: &mut Hub<Self>) -> Result<(), FabricError> {
-        Ok(())
-    }
-    /// Counters of its own, besides those of all.
-    fn counters(&self) -> Vec<(&'static str, u64)> {
-        Vec::new()
-    }
-    /// Sends what an open connection has queued (only with `OWN_DATAPATH`). True: all of it.
-    fn transmit(&mut self, _cx: &mut Context<'_, Self>) -> io::Result<bool> {
-        Ok(true)
-    }
-
-    /// Starts to connect; an error of the call if it is no location.
-    fn start(&mut self, location: &str) -> Result<io::Result<Self::Socket>, FabricError>;
-    /// Queues a write that was admitted.
-    fn post_write(&mut self, cx: &mut Context<'_, Self>, write: Write);
-    /// Queues a read that was admitted and is listed among the session's.
-    fn post_read(&mut self, cx: &mut Context<'_, Self>, sequence: u64, source: RemoteRange);
-    /// See [`crate::Fabric::register`].
-    fn register(_hub: &mut Hub<Self>, _lease: &Lease) -> Result<(), FabricError> {
-        Ok(())
-    }
-    /// See [`crate::Fabric::expose`].
-    fn expose(
-        hub: &mut Hub<Self>,
-        connection: ConnectionId,
-        exposure: Exposure,
-    ) -> Result<RemoteRange, Rejected<Exposure>> {
-        hub.expose(connection, exposure)
-    }
-    /// See [`crate::Fabric::revoke`].
-    fn revoke(hub: &mut Hub<Self>, key: u64) -> Revoked {
-        match hub.revoke(key) {
-            Some(exposure) => Revoked::Now(exposure),
-            None => Revoked::Unknown,
-        }
-    }
-}
-
 /// Where a connection is in its life.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Ours, not through yet.
+    /// Ours; the socket is not connected yet.
     Connecting,
-    /// Ours, HELLO is on its way.
+    /// Ours; HELLO is on its way.
     Greeting,
-    /// Theirs, has not said who it is.
+    /// Theirs; its HELLO has not come.
     AwaitHello,
-    /// Who they are is known; the carrier sets up its own way to them.
+    /// Both endpoints are known; the driver exchanges frames of its own before the connection opens.
     Pairing,
     /// Usable.
     Open,
@@ -159,13 +41,13 @@ pub(crate) struct PendingRead {
 }
 
 /// One connection, but for its socket and its framing.
-pub(crate) struct Session<P> {
+pub(crate) struct Session {
     pub(crate) phase: Phase,
-    /// Whom a connector expects, and where; `None` for accepted connections.
+    /// The endpoint that a connector expects, and its location; `None` for accepted connections.
     pub(crate) expected: Option<(EndpointId, String)>,
-    /// Who the peer is; 0 before `Open`.
+    /// The peer's endpoint; 0 before its greeting came.
     pub(crate) remote: EndpointId,
-    /// Until when `Open` must be reached.
+    /// `Open` must be reached by then.
     pub(crate) deadline: Instant,
     pub(crate) outbound: Outbound,
     /// Operations of ours that have not ended.
@@ -184,13 +66,11 @@ pub(crate) struct Session<P> {
     pub(crate) exposures: usize,
     /// Verdicts to tell in the next WRITE_ACK.
     pub(crate) verdicts: Vec<AckEntry>,
-    /// On the hub's list of connections to flush.
+    /// On the reactor's list of connections to flush.
     pub(crate) dirty: bool,
-    /// The carrier's own.
-    pub(crate) carrier: P,
 }
 
-impl<P: Default> Session<P> {
+impl Session {
     pub(crate) fn new(
         phase: Phase,
         expected: Option<(EndpointId, String)>,
@@ -211,7 +91,6 @@ impl<P: Default> Session<P> {
             exposures: 0,
             verdicts: Vec::new(),
             dirty: false,
-            carrier: P::default(),
         }
     }
 }
@@ -223,29 +102,29 @@ pub(crate) struct Shared {
     pub(crate) exposures: Exposures,
     pub(crate) events: Vec<Event>,
     pub(crate) counters: Counters,
-    /// Bytes that frames of this turn had us move beside the stream.
+    /// Bytes that frames of this turn made us copy outside the stream.
     pub(crate) work: usize,
-    /// There is room again where there was none: the caller wants to know, without an event.
+    /// A queue that was full has room again: the next `poll` returns at once, so that the caller tries again.
     pub(crate) room: bool,
     /// Connections with something to send.
     pub(crate) dirty: Vec<ConnectionId>,
 }
 
 /// One connection while something is done with it.
-pub(crate) struct Context<'a, C: Carrier> {
+pub(crate) struct Context<'a> {
     pub(crate) connection: ConnectionId,
-    pub(crate) session: &'a mut Session<C::Peer>,
+    pub(crate) session: &'a mut Session,
     pub(crate) shared: &'a mut Shared,
 }
 
-impl<C: Carrier> Context<'_, C> {
+impl Context<'_> {
     /// Queues a frame; it leaves with the next flush.
     pub(crate) fn push(&mut self, frame: Frame) {
         self.session.outbound.push(frame);
         self.touch();
     }
 
-    /// Has the connection flushed.
+    /// Puts the connection on the list of those to flush.
     pub(crate) fn touch(&mut self) {
         if !std::mem::replace(&mut self.session.dirty, true) {
             self.shared.dirty.push(self.connection);
@@ -285,7 +164,7 @@ impl<C: Carrier> Context<'_, C> {
         self.session.sequence
     }
 
-    /// Queues a verdict for the next WRITE_ACK.
+    /// Queues a verdict (`DONE` or `REFUSED`) for the next WRITE_ACK.
     pub(crate) fn verdict(&mut self, sequence: u64, verdict: u32) {
         self.session.verdicts.push(AckEntry {
             sequence: sequence.into(),
@@ -309,7 +188,16 @@ impl<C: Carrier> Context<'_, C> {
         self.push(Frame::owned(kind::WRITE_ACK, 0, body, Ends::Nothing));
     }
 
-    /// A frame (or the connection) ended: tell whose operation that was.
+    /// The next `bytes` of the queue were sent: reports the operations that this ends.
+    pub(crate) fn sent(&mut self, bytes: usize) {
+        self.session.outbound.advance(bytes);
+        while let Some(ends) = self.session.outbound.pop_sent() {
+            self.shared.counters.frames_out += 1;
+            self.ended(ends, false);
+        }
+    }
+
+    /// A frame was sent, or (`flushed`) its connection ended: reports the operation that it carried.
     pub(crate) fn ended(&mut self, ends: Ends, flushed: bool) {
         let connection = self.connection;
         match ends {
@@ -364,11 +252,11 @@ impl<C: Carrier> Context<'_, C> {
         }
     }
 
-    /// Tells the writer of a refusal. A courtesy, so it is bounded: a peer that writes nothing
-    /// but nonsense and does not listen gets no queue of ours to grow.
+    /// Tells the writer of a refusal, unless too much is queued for it already: a peer that sends bad
+    /// writes and does not receive cannot make our queue grow.
     pub(crate) fn refuse_if_room(&mut self, sequence: u64) {
         if self.session.outbound.len() <= 2 * self.shared.bounds.operations {
-            self.verdict(sequence, super::frames::REFUSED);
+            self.verdict(sequence, REFUSED);
         }
     }
 }

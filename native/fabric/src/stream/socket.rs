@@ -6,6 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// A non-blocking stream socket.
 pub(crate) trait Socket: mio::event::Source + AsFd + Send {
+    /// Does a receive that returns less than offered mean that the kernel has no more? (Not where
+    /// file descriptors cut a receive short.)
+    const SHORT_MEANS_DRAINED: bool;
     /// One scattering receive; `Ok(0)` is the end of the stream.
     fn receive(&mut self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize>;
     /// One gathering send, with a descriptor on its first byte if there is one.
@@ -14,17 +17,17 @@ pub(crate) trait Socket: mio::event::Source + AsFd + Send {
         slices: &[IoSlice<'_>],
         descriptor: Option<BorrowedFd<'_>>,
     ) -> io::Result<usize>;
-    /// A started connect: done (true), still under way (false), or failed.
+    /// Whether a started connect is done; an error if it failed.
     fn connect_finished(&self) -> io::Result<bool>;
     /// Ends one or both directions.
     fn shutdown(&self, how: Shutdown) -> io::Result<()>;
 }
 
-/// What the hub needs of a listener.
+/// What the reactor needs of a listener.
 pub(crate) trait Listener: mio::event::Source + Send {
-    /// Its connections.
+    /// The sockets that it accepts.
     type Socket: Socket;
-    /// The next connection, set up and vetted; `None` inside: it was turned away.
+    /// The next connection, with its options set and its peer checked; `Ok(None)`: it was refused.
     fn accept(&self) -> io::Result<Option<Self::Socket>>;
 }
 
@@ -39,7 +42,7 @@ pub(crate) fn gather(fd: BorrowedFd<'_>, slices: &[IoSlice<'_>]) -> io::Result<u
     )?)
 }
 
-/// Whether a started connect is through.
+/// Whether a started connect is done, from the socket's pending error and its peer name.
 pub(crate) fn connect_state(
     error: io::Result<Option<io::Error>>,
     connection: io::Result<()>,

@@ -1,31 +1,50 @@
-//! Turns: what is received from, and sent to, one connection before the next has its turn.
+//! Turns: what is received from, and sent to, one connection before the next one is served.
 //!
-//! A turn ends when the kernel has (or takes) no more, or when its budget is used up; the budget
-//! counts bytes of the stream and, where payload does not come through it, the copying done.
+//! A turn ends when the kernel has (or takes) no more, or when its budget is used up. The budget
+//! counts bytes of the stream and, where payload does not come through it, the bytes copied.
 
 use super::bounds::{SLICES, TAIL_BYTES};
 use super::dispatch::Receiver;
-use super::hub::Hub;
-use super::session::{Carrier, Context, Phase};
+use super::driver::{FramePath, TransportDriver};
+use super::reactor::Reactor;
+use super::session::{Context, Phase};
 use super::socket::Socket;
 use crate::{CloseReason, ConnectionId};
 use std::io::{self, IoSlice, IoSliceMut};
+use std::net::Shutdown;
 
-/// Turns in which the last words of a connection that takes no more are looked for.
+/// After a failed send, turns in which we still receive to find the peer's GOODBYE.
 const LAST_TURNS: usize = 8;
 
 /// How far a turn got.
-enum Turn {
+pub(crate) enum Turn {
     /// Until the kernel had nothing more.
     Drained,
     /// Until the budget was used up.
     CutOff,
 }
 
-impl<C: Carrier> Hub<C> {
-    /// Reads one connection until it is drained or its turn is over.
+/// The frames of an open connection travel over its socket, as those of the greeting do.
+pub(crate) struct OverSocket;
+
+impl<D: TransportDriver> FramePath<D> for OverSocket {
+    fn receive(reactor: &mut Reactor<D>, connection: ConnectionId) -> Result<Turn, CloseReason> {
+        reactor.receive_from_socket(connection)
+    }
+
+    fn send(reactor: &mut Reactor<D>, connection: ConnectionId) -> io::Result<()> {
+        reactor.send_to_socket(connection)
+    }
+
+    fn end_sending(socket: &D::Socket) -> bool {
+        socket.shutdown(Shutdown::Write).is_ok()
+    }
+}
+
+impl<D: TransportDriver> Reactor<D> {
+    /// Receives from one connection until it is drained or its turn is over.
     pub(crate) fn read_turn(&mut self, connection: ConnectionId) {
-        match self.read(connection) {
+        match self.receive(connection) {
             Ok(Turn::Drained) => {}
             Ok(Turn::CutOff) => {
                 if let Some(conn) = self.conns.get_mut(&connection.0) {
@@ -37,13 +56,18 @@ impl<C: Carrier> Hub<C> {
         }
     }
 
-    fn read(&mut self, connection: ConnectionId) -> Result<Turn, CloseReason> {
+    fn receive(&mut self, connection: ConnectionId) -> Result<Turn, CloseReason> {
+        match self.conns.get(&connection.0) {
+            None => Ok(Turn::Drained),
+            Some(conn) if conn.session.phase == Phase::Open => D::Path::receive(self, connection),
+            Some(_) => self.receive_from_socket(connection),
+        }
+    }
+
+    fn receive_from_socket(&mut self, connection: ConnectionId) -> Result<Turn, CloseReason> {
         let Some(conn) = self.conns.get_mut(&connection.0) else {
             return Ok(Turn::Drained);
         };
-        if C::OWN_DATAPATH && conn.session.phase == Phase::Open {
-            return lifeline(&mut conn.socket);
-        }
         let mut budget = self.shared.bounds.turn_bytes;
         let mut receiver = Receiver {
             cx: Context {
@@ -51,7 +75,8 @@ impl<C: Carrier> Hub<C> {
                 session: &mut conn.session,
                 shared: &mut self.shared,
             },
-            carrier: &mut self.carrier,
+            driver: &mut self.driver,
+            state: &mut conn.state,
         };
         loop {
             if budget == 0 {
@@ -61,7 +86,7 @@ impl<C: Carrier> Hub<C> {
             let (offered, landed, staged) = {
                 let place = conn.inbound.direct(&mut receiver).unwrap_or_default();
                 let tail = if place.is_empty() {
-                    C::STAGING
+                    D::STAGING_BYTES
                 } else {
                     TAIL_BYTES
                 };
@@ -93,14 +118,14 @@ impl<C: Carrier> Hub<C> {
                     return Err(CloseReason::Lost { detail });
                 }
             };
-            C::collect(&mut conn.socket, &mut receiver.cx.session.carrier)?;
+            D::collect(&mut conn.socket, receiver.state)?;
             let bytes = landed + staged;
             receiver.cx.shared.counters.bytes_in += bytes as u64;
             budget = budget.saturating_sub(bytes);
             conn.inbound.feed(&self.staging[..staged], &mut receiver)?;
             let work = std::mem::take(&mut receiver.cx.shared.work);
             budget = budget.saturating_sub(work);
-            if C::SHORT_MEANS_DRAINED && bytes < offered && !conn.ending {
+            if D::Socket::SHORT_MEANS_DRAINED && bytes < offered && !conn.ending {
                 return Ok(Turn::Drained);
             }
         }
@@ -113,27 +138,35 @@ impl<C: Carrier> Hub<C> {
                 continue;
             };
             conn.session.dirty = false;
-            if let Err(error) = self.write(connection) {
-                self.write_failed(connection, &error);
+            if let Err(error) = self.send_queued(connection) {
+                self.send_failed(connection, &error);
             }
         }
     }
 
     /// Sends what a connection has queued, as far as the kernel takes it in one turn.
-    pub(crate) fn write(&mut self, connection: ConnectionId) -> io::Result<()> {
+    pub(crate) fn send_queued(&mut self, connection: ConnectionId) -> io::Result<()> {
+        let Some((mut cx, phase)) = self.context(connection) else {
+            return Ok(());
+        };
+        cx.push_verdicts();
+        match phase {
+            Phase::Open => D::Path::send(self, connection),
+            Phase::Connecting | Phase::Greeting | Phase::AwaitHello | Phase::Pairing => {
+                self.send_to_socket(connection)
+            }
+        }
+    }
+
+    fn send_to_socket(&mut self, connection: ConnectionId) -> io::Result<()> {
         let Some(conn) = self.conns.get_mut(&connection.0) else {
             return Ok(());
         };
-        let mut cx = Context::<C> {
+        let mut cx = Context {
             connection,
             session: &mut conn.session,
             shared: &mut self.shared,
         };
-        cx.push_verdicts();
-        if C::OWN_DATAPATH && cx.session.phase == Phase::Open {
-            conn.writable = self.carrier.transmit(&mut cx)?;
-            return Ok(());
-        }
         let mut budget = cx.shared.bounds.turn_bytes;
         while conn.writable && !cx.session.outbound.is_empty() {
             if budget == 0 {
@@ -149,12 +182,7 @@ impl<C: Carrier> Hub<C> {
                     budget = budget.saturating_sub(sent);
                     cx.shared.counters.bytes_out += sent as u64;
                     conn.writable = sent == total;
-                    let mut outbound = std::mem::take(&mut cx.session.outbound);
-                    outbound.advance(sent, |ends| {
-                        cx.shared.counters.frames_out += 1;
-                        cx.ended(ends, false);
-                    });
-                    cx.session.outbound = outbound;
+                    cx.sent(sent);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => conn.writable = false,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -164,11 +192,11 @@ impl<C: Carrier> Hub<C> {
         Ok(())
     }
 
-    /// What the peer said last explains a broken connection better than our send's error. Some
-    /// turns only: a peer that takes nothing may still talk without end.
-    fn write_failed(&mut self, connection: ConnectionId, error: &io::Error) {
+    /// The peer's GOODBYE explains a broken connection better than the error of our send, so the
+    /// socket is read first; for a few turns only, because a peer may send without end.
+    fn send_failed(&mut self, connection: ConnectionId, error: &io::Error) {
         for _ in 0..LAST_TURNS {
-            match self.read(connection) {
+            match self.receive(connection) {
                 Ok(Turn::CutOff) => {}
                 Ok(Turn::Drained) => break,
                 Err(reason) => return self.close(connection, reason),
@@ -177,17 +205,4 @@ impl<C: Carrier> Hub<C> {
         let detail = format!("cannot send: {error}");
         self.close(connection, CloseReason::Lost { detail });
     }
-}
-
-/// A socket that carries nothing any more: it is quiet, or the peer is gone.
-fn lifeline(socket: &mut impl Socket) -> Result<Turn, CloseReason> {
-    let mut nothing = [0; 1];
-    let detail = match socket.receive(&mut [IoSliceMut::new(&mut nothing)]) {
-        Ok(0) => "the peer ended the control connection".to_owned(),
-        Ok(_) => "bytes on the control connection of an open pair".to_owned(),
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Turn::Drained),
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Turn::CutOff),
-        Err(error) => format!("control connection: {error}"),
-    };
-    Err(CloseReason::Lost { detail })
 }

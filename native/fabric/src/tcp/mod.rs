@@ -15,10 +15,12 @@ mod datapath;
 mod setup;
 
 pub use crate::stream::bounds::Bounds;
+#[cfg(test)]
+pub(crate) use datapath::TcpKind;
 pub(crate) use setup::{connect, listen, parse};
 pub use setup::{resolve, TcpConfig};
 
-crate::stream::facade::hub_fabric! {
+crate::stream::facade::reactor_fabric! {
     /// The TCP fabric.
     TcpFabric, datapath::Tcp
 }

@@ -10,7 +10,7 @@
 use super::datapath::Tcp;
 use super::TcpFabric;
 use crate::stream::bounds::Bounds;
-use crate::stream::hub::Hub;
+use crate::stream::reactor::Reactor;
 use crate::stream::socket::{self, Listener, Socket};
 use crate::{EndpointId, FabricError};
 use faro_pool::Pool;
@@ -26,9 +26,9 @@ use std::time::Duration;
 const BACKLOG: i32 = 1_024;
 /// Send buffer towards a peer on this host; the kernel doubles it for its own overhead.
 const LOCAL_SEND_BYTES: usize = 256 << 10;
-/// A silent peer is asked for life after this time ...
+/// A connection without traffic is probed after this time ...
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
-/// ... and then every so often, the kernel's default number of times.
+/// ... and then at this interval, the kernel's default number of times.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// How to set a TCP fabric up.
@@ -36,9 +36,9 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 pub struct TcpConfig {
     /// Where to listen; port 0 takes a free one, a wildcard address listens on all.
     pub bind: SocketAddr,
-    /// Host that peers are told; a name is resolved once, here. Empty: the bind address.
+    /// Host that peers connect to; a name is resolved once, here. Empty: the bind address.
     pub advertise: String,
-    /// Who we are.
+    /// Identity of this endpoint.
     pub endpoint: EndpointId,
     /// Where leases come from. TCP itself needs none of it.
     pub pool: Arc<Pool>,
@@ -60,7 +60,7 @@ impl TcpFabric {
     pub fn with_bounds(config: TcpConfig, bounds: Bounds) -> Result<Self, FabricError> {
         let (listener, address) = listen(config.bind, &config.advertise)?;
         Ok(Self {
-            hub: Hub::new(config.endpoint, bounds, listener, Tcp)?,
+            reactor: Reactor::new(config.endpoint, bounds, listener, Tcp)?,
             location: address.to_string(),
         })
     }
@@ -145,7 +145,7 @@ pub(crate) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-fn tune(stream: &TcpStream, connection: IpAddr) -> io::Result<()> {
+fn tune(stream: &TcpStream, peer: IpAddr) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
     let keepalive = socket2::TcpKeepalive::new()
@@ -153,7 +153,7 @@ fn tune(stream: &TcpStream, connection: IpAddr) -> io::Result<()> {
         .with_interval(KEEPALIVE_INTERVAL);
     socket.set_tcp_keepalive(&keepalive)?;
     // Each end has the same address only if both are on one host.
-    if stream.local_addr()?.ip().to_canonical() == connection.to_canonical() {
+    if stream.local_addr()?.ip().to_canonical() == peer.to_canonical() {
         socket.set_send_buffer_size(LOCAL_SEND_BYTES)?;
     }
     Ok(())
@@ -164,7 +164,7 @@ impl Listener for TcpListener {
 
     fn accept(&self) -> io::Result<Option<TcpStream>> {
         let (stream, from) = Self::accept(self)?;
-        // Fails only if the connection is gone already, which reading it will tell.
+        // Fails only if the connection has ended already; the next receive reports that.
         if let Err(error) = tune(&stream, from.ip()) {
             log::debug!("socket options of a connection from {from}: {error}");
         }
@@ -173,6 +173,8 @@ impl Listener for TcpListener {
 }
 
 impl Socket for TcpStream {
+    const SHORT_MEANS_DRAINED: bool = true;
+
     fn receive(&mut self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         self.read_vectored(slices)
     }

@@ -3,18 +3,19 @@
 //! Little-endian, fixed-width (but for the GID, which is in network order as everywhere).
 //!
 //! ```text
-//! QP_INFO     0 queue_pair u32  4 psn u32  8 gid (16)  24 lid u16  26 mtu u8  27 reads u8
-//!         28 receives u32  32 segment_bytes u32  36 0 u32                                   40
-//! EXPOSE   0 key u64  8 address u64  16 rkey u32  20 length u32  24 slot u16  26 writable u8
-//!         27 0 u8  28 0 u32                                                                 32
-//! REVOKE, REVOKED   0 key u64                                                                8
-//! ACCESS_QUERY      0 key u64  8 offset u64  16 length u32  20 writes u32     (header.id: whose)     24
-//! ACCESS_REPLY   0 verdict u32  4 0 u32                                     (header.id: ACCESS_QUERY's)     8
-//! segment  0 credits u32  4 bytes u32  8 bytes of the stream                                8 +
+//! QP_INFO          0 queue_pair u32  4 psn u32  8 gid (16)  24 lid u16  26 mtu u8  27 reads u8
+//!                 28 receives u32  32 segment_bytes u32  36 0 u32                           40
+//! EXPOSE           0 key u64  8 address u64  16 rkey u32  20 length u32  24 slot u16
+//!                 26 writable u8  27 0 u8  28 0 u32                                         32
+//! REVOKE, REVOKED  0 key u64                                                                 8
+//! ACCESS_QUERY     0 key u64  8 offset u64  16 length u32  20 writes u32                    24
+//! ACCESS_REPLY     0 verdict u32  4 0 u32                                                    8
+//! segment          0 credits u32  4 bytes u32  8 bytes of the stream                        8 +
 //!
 //! immediate   31        30     29 ... 16   15 ... 0
 //!             has word  last   slot        word
 //! ```
+//! `header.id` of ACCESS_QUERY is the operation's sequence number, and comes back in ACCESS_REPLY.
 
 use crate::stream::frames::{layout, Layout};
 use faro_wire::WireError;
@@ -23,7 +24,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 layout! {
     /// The sender's queue pair and how to reach it.
-    PairBody: 40 {
+    QpInfo: 40 {
         queue_pair: U32,
         psn: U32,
         gid: [u8; 16],
@@ -49,19 +50,19 @@ layout! {
     }
 }
 layout! {
-    /// Names an exposure.
+    /// The key of an exposure.
     Key: 8 { key: U64, }
 }
 layout! {
-    /// An operation that no announcement covers.
-    Ask: 24 { key: U64, offset: U64, length: U32, writes: U32, }
+    /// Asks whether an operation that no announcement covers is allowed.
+    AccessQuery: 24 { key: U64, offset: U64, length: U32, writes: U32, }
 }
 layout! {
-    /// Whether it may be.
-    Answer: 8 { verdict: U32, reserved: U32, }
+    /// The verdict: `DONE` or `REFUSED`.
+    AccessReply: 8 { verdict: U32, reserved: U32, }
 }
 layout! {
-    /// Before the bytes of each SEND.
+    /// Precedes the bytes of each SEND.
     SegmentHead: 8 { credits: U32, bytes: U32, }
 }
 
@@ -144,6 +145,6 @@ mod tests {
     #[test]
     fn bodies_have_exactly_their_length() {
         assert!(Expose::decode(&[0; 31]).is_err());
-        assert!(PairBody::decode(&[0; 41]).is_err());
+        assert!(QpInfo::decode(&[0; 41]).is_err());
     }
 }

@@ -33,25 +33,30 @@
 //! completion as in RPC over RDMA stacks (Kalia et al., "Design guidelines for high performance
 //! RDMA systems", USENIX ATC 2016); InfiniBand Architecture Specification 1.4, chapters 9 and 10.
 
-mod carrier;
 mod completions;
+mod control;
 mod cost;
 pub(crate) mod device;
+mod device_events;
+mod driver;
+mod exposed_buffers;
 mod frames;
-mod grants;
-mod pair;
 mod protocol;
+mod queue_pair;
+mod rdma_context;
 mod registrations;
-mod rig;
+mod remote_access;
 mod setup;
 mod transmit;
 
 pub use crate::stream::bounds::Bounds;
 pub use cost::{CostProbe, RegistrationCost};
 pub use device::{VerbsError, VerbsOptions};
+#[cfg(test)]
+pub(crate) use driver::VerbsKind;
 pub use setup::VerbsConfig;
 
-crate::stream::facade::hub_fabric! {
+crate::stream::facade::reactor_fabric! {
     /// The RDMA fabric.
-    VerbsFabric, carrier::Verbs
+    VerbsFabric, driver::Verbs
 }

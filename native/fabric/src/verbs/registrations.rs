@@ -109,7 +109,7 @@ impl Registrations {
             slabs: HashMap::new(),
             undertaker: DeregistrationThread::default(),
             seen: 0,
-            rests: pool.rests(),
+            rests: pool.idle_epoch(),
             outside: HashMap::new(),
             instance: INSTANCES.fetch_add(1, Ordering::Relaxed),
             made: 0,
@@ -123,9 +123,9 @@ impl Registrations {
             self.register_slab(self.seen)?;
             self.seen += 1;
         }
-        let rests = self.pool.rests();
+        let rests = self.pool.idle_epoch();
         if rests != self.rests {
-            let resting = |index: &&u32| self.pool.is_resting(**index);
+            let resting = |index: &&u32| self.pool.is_idle(**index);
             match self.slabs.keys().find(resting).copied() {
                 Some(index) => {
                     let leaves = self.slabs.remove(&index);
@@ -141,7 +141,7 @@ impl Registrations {
 
     /// How the device calls a lease; registers what is not yet, or not any more.
     pub(super) fn keys(&mut self, lease: &Lease) -> Result<Keys, VerbsError> {
-        if let Some(memory) = lease.outside() {
+        if let Some(memory) = lease.external() {
             return self.outside_keys(memory);
         }
         let index = lease.slab();

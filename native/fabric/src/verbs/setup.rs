@@ -1,11 +1,11 @@
 //! Opening the fabric: the device, and the TCP listener for pairing.
 
-use super::carrier::Verbs;
 use super::device::VerbsOptions;
-use super::rig::Rig;
+use super::driver::Verbs;
+use super::rdma_context::RdmaContext;
 use super::VerbsFabric;
 use crate::stream::bounds::Bounds;
-use crate::stream::hub::Hub;
+use crate::stream::reactor::Reactor;
 use crate::tcp;
 use crate::{EndpointId, FabricError};
 use faro_pool::Pool;
@@ -50,11 +50,11 @@ impl VerbsFabric {
     pub fn with_bounds(config: VerbsConfig, bounds: Bounds) -> Result<Self, FabricError> {
         let (listener, address) = tcp::listen(config.bind, &config.advertise)?;
         let near = address.ip();
-        let rig = Rig::open(&config.wishes, near, &config.pool)?;
-        log::info!("verbs fabric: {}", rig.device.describe());
-        let verbs = Verbs::new(rig, config.wishes, near, config.pool);
+        let context = RdmaContext::open(&config.wishes, near, &config.pool)?;
+        log::info!("verbs fabric: {}", context.device.describe());
+        let verbs = Verbs::new(context, config.wishes, near, config.pool);
         Ok(Self {
-            hub: Hub::new(config.endpoint, bounds, listener, verbs)?,
+            reactor: Reactor::new(config.endpoint, bounds, listener, verbs)?,
             location: address.to_string(),
         })
     }

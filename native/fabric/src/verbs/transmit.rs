@@ -1,28 +1,35 @@
-//! What leaves: frames into segments, operations into work requests, one call for many.
+//! What leaves: frames into segments, operations into work requests, many in one call.
 //!
-//! Two queues feed a pair. The session's is a FIFO of messages and operations, because a message
-//! promises that the writes before it have landed. What peers wait for (announcements, answers)
-//! goes before it, at frame boundaries, so that an operation that waits for an answer never
-//! holds up the answer that the other side waits for.
+//! A queue pair sends from two queues. The session's is a FIFO of messages and operations, because
+//! a message promises that the writes before it have landed. Frames that the peer waits for
+//! (announcements, answers) go before it, at frame boundaries. Without that, an operation that waits
+//! for an answer could hold up the answer that the other side waits for.
 
-use super::carrier::Verbs;
 use super::device::{Operation, WorkRequest};
-use super::frames::{Ask, Immediate, SegmentHead, SEGMENT_HEAD};
-use super::pair::{send_id, Pair, Posted, RESERVE, SEGMENT_ROOM};
+use super::driver::Verbs;
+use super::frames::{AccessQuery, Immediate, SegmentHead, SEGMENT_HEAD};
+use super::queue_pair::{
+    send_id, AccessQuestion, Posted, QueuePairConnection, RESERVE, SEGMENT_ROOM,
+};
+use crate::stream::driver::FramePath;
 use crate::stream::frames::DONE;
-use crate::stream::outbound::{Ends, Frame, Work};
+use crate::stream::outbound::{Frame, Work};
+use crate::stream::reactor::{Reactor, DEVICE};
 use crate::stream::session::Context;
-use crate::{Event, Outcome, RemoteRange};
+use crate::stream::socket::Socket as _;
+use crate::stream::turns::Turn;
+use crate::{CloseReason, ConnectionId, Event, Outcome, RemoteRange};
 use faro_wire::kind;
-use std::io;
+use mio::net::TcpStream;
+use std::io::{self, IoSliceMut};
 use zerocopy::IntoBytes;
 
 /// Work requests handed over in one call.
 const BATCH: usize = 32;
 
-/// What became of the operation at the head of the queue.
+/// What happened to the operation at the head of the queue.
 enum Step {
-    /// It was posted, or ended without: go on.
+    /// It was posted, or it ended.
     Went,
     /// It waits for an answer.
     Waits,
@@ -30,65 +37,66 @@ enum Step {
 
 impl Verbs {
     /// Sends what a connection has queued, as far as credits and the device allow. True: all.
-    pub(super) fn transmit_all(&mut self, cx: &mut Context<'_, Self>) -> io::Result<bool> {
-        // Out for the while, so that session and pair can be worked on side by side.
-        let Some(mut pair) = cx.session.carrier.pair.take() else {
-            return Ok(false);
-        };
-        let result = self.transmit_pair(cx, &mut pair);
-        let empty = cx.session.outbound.is_empty() && pair.urgent.is_empty();
-        cx.session.carrier.pair = Some(pair);
-        result.map(|()| empty)
-    }
-
-    fn transmit_pair(&mut self, cx: &mut Context<'_, Self>, pair: &mut Pair) -> io::Result<()> {
-        pair.post_receives()?;
+    fn transmit(
+        &mut self,
+        cx: &mut Context<'_>,
+        queue_pair: &mut QueuePairConnection,
+    ) -> io::Result<bool> {
+        queue_pair.post_receives()?;
         let mut batch: Vec<WorkRequest> = Vec::with_capacity(BATCH);
         loop {
-            while batch.len() < BATCH && pair.room() > 0 {
-                let urgent = !pair.urgent.is_empty() && !cx.session.outbound.in_mid_frame();
+            while batch.len() < BATCH && queue_pair.room() > 0 {
+                let urgent = !queue_pair.urgent.is_empty() && !cx.session.outbound.in_mid_frame();
                 let work = !urgent && cx.session.outbound.next_work().is_some();
                 let idle = !urgent && cx.session.outbound.is_empty();
-                if idle || pair.credits <= RESERVE {
+                if idle || queue_pair.credits <= RESERVE {
                     break;
                 }
                 if work {
-                    match self.post_work(cx, pair, &mut batch)? {
+                    match self.post_work(cx, queue_pair, &mut batch)? {
                         Step::Went => {}
-                        Step::Waits if pair.urgent.is_empty() => break,
+                        Step::Waits if queue_pair.urgent.is_empty() => break,
                         Step::Waits => {}
                     }
-                } else if pair.free_sends == 0 {
+                } else if queue_pair.free_sends == 0 {
                     break;
                 } else {
-                    fill_segment(cx, pair, urgent, &mut batch);
+                    fill_segment(cx, queue_pair, urgent, &mut batch);
                 }
             }
-            if pair.owes_much() && pair.credits > 0 && pair.free_sends > 0 && pair.room() > 0 {
+            let can_send =
+                queue_pair.credits > 0 && queue_pair.free_sends > 0 && queue_pair.room() > 0;
+            if queue_pair.owes_much() && can_send {
                 self.tally.credit_updates += 1;
-                seal_segment(cx.connection.0, pair, 0, &mut batch);
+                seal_segment(cx.connection.0, queue_pair, 0, &mut batch);
             }
             let Some(last) = batch.last_mut() else {
-                return Ok(());
+                return Ok(cx.session.outbound.is_empty() && queue_pair.urgent.is_empty());
             };
             last.signaled = true;
             self.tally.posts += 1;
             self.tally.work_requests += batch.len() as u64;
             cx.shared.counters.send_calls += 1;
-            pair.queue.post_send(&batch).map_err(|error| error.source)?;
+            queue_pair
+                .queue
+                .post_send(&batch)
+                .map_err(|error| error.source)?;
             batch.clear();
         }
     }
 
-    /// The operation at the head of the session's queue.
+    /// Posts the operation at the head of the session's queue, if the peer allows it.
     fn post_work(
         &mut self,
-        cx: &mut Context<'_, Self>,
-        pair: &mut Pair,
+        cx: &mut Context<'_>,
+        queue_pair: &mut QueuePairConnection,
         batch: &mut Vec<WorkRequest>,
     ) -> io::Result<Step> {
-        let (sequence, range, writes) = match cx.session.outbound.next_work() {
-            Some(Work::Write(sequence, write)) => {
+        let Some(work) = cx.session.outbound.next_work() else {
+            return Ok(Step::Went);
+        };
+        let (sequence, range, writes) = match work {
+            Work::Write(sequence, write) => {
                 // What is written, not what may be.
                 let length = write.length as u32;
                 let range = RemoteRange {
@@ -97,109 +105,117 @@ impl Verbs {
                 };
                 (*sequence, range, true)
             }
-            Some(Work::Read(sequence, range)) => (*sequence, *range, false),
-            None => return Ok(Step::Went),
+            Work::Read(sequence, range) => (*sequence, *range, false),
         };
-        let covered = pair.grants.covers(&range, writes);
-        let verdict = match pair.asked {
-            Some((asked, verdict)) if asked == sequence => match verdict {
-                None => return Ok(Step::Waits),
-                verdict => {
-                    pair.asked = None;
-                    verdict
+        let covered = queue_pair.access.covers(&range, writes);
+        let buffer = match (queue_pair.question, covered) {
+            (AccessQuestion::Asked { sequence: asked }, _) if asked == sequence => {
+                return Ok(Step::Waits);
+            }
+            (
+                AccessQuestion::Answered {
+                    sequence: asked,
+                    verdict,
+                },
+                covered,
+            ) if asked == sequence => {
+                queue_pair.question = AccessQuestion::None;
+                match (covered, verdict) {
+                    (Some(buffer), DONE) => buffer,
+                    // Allowed, but revoked meanwhile; or not allowed.
+                    (None, _) | (Some(_), _) => {
+                        log::debug!(
+                            "connection {}: the peer refused an operation, verdict {verdict}",
+                            cx.connection.0
+                        );
+                        refused(cx);
+                        return Ok(Step::Went);
+                    }
                 }
-            },
-            _ => None,
-        };
-        let (grant, verdict) = match (covered, verdict) {
-            (Some(grant), None | Some(DONE)) => (Some(grant), DONE),
-            (None, None) => {
-                // The announcement may be on its way, or there is none.
-                let ask = Ask {
+            }
+            (_, Some(buffer)) => buffer,
+            (_, None) => {
+                // EXPOSE may be on its way, or there is none.
+                let query = AccessQuery {
                     key: range.key.into(),
                     offset: range.offset.into(),
                     length: range.length.into(),
                     writes: u32::from(writes).into(),
                 };
-                pair.urgent
-                    .push(Frame::small(kind::ACCESS_QUERY, sequence, ask.as_bytes()));
-                pair.asked = Some((sequence, None));
+                queue_pair.urgent.push(Frame::small(
+                    kind::ACCESS_QUERY,
+                    sequence,
+                    query.as_bytes(),
+                ));
+                queue_pair.question = AccessQuestion::Asked { sequence };
                 self.tally.asked += 1;
                 return Ok(Step::Waits);
             }
-            (_, verdict) => (None, verdict.unwrap_or(DONE)),
         };
-        let Some((work, ends)) = cx.session.outbound.take_work() else {
+        // Before the operation leaves the queue: if this fails, the connection's end finds it there.
+        let Some(context) = &mut self.context else {
+            return Err(io::Error::other("the RDMA device is lost"));
+        };
+        let local = match work {
+            Work::Write(_, write) => Some(context.keys(&write.source)),
+            Work::Read(sequence, _) if range.length > 0 => cx
+                .session
+                .reads
+                .get(sequence)
+                .map(|read| context.keys(&read.target)),
+            // Nothing for a device to do.
+            Work::Read(..) => None,
+        };
+        let local = local.transpose().map_err(io::Error::other)?;
+        let Some((work, _)) = cx.session.outbound.take_work() else {
             return Ok(Step::Went);
         };
-        let Some(grant) = grant else {
-            log::debug!(
-                "an operation of peer {} was refused: {verdict}",
-                cx.connection.0
-            );
-            refused(cx, work, ends);
+        let Some(local) = local else {
+            if let Some(read) = cx.session.reads.remove(&sequence) {
+                cx.read_ended(read, Outcome::Done);
+            }
             return Ok(Step::Went);
         };
-        let Some(rig) = &mut self.rig else {
-            return Err(io::Error::other("the RDMA device is gone"));
-        };
-        let number = pair.first.wrapping_add(pair.posted.len() as u32);
-        let id = send_id(cx.connection.0, number);
-        let remote = grant.address + range.offset;
-        let (operation, lease, offset, posted) = match work {
+        let id = send_id(cx.connection.0, queue_pair.next_number());
+        let (address, rkey) = (buffer.address + range.offset, buffer.rkey);
+        let (operation, offset, posted) = match work {
             Work::Write(_, write) => {
                 let immediate = Immediate {
-                    slot: grant.slot,
+                    slot: buffer.slot,
                     word: write.immediate,
                     last: write.last,
                 };
                 let operation = Operation::Write {
-                    address: remote,
-                    rkey: grant.rkey,
+                    address,
+                    rkey,
                     immediate: Some(immediate.encode()),
                 };
-                let keys = rig.keys(&write.source).map_err(io::Error::other)?;
-                pair.grants.posted(range.key, write.last);
-                pair.credits -= 1;
+                queue_pair.access.posted(range.key, write.last);
+                queue_pair.credits -= 1;
                 let posted = Posted::Write {
                     token: write.token,
                     key: range.key,
                     bytes: write.length,
                     _source: write.source,
                 };
-                (operation, keys, write.offset, posted)
+                (operation, write.offset, posted)
             }
-            Work::Read(sequence, _) => {
-                let Some(read) = cx.session.reads.get(&sequence) else {
-                    return Ok(Step::Went);
-                };
-                if range.length == 0 {
-                    // Nothing for a device to do.
-                    if let Some(read) = cx.session.reads.remove(&sequence) {
-                        cx.read_ended(read, Outcome::Done);
-                    }
-                    return Ok(Step::Went);
-                }
-                let operation = Operation::Read {
-                    address: remote,
-                    rkey: grant.rkey,
-                };
-                let keys = rig.keys(&read.target).map_err(io::Error::other)?;
-                pair.grants.posted(range.key, false);
+            Work::Read(..) => {
+                queue_pair.access.posted(range.key, false);
                 let posted = Posted::Read {
                     sequence,
                     key: range.key,
                 };
-                (operation, keys, 0, posted)
+                (Operation::Read { address, rkey }, 0, posted)
             }
         };
-        pair.posted.push_back(posted);
+        queue_pair.posted.push_back(posted);
         batch.push(WorkRequest {
             id,
             operation,
-            address: lease.address + offset as u64,
+            address: local.address + offset as u64,
             length: range.length,
-            lkey: lease.lkey,
+            lkey: local.lkey,
             signaled: false,
             inline: false,
         });
@@ -207,79 +223,154 @@ impl Verbs {
     }
 }
 
-/// An operation that the peer does not allow is over.
-fn refused(cx: &mut Context<'_, Verbs>, work: Work, ends: Ends) {
-    match (work, ends) {
-        (Work::Read(sequence, _), _) => {
+/// How the frames of an open connection travel: in segments of its queue pair. The socket is
+/// received from only to notice its end.
+pub(crate) struct OverQueuePair;
+
+impl FramePath<Verbs> for OverQueuePair {
+    fn receive(
+        reactor: &mut Reactor<Verbs>,
+        connection: ConnectionId,
+    ) -> Result<Turn, CloseReason> {
+        match reactor.conns.get_mut(&connection.0) {
+            Some(conn) => watch_for_end(&mut conn.socket),
+            None => Ok(Turn::Drained),
+        }
+    }
+
+    fn send(reactor: &mut Reactor<Verbs>, connection: ConnectionId) -> io::Result<()> {
+        let Some(conn) = reactor.conns.get_mut(&connection.0) else {
+            return Ok(());
+        };
+        let mut cx = Context {
+            connection,
+            session: &mut conn.session,
+            shared: &mut reactor.shared,
+        };
+        conn.writable = match &mut conn.state {
+            Some(queue_pair) => reactor.driver.transmit(&mut cx, queue_pair)?,
+            None => false,
+        };
+        Ok(())
+    }
+
+    /// The socket stays open: GOODBYE leaves by the queue pair, and the end of the socket would
+    /// overtake it.
+    fn end_sending(_socket: &TcpStream) -> bool {
+        true
+    }
+
+    fn watch(driver: &mut Verbs, registry: &mio::Registry) -> io::Result<()> {
+        driver.registry = Some(registry.try_clone()?);
+        match &driver.context {
+            Some(context) => context.watch(registry),
+            None => Ok(()),
+        }
+    }
+
+    fn signalled(driver: &mut Verbs, token: mio::Token) {
+        for (at, known) in DEVICE.iter().enumerate() {
+            driver.signalled[at] |= *known == token;
+        }
+    }
+
+    fn before_wait(reactor: &mut Reactor<Verbs>) -> bool {
+        reactor.arm_device()
+    }
+
+    fn after_wait(reactor: &mut Reactor<Verbs>) {
+        reactor.device_turn();
+    }
+}
+
+/// Notices the end of a socket that carries nothing more.
+fn watch_for_end(socket: &mut TcpStream) -> Result<Turn, CloseReason> {
+    let mut nothing = [0; 1];
+    let detail = match socket.receive(&mut [IoSliceMut::new(&mut nothing)]) {
+        Ok(0) => "the peer ended the control connection".to_owned(),
+        Ok(_) => "bytes on the control connection of an open pair".to_owned(),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Turn::Drained),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Turn::CutOff),
+        Err(error) => format!("control connection: {error}"),
+    };
+    Err(CloseReason::Lost { detail })
+}
+
+/// Ends the operation at the head of the queue, which the peer does not allow.
+fn refused(cx: &mut Context<'_>) {
+    match cx.session.outbound.take_work() {
+        Some((Work::Read(sequence, _), _)) => {
             if let Some(read) = cx.session.reads.remove(&sequence) {
                 cx.read_ended(read, Outcome::Refused);
             }
         }
-        (_, Ends::Write { token, bytes, .. }) => {
+        Some((Work::Write(_, write), _)) => {
             cx.shared.counters.writes_refused_by_peer += 1;
-            cx.retire(bytes);
+            cx.retire(write.length);
             let connection = cx.connection;
             cx.event(Event::WriteEnded {
                 connection,
-                token,
+                token: write.token,
                 outcome: Outcome::Refused,
             });
         }
-        _ => {}
+        None => {}
     }
 }
 
-/// As many of the next bytes as a segment takes.
+/// Fills a segment with the next bytes and puts it into the batch.
 fn fill_segment(
-    cx: &mut Context<'_, Verbs>,
-    pair: &mut Pair,
+    cx: &mut Context<'_>,
+    queue_pair: &mut QueuePairConnection,
     urgent: bool,
     batch: &mut Vec<WorkRequest>,
 ) {
-    let segment = pair.next_send;
-    let room = &mut pair.sends.bytes_mut(segment)[SEGMENT_HEAD..];
+    let segment = queue_pair.next_send;
+    let room = &mut queue_pair.sends.bytes_mut(segment)[SEGMENT_HEAD..];
     let mut bytes = 0;
     if urgent {
-        bytes = pair.urgent.copy_into(room);
-        // An urgent frame ends nobody's operation.
-        pair.urgent
-            .advance(bytes, |_| cx.shared.counters.frames_out += 1);
+        bytes = queue_pair.urgent.copy_into(room);
+        queue_pair.urgent.advance(bytes);
+        // An urgent frame ends no operation.
+        while queue_pair.urgent.pop_sent().is_some() {
+            cx.shared.counters.frames_out += 1;
+        }
     }
-    if !pair.urgent.in_mid_frame() && bytes < SEGMENT_ROOM {
+    if !queue_pair.urgent.in_mid_frame() && bytes < SEGMENT_ROOM {
         let more = cx.session.outbound.copy_into(&mut room[bytes..]);
         bytes += more;
-        let mut outbound = std::mem::take(&mut cx.session.outbound);
         if more > 0 {
-            outbound.advance(more, |ends| {
-                cx.shared.counters.frames_out += 1;
-                cx.ended(ends, false);
-            });
+            cx.sent(more);
         }
-        cx.session.outbound = outbound;
     }
     cx.shared.counters.bytes_out += bytes as u64;
-    seal_segment(cx.connection.0, pair, bytes, batch);
+    seal_segment(cx.connection.0, queue_pair, bytes, batch);
 }
 
 /// Puts the next segment into the batch, with `bytes` of the stream and all credits owed.
-fn seal_segment(connection: u64, pair: &mut Pair, bytes: usize, batch: &mut Vec<WorkRequest>) {
-    let segment = pair.take_send();
+fn seal_segment(
+    connection: u64,
+    queue_pair: &mut QueuePairConnection,
+    bytes: usize,
+    batch: &mut Vec<WorkRequest>,
+) {
+    let segment = queue_pair.take_send();
     let head = SegmentHead {
-        credits: std::mem::take(&mut pair.owed).into(),
+        credits: std::mem::take(&mut queue_pair.owed).into(),
         bytes: (bytes as u32).into(),
     };
-    pair.sends.bytes_mut(segment)[..SEGMENT_HEAD].copy_from_slice(head.as_bytes());
-    let number = pair.first.wrapping_add(pair.posted.len() as u32);
+    queue_pair.sends.bytes_mut(segment)[..SEGMENT_HEAD].copy_from_slice(head.as_bytes());
+    let number = queue_pair.next_number();
     let length = (SEGMENT_HEAD + bytes) as u32;
-    pair.posted.push_back(Posted::Segment);
-    pair.credits -= 1;
+    queue_pair.posted.push_back(Posted::Segment);
+    queue_pair.credits -= 1;
     batch.push(WorkRequest {
         id: send_id(connection, number),
         operation: Operation::Send,
-        address: pair.sends.address(segment),
+        address: queue_pair.sends.address(segment),
         length,
-        lkey: pair.sends.lkey,
+        lkey: queue_pair.sends.lkey,
         signaled: false,
-        inline: length <= pair.queue.inline_bytes(),
+        inline: length <= queue_pair.queue.inline_bytes(),
     });
 }

@@ -1,25 +1,26 @@
 //! The residency table with its memory: reads, staging, eviction.
 //!
-//! One lock guards table, frames and admission; it is held for look-ups, never for a copy, a read of
-//! a file or a checksum. Bytes are copied under a *pin* (nobody overwrites what is pinned) and filled
+//! One lock guards table, pages and admission; it is held for look-ups, never for a copy, a read of
+//! a file or a checksum. Bytes are copied under a *guard* (nobody overwrites what is held) and filled
 //! under a *claim* (nobody else fills or reads what is claimed). Peers read without either and have
 //! versions.
 //!
-//! Memory: slots get frames from the arena one by one, while the arena has more free than a quarter
+//! Memory: slots get pages from the arena one by one, while the arena has more free than a quarter
 //! of its limit; from there on the clock reuses what there is. Whoever is refused by the arena calls
-//! `give_back` and gets the frames that matter least.
+//! `give_back` and gets the pages that matter least.
 
-mod held;
+mod guards;
 
-pub use held::{FillGuard, ReadGuard};
+pub use guards::{FillGuard, ReadGuard};
 
 use crate::admission::Admission;
-use crate::sync::{lock, AtomicU64, Mutex, Ordering};
 use crate::table::{NoSlot, Slot, Table};
 use crate::version::{begin, still, Version, VERSION_BYTES};
 use crate::{Region, RegionError, RegionId, CHUNK_BYTES, MAX_SLOTS};
 use crossbeam_utils::CachePadded;
 use faro_pool::{Lease, Pool, Purpose, PAGE_BYTES};
+use faro_sync::atomic::{AtomicU64, Ordering};
+use faro_sync::{lock, Mutex};
 use std::io;
 use std::sync::{Arc, OnceLock};
 
@@ -38,7 +39,7 @@ pub enum Sleep {
 /// By which exits the pieces of a read left; a piece is what one chunk has of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Exits {
-    /// Copied from a frame.
+    /// Copied from a page.
     pub resident: u64,
     /// From the page cache.
     pub minor: u64,
@@ -51,15 +52,15 @@ pub struct Exits {
 pub struct ChunkCacheCounters {
     /// Pieces by exit, of reads and of staging.
     pub exits: Exits,
-    /// Chunks brought into frames.
+    /// Chunks brought into pages.
     pub staged: u64,
-    /// Pieces found in a frame that `stage` had filled, before anybody asked for them.
+    /// Pieces found in a page that `stage` had filled, before anybody asked for them.
     pub staged_hits: u64,
     /// Chunks that went for others.
     pub evictions: u64,
-    /// Frames given back because the arena was short.
+    /// Pages given back because the arena was short.
     pub given_back: u64,
-    /// Chunks in frames now.
+    /// Chunks in pages now.
     pub resident_chunks: u64,
     /// Bytes of the arena held now, the versions' among them.
     pub held_bytes: u64,
@@ -75,21 +76,21 @@ struct Counts {
     given_back: AtomicU64,
 }
 
-/// Why a chunk is brought into a frame.
+/// Why a chunk is brought into a page.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cause {
     /// It is asked for; others have to go for it.
-    Asked,
+    Demand,
     /// It will be.
-    Ahead { evict: bool },
+    Prefetch { evict: bool },
 }
 
 struct State {
     table: Table,
-    /// By slot. A frame that has been exposed to peers is counted by them too.
-    frames: Vec<Option<Arc<Lease>>>,
+    /// By slot. A page that has been exposed to peers is counted by them too.
+    pages: Vec<Option<Arc<Lease>>>,
     /// By slot: what it holds was staged before anybody asked.
-    ahead: Vec<bool>,
+    prefetched: Vec<bool>,
     admission: Admission,
 }
 
@@ -97,7 +98,7 @@ struct State {
 pub struct ChunkCache {
     pool: Arc<Pool>,
     state: Mutex<State>,
-    /// One word for each slot and that of `unchanging`, from the first byte; taken with the first frame. Changed under
+    /// One word for each slot and that of `unchanging`, from the first byte; taken with the first page. Changed under
     /// `state` only.
     versions: OnceLock<Arc<Lease>>,
     slots: usize,
@@ -120,8 +121,8 @@ impl ChunkCache {
             pool,
             state: Mutex::new(State {
                 table: Table::new(slots),
-                frames: (0..slots).map(|_| None).collect(),
-                ahead: vec![false; slots],
+                pages: (0..slots).map(|_| None).collect(),
+                prefetched: vec![false; slots],
                 admission: Admission::new(slots),
             }),
             versions: OnceLock::new(),
@@ -143,26 +144,26 @@ impl ChunkCache {
         self.has_versions().then_some((self.slots, UNCHANGING))
     }
 
-    /// The chunk, if it is in a frame, held until the pin is dropped.
+    /// The chunk, if it is in a page, held until the guard is dropped.
     pub fn get(self: &Arc<Self>, id: RegionId, chunk: u64) -> Option<ReadGuard> {
         let mut state = lock(&self.state);
-        let slot = state.table.pin((id, chunk))?;
-        self.pinned(&state, slot)
+        let slot = state.table.acquire((id, chunk))?;
+        self.guard(&state, slot)
     }
 
-    /// Whether the chunk is in a frame; no use of it.
+    /// Whether the chunk is in a page; no use of it.
     pub fn has(&self, id: RegionId, chunk: u64) -> bool {
         lock(&self.state).table.has((id, chunk))
     }
 
-    /// A frame for the chunk, to be filled by the caller. `None`: it has one, somebody fills one, or
+    /// A page for the chunk, to be filled by the caller. `None`: it has one, somebody fills one, or
     /// all are in use.
     pub fn begin_fill(self: &Arc<Self>, id: RegionId, chunk: u64) -> Option<FillGuard> {
-        self.claim_for(id, chunk, Cause::Asked)
+        self.begin_fill_for(id, chunk, Cause::Demand)
     }
 
-    /// Brings a chunk into a frame before anybody asks for it; may sleep. `evict`: others may have to
-    /// go for it. `false`: it is being brought already, or there is no frame for it.
+    /// Brings a chunk into a page before anybody asks for it; may sleep. `evict`: others may have to
+    /// go for it. `false`: it is being brought already, or there is no page for it.
     ///
     /// # Errors
     /// What reading the file says.
@@ -172,8 +173,8 @@ impl ChunkCache {
         chunk: u64,
         evict: bool,
     ) -> io::Result<bool> {
-        let ahead = Cause::Ahead { evict };
-        Ok(self.staged(region, chunk, ahead)?.is_some())
+        let ahead = Cause::Prefetch { evict };
+        Ok(self.fill(region, chunk, ahead)?.is_some())
     }
 
     /// Fills `out` with the bytes of `region` from `offset`, and says how much of it (all, if it may
@@ -212,21 +213,23 @@ impl ChunkCache {
         state.admission.forget(group);
     }
 
-    /// Gives up to `frames` frames back to the arena, the least useful first; those that peers may
+    /// Gives up to `pages` pages back to the arena, the least useful first; those that peers may
     /// read stay. Returns how many.
     pub fn release(&self, pages: usize) -> usize {
-        let mut gone = Vec::new();
         let mut state = lock(&self.state);
         let State {
-            table, frames: of, ..
+            table, pages: of, ..
         } = &mut *state;
-        while gone.len() < pages {
-            // Ours alone: nobody exposed it, and no pin or claim has it.
-            let ours = |slot: Slot| of[slot].as_ref().is_some_and(|f| Arc::strong_count(f) == 1);
-            let Some(slot) = table.strip(ours) else { break };
-            self.begin(slot);
-            gone.extend(of[slot].take());
-        }
+        // Only the cache has it: no reader, no filler, and no fabric that shows it to peers.
+        let ours = |slot: Slot| of[slot].as_ref().is_some_and(|p| Arc::strong_count(p) == 1);
+        let slots = table.take_pages(pages, ours);
+        let gone: Vec<_> = slots
+            .into_iter()
+            .filter_map(|slot| {
+                self.begin(slot);
+                of[slot].take()
+            })
+            .collect();
         drop(state);
         self.counts
             .given_back
@@ -234,7 +237,7 @@ impl ChunkCache {
         gone.len()
     }
 
-    /// Last step of a reader in this process that held no pin: whether what it read of `slot` before
+    /// Last step of a reader in this process that held no guard: whether what it read of `slot` before
     /// is what was published under `version`. Peers read the versions' lease instead.
     pub fn is_still(&self, slot: usize, version: Version) -> bool {
         slot < self.slots && self.word(slot).is_some_and(|word| still(word, version))
@@ -250,7 +253,7 @@ impl ChunkCache {
     pub fn counters(&self) -> ChunkCacheCounters {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let state = lock(&self.state);
-        let frames = state.frames.iter().flatten().count();
+        let pages = state.pages.iter().flatten().count();
         ChunkCacheCounters {
             exits: Exits {
                 resident: get(&self.counts.resident),
@@ -262,7 +265,7 @@ impl ChunkCache {
             evictions: state.table.evictions(),
             given_back: get(&self.counts.given_back),
             resident_chunks: state.table.residents() as u64,
-            held_bytes: (frames * PAGE_BYTES + self.versions().map_or(0, |v| v.capacity())) as u64,
+            held_bytes: (pages * PAGE_BYTES + self.versions().map_or(0, |v| v.capacity())) as u64,
         }
     }
 
@@ -274,25 +277,25 @@ impl ChunkCache {
         piece: &mut [u8],
         sleep: Sleep,
     ) -> io::Result<usize> {
-        let mut staging = false;
-        let pin = {
+        let mut admitted = false;
+        let guard = {
             let mut state = lock(&self.state);
-            let slot = state.table.pin((region.id(), chunk));
+            let slot = state.table.acquire((region.id(), chunk));
             if slot.is_none() && sleep == Sleep::May && piece.len() < CHUNK_BYTES as usize {
-                staging = state.admission.visit((region.id(), chunk));
+                admitted = state.admission.count_access((region.id(), chunk));
             }
-            slot.and_then(|slot| self.pinned(&state, slot))
+            slot.and_then(|slot| self.guard(&state, slot))
         };
-        let pin = match pin {
-            Some(pin) => {
+        let guard = match guard {
+            Some(guard) => {
                 self.counts.resident.fetch_add(1, Ordering::Relaxed);
-                Some(pin)
+                Some(guard)
             }
             // A chunk that cannot be read as a whole may have the bytes that are wanted.
-            None if staging => self.staged(region, chunk, Cause::Asked).unwrap_or(None),
+            None if admitted => self.fill(region, chunk, Cause::Demand).unwrap_or(None),
             None => None,
         };
-        if let Some(bytes) = pin
+        if let Some(bytes) = guard
             .as_ref()
             .and_then(|p| p.bytes().get(within..within + piece.len()))
         {
@@ -328,49 +331,54 @@ impl ChunkCache {
         Ok(piece.len())
     }
 
-    fn staged(
+    fn fill(
         self: &Arc<Self>,
         region: &Region,
         chunk: u64,
         cause: Cause,
     ) -> io::Result<Option<ReadGuard>> {
-        let Some(mut claim) = self.claim_for(region.id(), chunk, cause) else {
+        let Some(mut fill) = self.begin_fill_for(region.id(), chunk, cause) else {
             return Ok(None);
         };
         let offset = chunk * CHUNK_BYTES;
         let length = CHUNK_BYTES.min(region.bytes().saturating_sub(offset)) as usize;
-        self.fault(region, offset, &mut claim.bytes_mut()[..length], Sleep::May)?;
-        Ok(Some(claim.publish(length)))
+        self.fault(region, offset, &mut fill.bytes_mut()[..length], Sleep::May)?;
+        Ok(Some(fill.publish(length)))
     }
 
-    fn claim_for(self: &Arc<Self>, id: RegionId, chunk: u64, cause: Cause) -> Option<FillGuard> {
+    fn begin_fill_for(
+        self: &Arc<Self>,
+        id: RegionId,
+        chunk: u64,
+        cause: Cause,
+    ) -> Option<FillGuard> {
         let mut state = lock(&self.state);
         self.grow(&mut state);
-        if cause == (Cause::Ahead { evict: false }) && !state.table.has_room() {
+        if cause == (Cause::Prefetch { evict: false }) && !state.table.has_room() {
             return None;
         }
-        let slot = match state.table.claim((id, chunk)) {
+        let slot = match state.table.begin_fill((id, chunk)) {
             Ok(slot) => slot,
             Err(NoSlot::Resident | NoSlot::Filling | NoSlot::AllHeld) => return None,
         };
         self.begin(slot);
-        state.ahead[slot] = cause != Cause::Asked;
-        let frame = state.frames[slot].clone()?;
+        state.prefetched[slot] = cause != Cause::Demand;
+        let page = state.pages[slot].clone()?;
         Some(FillGuard {
             cache: Arc::clone(self),
-            frame,
+            page,
             slot,
             chunk: (id, chunk),
             published: false,
         })
     }
 
-    /// One more frame, if all are taken and the arena has plenty.
+    /// One more page, if all are taken and the arena has plenty.
     fn grow(&self, state: &mut State) {
         if state.table.has_room() {
             return;
         }
-        let Some(slot) = state.table.unequipped() else {
+        let Some(slot) = state.table.slot_without_page() else {
             return;
         };
         let pool = self.pool.counters();
@@ -381,19 +389,19 @@ impl ChunkCache {
             return;
         }
         if let Ok(lease) = self.pool.try_lease(PAGE_BYTES, Purpose::Serve) {
-            state.frames[slot] = Some(Arc::new(lease));
-            state.table.equip(slot);
+            state.pages[slot] = Some(Arc::new(lease));
+            state.table.add_page();
         }
     }
 
-    /// A slot that the table has pinned, for somebody who uses what is in it.
-    fn pinned(self: &Arc<Self>, state: &State, slot: Slot) -> Option<ReadGuard> {
-        if state.ahead[slot] {
+    /// A slot that the table has held, for somebody who uses what is in it.
+    fn guard(self: &Arc<Self>, state: &State, slot: Slot) -> Option<ReadGuard> {
+        if state.prefetched[slot] {
             self.counts.staged_hits.fetch_add(1, Ordering::Relaxed);
         }
         Some(ReadGuard {
             cache: Arc::clone(self),
-            frame: state.frames[slot].clone()?,
+            page: state.pages[slot].clone()?,
             slot,
             version: self.word(slot)?.load(Ordering::Relaxed),
             length: state.table.length(slot),

@@ -1,4 +1,4 @@
-//! Endpoint cards: as they come, and with a right checksum line.
+//! Endpoint cards and the bootstrap ids that end in one: as they come, and with a right checksum line.
 #![no_main]
 
 #[path = "../../tests/support/decoders.rs"]
@@ -9,6 +9,7 @@ use faro_wire::crc32c;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     decoders::card(bytes);
+    decoders::bootstrap_id(bytes);
     let end = bytes
         .windows(5)
         .rposition(|window| window == b"\ncrc=")
@@ -17,4 +18,5 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let crc = crc32c(&sealed);
     sealed.extend(format!("crc={crc:08x}\n").bytes());
     decoders::card(&sealed);
+    decoders::bootstrap_id(&[b"faro-seat=1:0123456789abcdef\n", &sealed[..]].concat());
 });

@@ -1,54 +1,56 @@
 //! The messages of a collective: how members of a team move parts of their arrays.
 //!
-//! The header's `id` is the addressed *seat*, a random number that its member told the others.
+//! The header's `id` is the addressed *member*: a random number from its bootstrap id.
 //!
 //! ```text
-//!  receiver of a part                        its sender
-//!    | JOIN {who I am}                         |  once for each pair, both ways
-//!    |<---------------------------------------->|
-//!    | CLEAR_TO_SEND {round, step, shape, credits}      |
-//!    |----------------------------------------->|  are the shapes the same?
-//!    |             one-sided WRITEs into credits|
-//!    |<=========================================|
-//!    | DATA_READY {round, step, chunks}             |
-//!    |<-----------------------------------------|
-//!    | ABORT {cause, culprit}                |  to all who knocked, when a member ends or fails
+//!  receiver of a part                                sender of the part
+//!    | JOIN {sender, rank}                              |  once for each pair, both ways
+//!    |<------------------------------------------------>|
+//!    | CLEAR_TO_SEND {round, step, shape, buffers}      |
+//!    |------------------------------------------------->|  compares the shapes
+//!    |                    one-sided WRITEs into buffers |
+//!    |<=================================================|
+//!    | DATA_READY {round, step, buffers}                |
+//!    |<-------------------------------------------------|
+//!    | ABORT {cause, culprit}                           |  to all members that sent JOIN,
+//!    |------------------------------------------------->|  when a member ends or fails
 //!
-//!  JOIN                 CLEAR_TO_SEND                     DATA_READY                ABORT
-//!   0 u64 from_seat       0 u64 round               0 u64 round           0 u64 round
-//!   8 u32 from_rank       8 u64 epoch               8 u32 step            8 u32 from_rank
-//!  12 u32 to_rank        16 u64 elements           12 u32 from_rank      12 u32 culprit
-//!  16 u32 ranks          24 u32 step               16 u32 chunks (c)     16 u32 cause
-//!  20 u32 0              28 u32 from_rank          20 u32 0              20 u32 length of detail
-//!                        32 u32 element            24 c x WrittenBuffer          24 detail, UTF-8
-//!                        36 u32 operation
-//!                        40 u32 mode
-//!                        44 u32 group
-//!                        48 u32 first_chunk
-//!                        52 u32 credits (c)
-//!                        56 c x RemoteBuffer
+//!  JOIN                   CLEAR_TO_SEND             DATA_READY              ABORT
+//!   0 u64 from_member      0 u64 round               0 u64 round             0 u64 round
+//!   8 u32 from_rank        8 u64 epoch               8 u32 step              8 u32 from_rank
+//!  12 u32 to_rank         16 u64 elements           12 u32 from_rank        12 u32 culprit
+//!  16 u32 ranks           24 u32 step               16 u32 buffers (n)      16 u32 cause
+//!  20 u32 0               28 u32 from_rank          20 u32 0                20 u32 length of detail
+//!                         32 u32 element            24 n x WrittenBuffer    24 detail, UTF-8
+//!                         36 u32 operation
+//!                         40 u32 mode
+//!                         44 u32 group
+//!                         48 u32 first_chunk
+//!                         52 u32 buffers (n)
+//!                         56 n x RemoteBuffer
 //! ```
-//! A part is cut into chunks of a frame (256 KiB), the last one shorter; a chunk's number is its
-//! position in the part. A `CLEAR_TO_SEND` without credits says "an empty part: nothing to write", so that
-//! shapes are compared even then. A `DATA_READY` follows the writes it names on the same connection.
+//! A part is cut into chunks of 256 KiB, the last one shorter; a chunk's number is its position in
+//! the part. A `CLEAR_TO_SEND` without buffers stands for an empty part: nothing is written, but the
+//! shapes are compared. A `DATA_READY` follows the writes it names on the same connection.
 
 use super::body::{put_u32, Body};
+use super::fetch::buffers;
 use super::{RemoteBuffer, WrittenBuffer, MAX_BUFFERS, MAX_DETAIL_BYTES};
 use crate::WireError;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// `JOIN`: a member makes itself known to another one, 24 bytes.
+/// `JOIN`: a member tells another member its number and rank, 24 bytes.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
 #[repr(C)]
 pub struct Join {
-    /// Seat of the sender; where a `ABORT` goes.
-    pub from_seat: U64,
+    /// The sender's number, to which the receiver addresses its messages.
+    pub from_member: U64,
     /// Rank of the sender.
     pub from_rank: U32,
-    /// Rank that the sender takes the addressed seat for.
+    /// Rank of the receiver, as the sender knows it.
     pub to_rank: U32,
     /// Number of ranks in the sender's team, at least 1.
     pub ranks: U32,
@@ -66,13 +68,14 @@ impl Join {
     /// Reads a body.
     ///
     /// # Errors
-    /// `Truncated`, `Trailing`; `BadValue` for a rank beyond the ranks or a reserved field in use.
+    /// `Truncated`, `Trailing`; `BadValue` for a rank beyond the ranks or a reserved field that is not
+    /// zero.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
         let mut body = Body::new("JOIN", body);
-        let knock: Self = body.one()?;
-        body.zero(knock.reserved.get())?;
-        for rank in [knock.from_rank, knock.to_rank] {
-            if rank.get() >= knock.ranks.get() {
+        let join: Self = body.one()?;
+        body.zero(join.reserved.get())?;
+        for rank in [join.from_rank, join.to_rank] {
+            if rank.get() >= join.ranks.get() {
                 return Err(WireError::BadValue {
                     what: "rank in JOIN",
                     got: u64::from(rank.get()),
@@ -80,18 +83,18 @@ impl Join {
             }
         }
         body.end()?;
-        Ok(knock)
+        Ok(join)
     }
 }
 
-/// What all members of a round must agree on, and which part is asked for: the head of a `CLEAR_TO_SEND`,
-/// 56 bytes with the count of credits.
+/// Head of a `CLEAR_TO_SEND`, 56 bytes: the shape that all members of a round must agree on, and the
+/// part that may be sent.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
 #[repr(C)]
 pub struct ClearToSendHead {
-    /// Rounds that the team did before this one.
+    /// Rounds that the team has done before this one.
     pub round: U64,
     /// Seed of the shuffled groups.
     pub epoch: U64,
@@ -99,7 +102,7 @@ pub struct ClearToSendHead {
     pub elements: U64,
     /// Step of the round's plan.
     pub step: U32,
-    /// Rank of the receiver, who grants.
+    /// Rank of the part's receiver, which sends this message.
     pub from_rank: U32,
     /// 1: 32-bit floats, 2: 64-bit floats.
     pub element: U32,
@@ -107,21 +110,21 @@ pub struct ClearToSendHead {
     pub operation: U32,
     /// 1: groups of a DS-Sync round, 2: grid, 3: ring over all.
     pub mode: U32,
-    /// Members of a group; 0 but for mode 1.
+    /// Members of a group in mode 1; otherwise 0.
     pub group: U32,
-    /// WrittenBuffer that the first credit is for.
+    /// Number of the chunk that the first buffer is for.
     pub first_chunk: U32,
-    /// Credits that follow.
-    pub credits: U32,
+    /// Number of buffers that follow.
+    pub buffers: U32,
 }
 
-/// `CLEAR_TO_SEND`: head, credits for consecutive chunks.
+/// `CLEAR_TO_SEND`: head, buffers for consecutive chunks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClearToSend {
-    /// `credits` in it is set by `encode`.
+    /// `encode` sets its `buffers`.
     pub head: ClearToSendHead,
     /// One for each chunk from `first_chunk` on.
-    pub credits: Vec<RemoteBuffer>,
+    pub buffers: Vec<RemoteBuffer>,
 }
 
 impl ClearToSend {
@@ -129,12 +132,12 @@ impl ClearToSend {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let head = ClearToSendHead {
-            credits: (self.credits.len() as u32).into(),
+            buffers: (self.buffers.len() as u32).into(),
             ..self.head
         };
-        let mut out = Vec::with_capacity(size_of::<ClearToSendHead>() + self.credits.len() * 24);
+        let mut out = Vec::with_capacity(size_of::<ClearToSendHead>() + self.buffers.len() * 24);
         out.extend_from_slice(head.as_bytes());
-        out.extend_from_slice(self.credits.as_bytes());
+        out.extend_from_slice(self.buffers.as_bytes());
         out
     }
 
@@ -142,7 +145,7 @@ impl ClearToSend {
     ///
     /// # Errors
     /// `Truncated`, `Trailing`, `TooLarge`; `BadValue` for an unknown element, operation or mode,
-    /// chunks whose numbers overflow, an empty credit, or a reserved field in use.
+    /// chunks whose numbers overflow, an empty buffer, or a reserved field that is not zero.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
         let mut body = Body::new("CLEAR_TO_SEND", body);
         let head: ClearToSendHead = body.one()?;
@@ -156,10 +159,10 @@ impl ClearToSend {
                 return Err(WireError::BadValue { what, got });
             }
         }
-        let count = head.credits.get();
+        let count = head.buffers.get();
         if count > MAX_BUFFERS {
             return Err(WireError::TooLarge {
-                what: "CLEAR_TO_SEND credits",
+                what: "CLEAR_TO_SEND buffers",
                 got: u64::from(count),
                 limit: u64::from(MAX_BUFFERS),
             });
@@ -170,37 +173,33 @@ impl ClearToSend {
                 got: u64::from(head.first_chunk.get()),
             });
         }
-        let credits: Vec<RemoteBuffer> = body.array(count as usize)?;
-        for credit in &credits {
-            body.nonzero("length of a credit", credit.length.get())?;
-            body.zero(credit.reserved.get())?;
-        }
+        let buffers = buffers(&mut body, count as usize)?;
         body.end()?;
-        Ok(Self { head, credits })
+        Ok(Self { head, buffers })
     }
 }
 
-/// `DATA_READY`: which granted chunks were written.
+/// `DATA_READY`: the chunks that the sender of a part has written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataReady {
-    /// Round.
+    /// The `CLEAR_TO_SEND`'s round.
     pub round: u64,
-    /// Step.
+    /// Its step.
     pub step: u32,
-    /// Rank of the writer.
+    /// Rank of the part's sender, which sends this message.
     pub from_rank: u32,
-    /// `credit` in each is the chunk's number in its part.
-    pub chunks: Vec<WrittenBuffer>,
+    /// `buffer` in each is the chunk's number in its part; at least one.
+    pub buffers: Vec<WrittenBuffer>,
 }
 
 /// 24 bytes.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-struct LandedHead {
+struct DataReadyHead {
     round: U64,
     step: U32,
     from_rank: U32,
-    chunks: U32,
+    buffers: U32,
     reserved: U32,
 }
 
@@ -208,83 +207,83 @@ impl DataReady {
     /// The body's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let head = LandedHead {
+        let head = DataReadyHead {
             round: self.round.into(),
             step: self.step.into(),
             from_rank: self.from_rank.into(),
-            chunks: (self.chunks.len() as u32).into(),
+            buffers: (self.buffers.len() as u32).into(),
             reserved: 0.into(),
         };
-        let mut out = Vec::with_capacity(size_of::<LandedHead>() + self.chunks.len() * 16);
+        let mut out = Vec::with_capacity(size_of::<DataReadyHead>() + self.buffers.len() * 16);
         out.extend_from_slice(head.as_bytes());
-        out.extend_from_slice(self.chunks.as_bytes());
+        out.extend_from_slice(self.buffers.as_bytes());
         out
     }
 
     /// Reads a body.
     ///
     /// # Errors
-    /// `Truncated`, `Trailing`, `TooLarge`; `BadValue` for no chunks, an empty one or a reserved
-    /// field in use.
+    /// `Truncated`, `Trailing`, `TooLarge`; `BadValue` for no buffers, an empty one or a reserved
+    /// field that is not zero.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
         let mut body = Body::new("DATA_READY", body);
-        let head: LandedHead = body.one()?;
+        let head: DataReadyHead = body.one()?;
         body.zero(head.reserved.get())?;
-        body.nonzero("DATA_READY chunks", head.chunks.get())?;
-        if head.chunks.get() > MAX_BUFFERS {
+        body.nonzero("DATA_READY buffers", head.buffers.get())?;
+        if head.buffers.get() > MAX_BUFFERS {
             return Err(WireError::TooLarge {
-                what: "DATA_READY chunks",
-                got: u64::from(head.chunks.get()),
+                what: "DATA_READY buffers",
+                got: u64::from(head.buffers.get()),
                 limit: u64::from(MAX_BUFFERS),
             });
         }
-        let chunks: Vec<WrittenBuffer> = body.array(head.chunks.get() as usize)?;
-        for chunk in &chunks {
-            body.nonzero("length of a chunk", chunk.length.get())?;
-            body.zero(chunk.reserved.get())?;
+        let buffers: Vec<WrittenBuffer> = body.array(head.buffers.get() as usize)?;
+        for buffer in &buffers {
+            body.nonzero("length of a written buffer", buffer.length.get())?;
+            body.zero(buffer.reserved.get())?;
         }
         body.end()?;
         Ok(Self {
             round: head.round.get(),
             step: head.step.get(),
             from_rank: head.from_rank.get(),
-            chunks,
+            buffers,
         })
     }
 }
 
 coded! {
-    /// Why a member takes no further part.
+    /// Why a member leaves its team.
     pub enum AbortCause: "cause of ABORT" {
-        /// It closed its seat.
+        /// Its caller closed it.
         Left = 1,
-        /// It cannot reach the culprit any more.
+        /// Its connection to the culprit is lost.
         Lost = 2,
-        /// The culprit's array or settings are not its own.
+        /// The culprit's array or settings differ from its own.
         Mismatch = 3,
-        /// The culprit has a value that is not a number.
+        /// The culprit's array holds a NaN.
         NotANumber = 4,
-        /// The culprit did not do its part in time.
+        /// The culprit did not answer before the deadline.
         TimedOut = 5,
-        /// Bytes of the culprit arrived damaged.
+        /// Bytes from the culprit arrived with a wrong CRC.
         Corrupt = 6,
-        /// The culprit's caller gave up, or it has a fault of its own, named in the detail.
+        /// The culprit's caller cancelled, or the culprit has a fault that the detail names.
         GaveUp = 7,
     }
 }
 
-/// `ABORT`: a member takes no further part.
+/// `ABORT`: the sender leaves its team.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Abort {
-    /// Rounds that it completed.
+    /// Rounds that the sender has completed.
     pub round: u64,
-    /// Who says so.
+    /// Rank of the sender.
     pub from_rank: u32,
-    /// The rank with which it began; the sender's own for `Left`.
+    /// Rank of the member at fault; the sender's own for `Left`.
     pub culprit: u32,
-    /// Why.
+    /// Cause.
     pub cause: AbortCause,
-    /// What a person should read; cut at [`MAX_DETAIL_BYTES`].
+    /// Text for people; `encode` cuts it at [`MAX_DETAIL_BYTES`].
     pub detail: String,
 }
 

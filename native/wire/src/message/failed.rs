@@ -11,17 +11,17 @@ use super::MAX_DETAIL_BYTES;
 use crate::WireError;
 
 coded! {
-    /// Why an owner gave a request up.
+    /// Why a server ended a request.
     pub enum FailureCode: "failure code" {
-        /// The reader asked for it.
+        /// The client sent `CANCEL`.
         Cancelled = 1,
-        /// The owner has as many requests as it can hold; try again or elsewhere.
+        /// The server holds as many requests as it can; try again later.
         Busy = 2,
-        /// The reader's deadline passed at the owner.
+        /// The request's deadline passed at the server.
         DeadlinePassed = 3,
-        /// A fault of the owner, named in the detail.
+        /// A fault of the server, named in the detail.
         Internal = 4,
-        /// The owner is shutting down.
+        /// The server is shutting down.
         Closing = 5,
     }
 }
@@ -29,9 +29,9 @@ coded! {
 /// `FAILED`: 8-byte head (code, detail length), detail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failed {
-    /// Why.
+    /// Cause.
     pub code: FailureCode,
-    /// What a person should read; cut at [`MAX_DETAIL_BYTES`].
+    /// Text for people; `encode` cuts it at [`MAX_DETAIL_BYTES`].
     pub detail: String,
 }
 

@@ -1,12 +1,12 @@
-//! `FETCH` and `MORE_BUFFERS`: what a reader wants and where it may be written.
+//! `FETCH` and `MORE_BUFFERS`: the blocks a client wants and the memory the server may write them to.
 //!
 //! ```text
 //!  FETCH                                      MORE_BUFFERS
-//!   0 u32 deadline_ms                          0 u32 credits (c)
-//!   4 u32 credits (c)                          4 u32 0
-//!   8 u32 blocks  (b)                          8 c x RemoteBuffer
-//!  12 u32 flags    bit 0: push_only
-//!  16 c x RemoteBuffer, b x BlockId
+//!   0 u32 deadline_ms                          0 u32 buffers (n)
+//!   4 u32 buffers (n)                          4 u32 0
+//!   8 u32 blocks  (b)                          8 n x RemoteBuffer
+//!  12 u32 flags    bit 0: writes_only
+//!  16 n x RemoteBuffer, b x BlockId
 //! ```
 
 use super::body::{put_u32, Body};
@@ -16,50 +16,51 @@ use crate::WireError;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Registered bytes of the reader that the owner may write: 24 bytes.
+/// Registered memory of the sender that the receiver may access one-sidedly: 24 bytes. In a `FETCH`,
+/// memory of the client that the server may write.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
 #[repr(C)]
 pub struct RemoteBuffer {
-    /// Remote key, from the reader's fabric.
+    /// Remote key, from the fabric of the memory's endpoint.
     pub key: U64,
-    /// Offset (or address) the key is relative to.
+    /// Where it begins under that key: an offset or an address, as the fabric says.
     pub offset: U64,
-    /// Bytes.
+    /// Bytes, at least 1.
     pub length: U32,
     /// Zero.
     pub reserved: U32,
 }
 
-/// `FETCH`: 16-byte head, credits, blocks.
+/// `FETCH`: 16-byte head, buffers, blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetch {
-    /// How long the reader will wait, in milliseconds from now.
+    /// How long the client waits, in milliseconds from now.
     pub deadline_ms: u32,
-    /// The bytes must come by writes: no `READ_OFFER`.
-    pub push_only: bool,
-    /// First credits, possibly none.
-    pub credits: Vec<RemoteBuffer>,
-    /// Blocks wanted, in the order they are to be packed.
+    /// The server must write the bytes; it may not answer with a `READ_OFFER`.
+    pub writes_only: bool,
+    /// First buffers, possibly none.
+    pub buffers: Vec<RemoteBuffer>,
+    /// Blocks wanted, in the order of the byte stream; at least 1.
     pub blocks: Vec<BlockId>,
 }
 
-/// `MORE_BUFFERS`: 8-byte head, credits.
+/// `MORE_BUFFERS`: 8-byte head, buffers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MoreBuffers {
-    /// Credits that follow those given before.
-    pub credits: Vec<RemoteBuffer>,
+    /// Buffers that follow those sent before; at least 1.
+    pub buffers: Vec<RemoteBuffer>,
 }
 
-/// Credits as they stand in a body, none of them empty.
-fn credits(body: &mut Body<'_>, count: usize) -> Result<Vec<RemoteBuffer>, WireError> {
-    let credits: Vec<RemoteBuffer> = body.array(count)?;
-    for credit in &credits {
-        body.nonzero("length of a credit", credit.length.get())?;
-        body.zero(credit.reserved.get())?;
+/// Reads `count` buffers, none of them empty.
+pub(super) fn buffers(body: &mut Body<'_>, count: usize) -> Result<Vec<RemoteBuffer>, WireError> {
+    let buffers: Vec<RemoteBuffer> = body.array(count)?;
+    for buffer in &buffers {
+        body.nonzero("length of a buffer", buffer.length.get())?;
+        body.zero(buffer.reserved.get())?;
     }
-    Ok(credits)
+    Ok(buffers)
 }
 
 impl Fetch {
@@ -67,12 +68,12 @@ impl Fetch {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out =
-            Vec::with_capacity(16 + self.credits.len() * 24 + self.blocks.len() * BLOCK_ID_BYTES);
+            Vec::with_capacity(16 + self.buffers.len() * 24 + self.blocks.len() * BLOCK_ID_BYTES);
         put_u32(&mut out, self.deadline_ms as usize);
-        put_u32(&mut out, self.credits.len());
+        put_u32(&mut out, self.buffers.len());
         put_u32(&mut out, self.blocks.len());
-        put_u32(&mut out, usize::from(self.push_only));
-        out.extend_from_slice(self.credits.as_bytes());
+        put_u32(&mut out, usize::from(self.writes_only));
+        out.extend_from_slice(self.buffers.as_bytes());
         out.extend_from_slice(self.blocks.as_bytes());
         out
     }
@@ -80,14 +81,14 @@ impl Fetch {
     /// Reads a body.
     ///
     /// # Errors
-    /// `Truncated`, `Trailing`, `TooLarge`; `BadValue` for a request of no blocks, an empty credit
-    /// an unknown flag or a reserved field in use.
+    /// `Truncated`, `Trailing`, `TooLarge`; `BadValue` for a request of no blocks, an empty
+    /// buffer, an unknown flag or a reserved field that is not zero.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
         let mut body = Body::new("FETCH", body);
         let deadline_ms = body.u32()?;
-        let credits = body.count("FETCH credits", MAX_BUFFERS)?;
+        let buffers = body.count("FETCH buffers", MAX_BUFFERS)?;
         let blocks = body.count("FETCH blocks", MAX_BLOCKS)?;
-        let push_only = match body.u32()? {
+        let writes_only = match body.u32()? {
             0 => false,
             1 => true,
             got => {
@@ -98,7 +99,7 @@ impl Fetch {
             }
         };
         body.nonzero("FETCH blocks", blocks as u32)?;
-        let credits = self::credits(&mut body, credits)?;
+        let buffers = self::buffers(&mut body, buffers)?;
         let blocks: Vec<BlockId> = body.array(blocks)?;
         for block in &blocks {
             body.zero(block.reserved.get())?;
@@ -106,8 +107,8 @@ impl Fetch {
         body.end()?;
         Ok(Self {
             deadline_ms,
-            push_only,
-            credits,
+            writes_only,
+            buffers,
             blocks,
         })
     }
@@ -117,26 +118,26 @@ impl MoreBuffers {
     /// The body's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(8 + self.credits.len() * 24);
-        put_u32(&mut out, self.credits.len());
+        let mut out = Vec::with_capacity(8 + self.buffers.len() * 24);
+        put_u32(&mut out, self.buffers.len());
         put_u32(&mut out, 0);
-        out.extend_from_slice(self.credits.as_bytes());
+        out.extend_from_slice(self.buffers.as_bytes());
         out
     }
 
     /// Reads a body.
     ///
     /// # Errors
-    /// `Truncated`, `Trailing`, `TooLarge`; `BadValue` for no credits, an empty one or a reserved
-    /// field in use.
+    /// `Truncated`, `Trailing`, `TooLarge`; `BadValue` for no buffers, an empty one or a reserved
+    /// field that is not zero.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
         let mut body = Body::new("MORE_BUFFERS", body);
-        let count = body.count("MORE_BUFFERS credits", MAX_BUFFERS)?;
+        let count = body.count("MORE_BUFFERS buffers", MAX_BUFFERS)?;
         let reserved = body.u32()?;
         body.zero(reserved)?;
-        body.nonzero("MORE_BUFFERS credits", count as u32)?;
-        let credits = credits(&mut body, count)?;
+        body.nonzero("MORE_BUFFERS buffers", count as u32)?;
+        let buffers = buffers(&mut body, count)?;
         body.end()?;
-        Ok(Self { credits })
+        Ok(Self { buffers })
     }
 }

@@ -1,41 +1,42 @@
-//! Every decoder of this crate, and what must hold of whatever it accepts. Shared by the smoke test
-//! and the fuzz targets.
+//! Every decoder of this crate, and what must hold of the values it accepts. Shared by the smoke
+//! test and the fuzz targets.
 
 use faro_wire::card::MAX_CARD_BYTES;
 use faro_wire::header::HEADER_BYTES;
 use faro_wire::message::{
-    Abort, ClearToSend, DataReady, DataWritten, Failed, Fetch, FetchResponse, Join, MoreBuffers,
-    ReadOffer,
+    Abort, ClearToSend, DataReady, DataWritten, Failed, Fetch, FetchResponse, Incoming, Join,
+    MoreBuffers, ReadOffer,
 };
 use faro_wire::{BootstrapId, Card, FrameHeader, WireError};
 
-/// A decoder: whether it accepted the bytes.
+/// A decoder; true if it accepted the bytes.
 pub type Decoder = fn(&[u8]) -> bool;
 
 /// All of them, by name.
-pub const ALL: [(&str, Decoder); 13] = [
+pub const ALL: [(&str, Decoder); 14] = [
     ("frame", frame),
+    ("incoming", incoming),
     ("fetch", fetch),
-    ("layout", layout),
-    ("located", located),
-    ("credit", credit),
-    ("pushed", pushed),
+    ("fetch_response", fetch_response),
+    ("read_offer", read_offer),
+    ("more_buffers", more_buffers),
+    ("data_written", data_written),
     ("failed", failed),
     ("card", card),
-    ("knock", knock),
-    ("grant", grant),
-    ("landed", landed),
-    ("farewell", farewell),
-    ("invitation", invitation),
+    ("join", join),
+    ("clear_to_send", clear_to_send),
+    ("data_ready", data_ready),
+    ("abort", abort),
+    ("bootstrap_id", bootstrap_id),
 ];
 
-/// Errors are written into logs: their text must be bounded, whatever the input was.
+/// Errors are logged, so the length of their text must not depend on the input.
 fn refused(error: &WireError) -> bool {
     assert!(error.to_string().len() < 256, "{error:?}");
     false
 }
 
-/// What was accepted says the same again: nothing was skipped, nothing was guessed.
+/// An accepted body is the only encoding of its message.
 fn canonical<T>(
     bytes: &[u8],
     decoded: Result<T, WireError>,
@@ -68,23 +69,38 @@ pub fn frame(bytes: &[u8]) -> bool {
     }
 }
 
+/// The first byte is the kind, the rest is the body.
+pub fn incoming(bytes: &[u8]) -> bool {
+    let Some((kind, body)) = bytes.split_first() else {
+        return false;
+    };
+    match Incoming::decode(*kind, body) {
+        Ok(message) => {
+            assert_eq!(message.kind(), *kind);
+            assert_eq!(message.encode(), body);
+            true
+        }
+        Err(error) => refused(&error),
+    }
+}
+
 pub fn fetch(bytes: &[u8]) -> bool {
     canonical(bytes, Fetch::decode(bytes), Fetch::encode)
 }
 
-pub fn layout(bytes: &[u8]) -> bool {
+pub fn fetch_response(bytes: &[u8]) -> bool {
     canonical(bytes, FetchResponse::decode(bytes), FetchResponse::encode)
 }
 
-pub fn located(bytes: &[u8]) -> bool {
+pub fn read_offer(bytes: &[u8]) -> bool {
     canonical(bytes, ReadOffer::decode(bytes), ReadOffer::encode)
 }
 
-pub fn credit(bytes: &[u8]) -> bool {
+pub fn more_buffers(bytes: &[u8]) -> bool {
     canonical(bytes, MoreBuffers::decode(bytes), MoreBuffers::encode)
 }
 
-pub fn pushed(bytes: &[u8]) -> bool {
+pub fn data_written(bytes: &[u8]) -> bool {
     canonical(bytes, DataWritten::decode(bytes), DataWritten::encode)
 }
 
@@ -92,29 +108,29 @@ pub fn failed(bytes: &[u8]) -> bool {
     canonical(bytes, Failed::decode(bytes), Failed::encode)
 }
 
-pub fn knock(bytes: &[u8]) -> bool {
+pub fn join(bytes: &[u8]) -> bool {
     canonical(bytes, Join::decode(bytes), Join::encode)
 }
 
-pub fn grant(bytes: &[u8]) -> bool {
+pub fn clear_to_send(bytes: &[u8]) -> bool {
     canonical(bytes, ClearToSend::decode(bytes), ClearToSend::encode)
 }
 
-pub fn landed(bytes: &[u8]) -> bool {
+pub fn data_ready(bytes: &[u8]) -> bool {
     canonical(bytes, DataReady::decode(bytes), DataReady::encode)
 }
 
-pub fn farewell(bytes: &[u8]) -> bool {
+pub fn abort(bytes: &[u8]) -> bool {
     canonical(bytes, Abort::decode(bytes), Abort::encode)
 }
 
-/// Like a card, which it ends in.
-pub fn invitation(bytes: &[u8]) -> bool {
+/// Like a card, since it ends in one.
+pub fn bootstrap_id(bytes: &[u8]) -> bool {
     match BootstrapId::decode(bytes) {
-        Ok(invitation) => {
-            let again = invitation.encode();
-            if invitation.card.encode().len() <= MAX_CARD_BYTES {
-                assert_eq!(BootstrapId::decode(&again), Ok(invitation));
+        Ok(bootstrap_id) => {
+            let again = bootstrap_id.encode();
+            if bootstrap_id.card.encode().len() <= MAX_CARD_BYTES {
+                assert_eq!(BootstrapId::decode(&again), Ok(bootstrap_id));
             }
             true
         }
@@ -122,7 +138,7 @@ pub fn invitation(bytes: &[u8]) -> bool {
     }
 }
 
-/// A card may hold keys this build skips and order its lines as it likes; what was understood must
+/// A card may hold keys that this build skips, and its lines in any order. What was decoded must
 /// survive another trip.
 pub fn card(bytes: &[u8]) -> bool {
     match Card::decode(bytes) {

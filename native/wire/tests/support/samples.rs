@@ -1,6 +1,5 @@
 //! One value of every layout, the same ones that `tests/golden/*.hex` spell out.
 
-use faro_wire::crossing::{BufferSlice, FabricCode, FetchErrorCode, Record};
 use faro_wire::message::{
     Abort, AbortCause, BlockEntry, ClearToSend, ClearToSendHead, DataReady, DataWritten, Failed,
     FailureCode, Fetch, FetchResponse, Join, MoreBuffers, OfferedSlice, ReadOffer, RemoteBuffer,
@@ -30,7 +29,7 @@ pub fn block_ids() -> Vec<BlockId> {
     .collect()
 }
 
-pub fn credits() -> Vec<RemoteBuffer> {
+pub fn buffers() -> Vec<RemoteBuffer> {
     [
         (0x1122_3344_5566_7788, 0x0001_0000_0000, 0x4_0000),
         (9, 4096, 1),
@@ -48,13 +47,13 @@ pub fn credits() -> Vec<RemoteBuffer> {
 pub fn fetch() -> Fetch {
     Fetch {
         deadline_ms: 30_000,
-        push_only: false,
-        credits: credits(),
+        writes_only: false,
+        buffers: buffers(),
         blocks: block_ids(),
     }
 }
 
-pub fn layout() -> FetchResponse {
+pub fn fetch_response() -> FetchResponse {
     FetchResponse { blocks: entries() }
 }
 
@@ -69,12 +68,12 @@ pub fn entries() -> Vec<BlockEntry> {
     ]
 }
 
-pub fn more_credit() -> MoreBuffers {
-    MoreBuffers { credits: credits() }
+pub fn more_buffers() -> MoreBuffers {
+    MoreBuffers { buffers: buffers() }
 }
 
-pub fn located() -> ReadOffer {
-    let extent = |key: u64, slot: u32, version: u64| OfferedSlice {
+pub fn read_offer() -> ReadOffer {
+    let slice = |key: u64, slot: u32, version: u64| OfferedSlice {
         key: key.into(),
         offset: 0x0001_0000_1000.into(),
         length: 0x4_0000.into(),
@@ -90,21 +89,24 @@ pub fn located() -> ReadOffer {
             length: 4096.into(),
             reserved: 0.into(),
         },
-        extents: vec![extent(0x77, 0, 2), extent(0x78, 511, u64::MAX - 1)],
+        slices: vec![slice(0x77, 0, 2), slice(0x78, 511, u64::MAX - 1)],
     }
 }
 
-pub fn pushed() -> DataWritten {
-    let chunks = [(0, 0x4_0000, 0xdead_beef), (1, 1, 1)]
+pub fn data_written() -> DataWritten {
+    let buffers = [(0, 0x4_0000, 0xdead_beef), (1, 1, 1)]
         .into_iter()
-        .map(|(credit, length, crc): (u32, u32, u32)| WrittenBuffer {
-            credit: credit.into(),
+        .map(|(buffer, length, crc): (u32, u32, u32)| WrittenBuffer {
+            buffer: buffer.into(),
             length: length.into(),
             crc: crc.into(),
             reserved: 0.into(),
         })
         .collect();
-    DataWritten { chunks, last: true }
+    DataWritten {
+        buffers,
+        last: true,
+    }
 }
 
 pub fn failed() -> Failed {
@@ -114,9 +116,9 @@ pub fn failed() -> Failed {
     }
 }
 
-pub fn knock() -> Join {
+pub fn join() -> Join {
     Join {
-        from_seat: 0x0123_4567_89ab_cdef.into(),
+        from_member: 0x0123_4567_89ab_cdef.into(),
         from_rank: 2.into(),
         to_rank: 5.into(),
         ranks: 9.into(),
@@ -124,8 +126,8 @@ pub fn knock() -> Join {
     }
 }
 
-pub fn grant() -> ClearToSend {
-    let credits = credits();
+pub fn clear_to_send() -> ClearToSend {
+    let buffers = buffers();
     ClearToSend {
         head: ClearToSendHead {
             round: 41.into(),
@@ -138,22 +140,22 @@ pub fn grant() -> ClearToSend {
             mode: 1.into(),
             group: 4.into(),
             first_chunk: 7.into(),
-            credits: (credits.len() as u32).into(),
+            buffers: (buffers.len() as u32).into(),
         },
-        credits,
+        buffers,
     }
 }
 
-pub fn landed() -> DataReady {
+pub fn data_ready() -> DataReady {
     DataReady {
         round: 41,
         step: 3,
         from_rank: 2,
-        chunks: pushed().chunks,
+        buffers: data_written().buffers,
     }
 }
 
-pub fn farewell() -> Abort {
+pub fn abort() -> Abort {
     Abort {
         round: 41,
         from_rank: 2,
@@ -163,9 +165,9 @@ pub fn farewell() -> Abort {
     }
 }
 
-pub fn invitation() -> BootstrapId {
+pub fn bootstrap_id() -> BootstrapId {
     BootstrapId {
-        seat: 0x0123_4567_89ab_cdef,
+        member: 0x0123_4567_89ab_cdef,
         card: card(),
     }
 }
@@ -190,72 +192,23 @@ pub fn header() -> FrameHeader {
     FrameHeader::for_body(kind::FETCH, 0x0123_4567_89ab_cdef, &fetch().encode())
 }
 
-pub fn record_delivered() -> Vec<u8> {
-    encoded(&Record {
-        error: None,
-        request: 0x0123_4567_89ab_cdef,
-        first_block: 2,
-        block_count: 6,
-        batch: 0x7fff_0000_1234_5678,
-        fabric: FabricCode::Shm,
-        last: true,
-        segments: &[
-            BufferSlice {
-                slab: 0,
-                offset: 0x00fc_0000,
-                length: 0x4_0000,
-            },
-            BufferSlice {
-                slab: 3,
-                offset: 4096,
-                length: 17,
-            },
-        ],
-        blocks: &entries(),
-        detail: "",
-    })
-}
-
-pub fn record_error() -> Vec<u8> {
-    encoded(&Record {
-        error: Some(FetchErrorCode::TimedOut),
-        request: 42,
-        first_block: 10,
-        block_count: 990,
-        batch: 0,
-        fabric: FabricCode::Tcp,
-        last: true,
-        segments: &[],
-        blocks: &[],
-        detail: "no answer in 30000 ms – executor-3",
-    })
-}
-
-fn encoded(record: &Record<'_>) -> Vec<u8> {
-    let mut out = Vec::new();
-    record.encode(&mut out);
-    out
-}
-
 /// File name in `tests/golden` and bytes.
 pub fn all() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("block_ids", block_ids().as_bytes().to_vec()),
         ("card", card().encode()),
         ("frame_header", header().as_bytes().to_vec()),
-        ("invitation", invitation().encode()),
-        ("message_credit", more_credit().encode()),
+        ("bootstrap_id", bootstrap_id().encode()),
+        ("message_more_buffers", more_buffers().encode()),
         ("message_failed", failed().encode()),
-        ("message_farewell", farewell().encode()),
+        ("message_abort", abort().encode()),
         ("message_fetch", fetch().encode()),
-        ("message_grant", grant().encode()),
-        ("message_knock", knock().encode()),
-        ("message_landed", landed().encode()),
-        ("message_layout", layout().encode()),
-        ("message_located", located().encode()),
-        ("message_pushed", pushed().encode()),
-        ("record_delivered", record_delivered()),
-        ("record_error", record_error()),
+        ("message_clear_to_send", clear_to_send().encode()),
+        ("message_join", join().encode()),
+        ("message_data_ready", data_ready().encode()),
+        ("message_fetch_response", fetch_response().encode()),
+        ("message_read_offer", read_offer().encode()),
+        ("message_data_written", data_written().encode()),
     ]
 }
 

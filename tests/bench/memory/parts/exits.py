@@ -11,13 +11,14 @@ NAME = "exits"
 TITLE = "The exits of a read"
 ABOUT = (
     "One block from one endpoint to another, both in one program (in the guest for verbs), one "
-    "request at a time, by the place where its bytes are: *resident* in a frame, in the page "
-    "cache (*minor* fault), on the disk (*major* fault; on the host's, or a loop device of the "
-    "guest). *READ* is a plain one-sided read between two fabrics that one thread drives, *READ "
-    "+ version* the same followed by the 8 bytes of a version: what a pull does. *medium* is "
-    "the same bytes with `pread` from the disk. Microseconds, medians of the rounds. Every "
-    "fetch crosses four threads, each of which has to be woken; differences between columns are "
-    "what an exit costs. Reads of 1 MB are of 256 KB for READ."
+    "request at a time, by the place where its bytes are: *resident* in a page of the arena, "
+    "in the page cache (*minor* fault), on the disk (*major* fault; on the host's, or a loop "
+    "device of the guest). *READ* is a plain one-sided read between two fabrics that one "
+    "thread drives, *READ + version* the same followed by the 8 bytes of a version: what a "
+    "pull does. *medium* is the same bytes with `pread` from the disk. Microseconds, medians "
+    "of the rounds. Every fetch crosses four threads, each of which has to be woken; "
+    "differences between columns are what an exit costs. Reads of 1 MB are of 256 KB for "
+    "READ."
 )
 EXITS = ["read", "read+version", "resident", "minor", "major", "medium"]
 FABRICS = ["shm", "tcp", "verbs"]

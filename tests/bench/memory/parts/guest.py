@@ -1,4 +1,4 @@
-"""Building the programs that measure, and running them, in a guest or here."""
+"""Builds the programs that measure and runs them, here or in a guest with an RDMA device."""
 
 import json
 import re
@@ -8,11 +8,20 @@ SKIPPED = 77
 
 
 class Skipped(Exception):
-    """Why a part cannot be measured here."""
+    """A part cannot be measured on this machine; the message says why."""
 
 
 def example(root, package, name):
-    """The path of an example of a crate, built."""
+    """Builds an example of a crate; its path."""
+    return build(root, package, "example", name)
+
+
+def bench(root, package, name):
+    """Builds a benchmark driver (`benches/NAME.rs`) of a crate; its path."""
+    return build(root, package, "bench", name)
+
+
+def build(root, package, kind, name):
     command = [
         "cargo",
         "build",
@@ -20,22 +29,22 @@ def example(root, package, name):
         "--release",
         "-p",
         package,
-        "--example",
+        f"--{kind}",
         name,
         "--message-format=json-render-diagnostics",
     ]
     done = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
-        raise RuntimeError(f"cargo could not build the example {name} of {package}")
+        raise RuntimeError(f"cargo could not build the {kind} {name} of {package}")
     for line in done.stdout.splitlines():
         message = json.loads(line)
         if message.get("executable") and message["target"]["name"] == name:
             return message["executable"]
-    raise RuntimeError(f"cargo built no example {name}")
+    raise RuntimeError(f"cargo built no {kind} {name}")
 
 
 def here(command):
-    """The figures that a program prints."""
+    """Runs a program on this machine; the figures that it prints."""
     done = subprocess.run(
         [str(part) for part in command],
         stdin=subprocess.DEVNULL,
@@ -49,7 +58,7 @@ def here(command):
 
 
 def on_device(root, command, memory="4G", timeout=900):
-    """The same where there is an RDMA device."""
+    """Runs a program in a guest with an RDMA device; the figures that it prints."""
     run = [
         root / "tests" / "softroce" / "run",
         "--hosts",
@@ -79,7 +88,7 @@ def on_device(root, command, memory="4G", timeout=900):
 def figures(text):
     cells = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
     if not cells:
-        raise RuntimeError("no figures came")
+        raise RuntimeError("the program printed no figures")
     return cells
 
 

@@ -16,7 +16,7 @@ ABOUT = (
     "use: this is why a slab has to be idle for a minute."
 )
 STEPS = [
-    ("rest_us", "all its frames are withdrawn (progress thread)"),
+    ("rest_us", "all its pages are withdrawn (progress thread)"),
     ("deregister_us", "the device forgets it (a thread of its own)"),
     ("give_back_us", "its pages go back to the system"),
     ("first_use_us", "first use afterwards: pages, registration, write"),

@@ -11,7 +11,7 @@ ABOUT = (
     "One lease taken and returned, again and again, by one thread and by two at once on the same "
     "pool; nothing is written into it. *malloc* is `Vec::with_capacity` and its drop in the same "
     "program, in turn: ordinary memory, which no device knows (glibc keeps 256 KB in a mapping of "
-    "its own, or in the heap, as it sees fit). A lone 4 KB lease cuts a frame and joins it again "
+    "its own, or in the heap, as it sees fit). A lone 4 KB lease splits a page and merges it again "
     "each time. A figure is nanoseconds of processor time of a thread for a pair (so that other "
     "work on the machine does not count, but what it does to the caches does), the median of the "
     "rounds with their least and most. In steady state nothing is mapped and so nothing is "
@@ -21,7 +21,7 @@ AIM_NS = 50
 
 
 def measure(root, _target, options):
-    program = guest.example(root, "faro-pool", "lease")
+    program = guest.bench(root, "faro-pool", "lease")
     return guest.here([program, options.rounds, 0.1 if options.quick else 0.5])
 
 

@@ -1,31 +1,31 @@
 //! A team, from its member's side: rounds, and the steps of one.
 
-mod members;
+mod member;
+mod partners;
 mod parts;
-mod seat;
 
-pub use seat::Seat;
+pub use member::Member;
 
-use super::hub::{Event, Mailbox, Reply};
+use super::dispatch::Dispatch;
+use super::members::{Event, Mailbox, Reply};
 use super::round::{Grouping, NanPolicy, Operation, Round, Shape};
 use super::step::Step;
 use super::{Array, CollectiveError};
-use crate::router::Router;
 use faro_exchange::collective::Plan;
 use faro_pool::{Lease, Pool};
 use faro_wire::message::{AbortCause, ClearToSend};
-use members::{Gone, Member};
+use partners::{Gone, Partner};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-/// Frames that one member has out for its partners to write (8 MiB, as for a fetch).
+/// Pages that one member offers its partners to write (8 MiB, as for a fetch).
 const WINDOW: usize = 32;
-/// Grants for steps to come that are kept; members that keep to the plan send far fewer.
+/// CLEAR_TO_SEND for later steps that are kept; members that keep to the plan send far fewer.
 const MAX_EARLY: usize = 1 << 16;
-/// How often a waiting caller looks whether it has been told to stop.
+/// How often a waiting caller checks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a new team waits for its frame.
+/// How long a new team waits for its page.
 const JOIN_WAIT: Duration = Duration::from_secs(5);
 
 /// Ends a team from another thread than the one that is in its round.
@@ -40,18 +40,20 @@ impl Closer {
 
 /// A member of a team. Dropping it tells the others.
 pub struct Team {
-    router: Arc<Router>,
+    dispatch: Arc<Dispatch>,
     pool: Arc<Pool>,
-    seat: u64,
+    /// The number of this member at its endpoint.
+    member: u64,
     mailbox: Arc<Mailbox>,
     rank: usize,
-    members: Vec<Member>,
+    /// All members by rank, this one included.
+    partners: Vec<Partner>,
     /// Completed.
     rounds: u64,
     failed: Option<CollectiveError>,
-    /// Grants for steps to come.
+    /// CLEAR_TO_SEND for later steps.
     early: Vec<(Reply, ClearToSend)>,
-    /// The frame that is ours whatever the arena's state; `None` while it is granted.
+    /// The page that is ours whatever the arena's state; `None` while a partner may write it.
     home: Option<Lease>,
     /// The plan of the last exact grouping, which is the same in every round.
     exact: Option<(Grouping, Arc<Plan>)>,
@@ -67,7 +69,7 @@ struct Run<'a> {
     next_look: Instant,
     step: usize,
     steps: usize,
-    /// Chunks that are in a lease already, for the partners that get the same: by first element.
+    /// Chunks that are in a lease already, for partners that get the same ones: by first element.
     staged: HashMap<usize, (Weak<Lease>, u32)>,
 }
 
@@ -81,7 +83,7 @@ impl Team {
     /// Members.
     #[must_use]
     pub fn ranks(&self) -> usize {
-        self.members.len()
+        self.partners.len()
     }
 
     /// Rounds completed.
@@ -90,7 +92,7 @@ impl Team {
         self.rounds
     }
 
-    /// What another thread ends this team with.
+    /// A handle by which another thread ends this team.
     #[must_use]
     pub fn closer(&self) -> Closer {
         Closer(Arc::clone(&self.mailbox))
@@ -112,15 +114,15 @@ impl Team {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
-        let router = Arc::clone(&self.router);
+        let dispatch = Arc::clone(&self.dispatch);
         match self.run(array, round, cancelled) {
             Ok(()) => {
                 self.rounds += 1;
-                router.hub.tally.rounds.add(1);
+                dispatch.members.counters.rounds.add(1);
                 Ok(())
             }
             Err(error) => {
-                router.hub.tally.rounds_failed.add(1);
+                dispatch.members.counters.rounds_failed.add(1);
                 self.leave(&error);
                 self.failed = Some(error.clone());
                 Err(error)
@@ -168,7 +170,7 @@ impl Team {
                 return Ok(Arc::clone(plan));
             }
         }
-        let plan = Arc::new(round.plan(self.members.len(), self.rounds)?);
+        let plan = Arc::new(round.plan(self.partners.len(), self.rounds)?);
         if !matches!(round.grouping, Grouping::DsSync { .. }) {
             self.exact = Some((round.grouping, Arc::clone(&plan)));
         }
@@ -182,7 +184,7 @@ impl Team {
         let Some(found) = run.array.not_numbers()? else {
             return Ok(());
         };
-        let (name, count, first) = (&self.members[self.rank].name, found.count, found.first);
+        let (name, count, first) = (&self.partners[self.rank].name, found.count, found.first);
         let detail = format!("{name} {does} {count} NaN, the first at element {first}");
         Err(self.error(AbortCause::NotANumber, self.rank, detail))
     }
@@ -191,19 +193,19 @@ impl Team {
         let (elements, size) = (run.array.len(), run.array.element().bytes());
         let mut step = Step::new(plan, run.step, self.rank, elements, size);
         for partner in step.partners() {
-            self.greet(partner as usize)?;
+            self.join(partner as usize)?;
         }
         for at in 0..step.incoming.len() {
             if step.incoming[at].part.chunks() == 0 {
-                self.send_grant(run, step.incoming[at].part.partner, 0, Vec::new())?;
+                self.send_clear(run, step.incoming[at].part.partner, 0, Vec::new())?;
             }
         }
-        for (reply, grant) in std::mem::take(&mut self.early) {
-            self.granted(run, &mut step, reply, grant)?;
+        for (reply, clear) in std::mem::take(&mut self.early) {
+            self.on_clear(run, &mut step, reply, clear)?;
         }
         loop {
             self.apply(run, &mut step)?;
-            self.grant(run, &mut step)?;
+            self.offer_pages(run, &mut step)?;
             if step.is_done() {
                 return Ok(());
             }
@@ -217,11 +219,11 @@ impl Team {
         }
     }
 
-    /// Whether there is any use in going on.
+    /// Fails the step if it cannot end: a member is gone, the deadline has passed, the caller stops.
     fn look(&self, run: &mut Run<'_>, step: &Step) -> Result<(), CollectiveError> {
         let needed = step.needed();
         for rank in &needed {
-            let gone = &self.members[*rank as usize].gone;
+            let gone = &self.partners[*rank as usize].gone;
             if let Some(gone) = gone.as_ref().filter(|gone| gone.from <= self.rounds) {
                 return Err(self.error(gone.cause, gone.culprit, gone.detail.clone()));
             }
@@ -231,12 +233,12 @@ impl Team {
             let names: Vec<&str> = needed
                 .iter()
                 .take(5)
-                .map(|rank| self.members[*rank as usize].name.as_str())
+                .map(|rank| self.partners[*rank as usize].name.as_str())
                 .collect();
             let more = if needed.len() > 5 { " and others" } else { "" };
             let detail = format!(
                 "{} waited {} ms in step {} of {} for {}{more}",
-                self.members[self.rank].name,
+                self.partners[self.rank].name,
                 run.round.timeout.as_millis(),
                 run.step + 1,
                 run.steps,
@@ -248,7 +250,10 @@ impl Team {
         if now >= run.next_look {
             run.next_look = now + LOOK;
             if (run.cancelled)() {
-                let detail = format!("{} was told to stop", self.members[self.rank].name);
+                let detail = format!(
+                    "{} was stopped by its caller",
+                    self.partners[self.rank].name
+                );
                 return Err(self.error(AbortCause::GaveUp, self.rank, detail));
             }
         }
@@ -262,16 +267,20 @@ impl Team {
         event: Event,
     ) -> Result<(), CollectiveError> {
         match event {
-            Event::Granted(reply, grant) => self.granted(run, step, reply, grant),
-            Event::DataReady { rank, chunk, lease } => {
-                step.keep(rank, chunk, lease);
+            Event::Cleared(reply, clear) => self.on_clear(run, step, reply, clear),
+            Event::Arrived {
+                rank,
+                buffer,
+                lease,
+            } => {
+                step.keep(rank, buffer, lease);
                 self.apply(run, step)
             }
-            Event::Knocked(knock) => self.knocked(&knock),
+            Event::Joined(join) => self.on_join(&join),
             Event::Lost { rank, detail } => {
-                let member = &mut self.members[rank as usize];
-                let detail = format!("{} was lost: {detail}", member.name);
-                member.gone.get_or_insert(Gone {
+                let partner = &mut self.partners[rank as usize];
+                let detail = format!("{} was lost: {detail}", partner.name);
+                partner.gone.get_or_insert(Gone {
                     from: 0,
                     cause: AbortCause::Lost,
                     culprit: rank as usize,
@@ -279,8 +288,8 @@ impl Team {
                 });
                 Ok(())
             }
-            Event::Abort(farewell) => {
-                self.farewell(farewell);
+            Event::Aborted(abort) => {
+                self.on_abort(abort);
                 Ok(())
             }
             Event::Closing => Err(CollectiveError::Closed),

@@ -1,12 +1,11 @@
-//! The parts of an array, out and in: memory granted to partners, what they grant, what arrived.
+//! The parts of an array, out and in: pages offered to partners, pages that they offer, what arrived.
 
 use super::{Run, Team, LOOK, MAX_EARLY, WINDOW};
-use crate::collective::hub::Reply;
-use crate::collective::room::{Memory, Order, Posting, What};
+use crate::collective::members::Reply;
+use crate::collective::pending::{PostedWrite, ReceiveBuffer, What};
 use crate::collective::round::Shape;
 use crate::collective::step::Step;
 use crate::collective::CollectiveError;
-use crate::progress::Command;
 use faro_exchange::collective::Action;
 use faro_fabric::RemoteRange;
 use faro_pool::{Lease, Pool, PoolError, Purpose, PAGE_BYTES};
@@ -16,12 +15,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 impl Team {
-    pub(super) fn send_grant(
+    pub(super) fn send_clear(
         &self,
         run: &Run<'_>,
         to: u32,
         first_chunk: u32,
-        leases: Vec<Memory>,
+        leases: Vec<ReceiveBuffer>,
     ) -> Result<(), CollectiveError> {
         let head = ClearToSendHead {
             step: (run.step as u32).into(),
@@ -33,15 +32,19 @@ impl Team {
         self.send(to as usize, What::ClearToSend { head, leases })
     }
 
-    /// Gives memory for what comes next, as far as there is some.
-    pub(super) fn grant(&mut self, run: &Run<'_>, step: &mut Step) -> Result<(), CollectiveError> {
+    /// Offers pages for what comes next, as far as there are some.
+    pub(super) fn offer_pages(
+        &mut self,
+        run: &Run<'_>,
+        step: &mut Step,
+    ) -> Result<(), CollectiveError> {
         // Not for every chunk that was applied, but for half a window at once.
         if step.outstanding() > WINDOW / 2 {
             return Ok(());
         }
-        let mut grants: Vec<(usize, u32, Vec<Memory>)> = Vec::new();
+        let mut offers: Vec<(usize, u32, Vec<ReceiveBuffer>)> = Vec::new();
         while step.outstanding() < WINDOW {
-            let Some((chunk, at, bytes)) = step.next_grant() else {
+            let Some((chunk, at, bytes)) = step.next_offer() else {
                 break;
             };
             let lease = match self.pool.try_lease(bytes, Purpose::Read) {
@@ -52,35 +55,35 @@ impl Team {
                 },
                 Err(error) => return Err(CollectiveError::Memory(error)),
             };
-            step.granted_one();
+            step.offered_one();
             let memory = (lease, bytes as u32);
-            match grants.iter_mut().find(|(to, _, _)| *to == at) {
+            match offers.iter_mut().find(|(to, _, _)| *to == at) {
                 Some((_, _, leases)) => leases.push(memory),
-                None => grants.push((at, chunk, vec![memory])),
+                None => offers.push((at, chunk, vec![memory])),
             }
         }
-        for (at, first_chunk, leases) in grants {
-            self.send_grant(run, step.incoming[at].part.partner, first_chunk, leases)?;
+        for (at, first_chunk, leases) in offers {
+            self.send_clear(run, step.incoming[at].part.partner, first_chunk, leases)?;
         }
         Ok(())
     }
 
-    /// A partner wants a part.
-    pub(super) fn granted(
+    /// A partner has memory for a part.
+    pub(super) fn on_clear(
         &mut self,
         run: &mut Run<'_>,
         step: &mut Step,
         reply: Reply,
-        grant: ClearToSend,
+        clear: ClearToSend,
     ) -> Result<(), CollectiveError> {
-        let (round, at) = (grant.head.round.get(), grant.head.step.get() as usize);
+        let (round, at) = (clear.head.round.get(), clear.head.step.get() as usize);
         let early = round > self.rounds || (round == self.rounds && at > run.step);
         if early && self.early.len() < MAX_EARLY {
-            self.early.push((reply, grant));
+            self.early.push((reply, clear));
             return Ok(());
         }
-        let theirs = Shape::of(&grant.head);
-        let rank = grant.head.from_rank.get();
+        let theirs = Shape::of(&clear.head);
+        let rank = clear.head.from_rank.get();
         let same_step = (round, at) == (self.rounds, run.step) && theirs == run.shape;
         let wanted = step.outgoing.iter_mut();
         let outgoing = wanted
@@ -90,17 +93,18 @@ impl Team {
             return Err(self.mismatch(run, rank, round, &theirs));
         };
         outgoing.heard = true;
-        let numbers = grant.head.first_chunk.get()..;
-        for (credit, number) in grant.credits.iter().zip(numbers) {
+        let numbers = clear.head.first_chunk.get()..;
+        for (buffer, number) in clear.buffers.iter().zip(numbers) {
             let place = outgoing.part.chunk(number);
-            let Some((first, bytes)) = place.filter(|(_, b)| *b == credit.length.get() as usize)
+            let Some((first, bytes)) = place.filter(|(_, b)| *b == buffer.length.get() as usize)
             else {
                 return Err(self.mismatch(run, rank, round, &theirs));
             };
             outgoing.part.done += 1;
             let (source, crc) = stage(&self.pool, run, first, bytes)?.ok_or_else(|| {
-                let name = &self.members[self.rank].name;
-                let detail = format!("{name} had no memory to send from, or was told to stop");
+                let name = &self.partners[self.rank].name;
+                let detail =
+                    format!("{name} had no memory to send from, or was stopped by its caller");
                 CollectiveError::Failed {
                     cause: AbortCause::GaveUp,
                     rank: self.rank as u32,
@@ -108,41 +112,39 @@ impl Team {
                     detail,
                 }
             })?;
-            self.router.hub.tally.bytes.add(bytes as u64);
-            let posting = Posting {
-                seat: self.seat,
-                peer: reply.peer,
+            self.dispatch.members.counters.bytes.add(bytes as u64);
+            let posted = PostedWrite {
+                member: self.member,
+                connection: reply.connection,
                 source,
                 target: RemoteRange {
-                    key: credit.key.get(),
-                    offset: credit.offset.get(),
+                    key: buffer.key.get(),
+                    offset: buffer.offset.get(),
                     length: bytes as u32,
                 },
-                to: self.members[rank as usize].partner.seat,
-                landed: DataReady {
+                to: self.partners[rank as usize].address.member,
+                ready: DataReady {
                     round,
                     step: at as u32,
                     from_rank: self.rank as u32,
-                    chunks: vec![WrittenBuffer {
-                        credit: number.into(),
+                    buffers: vec![WrittenBuffer {
+                        buffer: number.into(),
                         length: (bytes as u32).into(),
                         crc: crc.into(),
                         reserved: 0.into(),
                     }],
                 },
             };
-            let mut inboxes = self.router.inboxes().iter();
-            if let Some((_, inbox)) = inboxes.find(|(kind, _)| *kind == reply.fabric) {
-                inbox.send(Command::Collective(Order::Post(posting)));
-            }
+            self.dispatch.write(reply.fabric, posted);
         }
         Ok(())
     }
 
     fn mismatch(&self, run: &Run<'_>, rank: u32, round: u64, theirs: &Shape) -> CollectiveError {
-        let (rank, ours) = (rank as usize, &self.members[self.rank].name);
-        let Some(other) = self.members.get(rank) else {
-            let detail = format!("{ours} was asked for a part by rank {rank}, which there is not");
+        let (rank, ours) = (rank as usize, &self.partners[self.rank].name);
+        let Some(other) = self.partners.get(rank) else {
+            let detail =
+                format!("{ours} was asked for a part by rank {rank}, which the team does not have");
             return self.error(AbortCause::Mismatch, self.rank, detail);
         };
         let detail = format!(
@@ -169,7 +171,7 @@ impl Team {
                 let (rank, length) = (incoming.part.partner as usize, bytes.len());
                 let detail = format!(
                     "{length} bytes of {} arrived with CRC-32C {got:#010x} where it sent {expected:#010x}",
-                    self.members[rank].name
+                    self.partners[rank].name
                 );
                 return Err(self.error(AbortCause::Corrupt, rank, detail));
             }

@@ -2,12 +2,17 @@
 
 use super::context::{make_non_blocking, Device};
 use super::error::VerbsError;
-use ibverbs_sys::{ibv_comp_channel, ibv_cq, ibv_wc_opcode, ibv_wc_status};
-use std::ffi::c_int;
+use super::sys::{
+    ibv_comp_channel, ibv_cq, ibv_wc, PollCq, RequestNotify, IBV_WC_LOC_PROT_ERR, IBV_WC_RECV,
+    IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_REM_ACCESS_ERR, IBV_WC_RETRY_EXC_ERR,
+    IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_SUCCESS, IBV_WC_WR_FLUSH_ERR,
+};
+use std::ffi::{c_int, c_uint};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use zerocopy::FromZeros;
 
 /// Completions taken in one call.
 const BATCH: usize = 32;
@@ -118,9 +123,6 @@ pub(crate) struct CompletionQueue {
     _channel: Arc<Channel>,
 }
 
-type PollCq = unsafe extern "C" fn(*mut ibv_cq, c_int, *mut ibverbs_sys::ibv_wc) -> c_int;
-type RequestNotify = unsafe extern "C" fn(*mut ibv_cq, c_int) -> c_int;
-
 // SAFETY: as for `Device`.
 unsafe impl Send for CompletionQueue {}
 // SAFETY: as above; polling from two threads would be allowed too.
@@ -187,8 +189,7 @@ impl CompletionQueue {
     /// `Call`: the queue is broken.
     pub(crate) fn poll(&self, into: &mut Vec<Completion>) -> Result<usize, VerbsError> {
         // Cleared, because providers leave out the fields that an opcode does not have.
-        // SAFETY: plain numbers; all zeroes is a value of it.
-        let mut entries: [ibverbs_sys::ibv_wc; BATCH] = unsafe { std::mem::zeroed() };
+        let mut entries = <[ibv_wc; BATCH]>::new_zeroed();
         // SAFETY: the queue lives; the array has room for that many.
         let count =
             unsafe { (self.poll)(self.queue.as_ptr(), BATCH as c_int, entries.as_mut_ptr()) };
@@ -204,51 +205,48 @@ impl CompletionQueue {
         Ok(count)
     }
 
-    fn read(&self, entry: &ibverbs_sys::ibv_wc) -> Completion {
-        let (status, kind) = match entry.error() {
-            None => {
-                let kind = match entry.opcode() {
-                    ibv_wc_opcode::IBV_WC_RECV => CompletionKind::Received,
+    fn read(&self, entry: &ibv_wc) -> Completion {
+        let (status, kind) = match entry.status {
+            IBV_WC_SUCCESS => {
+                let kind = match entry.opcode {
+                    IBV_WC_RECV => CompletionKind::Received,
                     // In network order, as the man page of ibv_poll_cq says.
-                    ibv_wc_opcode::IBV_WC_RECV_RDMA_WITH_IMM => {
+                    IBV_WC_RECV_RDMA_WITH_IMM => {
                         CompletionKind::ReceivedImmediate(u32::from_be(entry.imm_data))
                     }
                     _ => CompletionKind::Sent,
                 };
                 (Status::Done, kind)
             }
-            Some((ibv_wc_status::IBV_WC_WR_FLUSH_ERR, _)) => {
-                (Status::Flushed, CompletionKind::Sent)
-            }
-            Some((status, vendor)) => {
+            IBV_WC_WR_FLUSH_ERR => (Status::Flushed, CompletionKind::Sent),
+            status => {
                 let name = self.device.symbols.status_name(status);
                 let what = match meaning(status) {
                     "" => name,
                     meaning => format!("{meaning} ({name})"),
                 };
+                let vendor = entry.vendor_err;
                 (Status::Failed { what, vendor }, CompletionKind::Sent)
             }
         };
         Completion {
-            id: entry.wr_id(),
+            id: entry.wr_id,
             status,
             kind,
-            bytes: entry.len() as u32,
+            bytes: entry.byte_len,
         }
     }
 }
 
 /// What a status means for those who read logs.
-fn meaning(status: ibv_wc_status::Type) -> &'static str {
+fn meaning(status: c_uint) -> &'static str {
     match status {
-        ibv_wc_status::IBV_WC_RETRY_EXC_ERR => {
+        IBV_WC_RETRY_EXC_ERR => {
             "the peer acknowledged nothing within all retries; is it alive, and its link up?"
         }
-        ibv_wc_status::IBV_WC_RNR_RETRY_EXC_ERR => {
-            "the peer had no receive request within all retries"
-        }
-        ibv_wc_status::IBV_WC_REM_ACCESS_ERR => "the peer's device refused the address or key",
-        ibv_wc_status::IBV_WC_LOC_PROT_ERR => "our device refused the address or key",
+        IBV_WC_RNR_RETRY_EXC_ERR => "the peer had no receive request within all retries",
+        IBV_WC_REM_ACCESS_ERR => "the peer's device refused the address or key",
+        IBV_WC_LOC_PROT_ERR => "our device refused the address or key",
         _ => "",
     }
 }

@@ -9,14 +9,14 @@ use super::choice::{choose, Choice, PortAddress, VerbsOptions};
 use super::error::VerbsError;
 use super::library::{library, text, Symbols};
 use super::survey::{device_file, has_gid, survey};
-use faro_pool::{Access, Slab};
-use ibverbs_sys::{
-    ibv_access_flags, ibv_async_event, ibv_context, ibv_device_attr, ibv_mr, ibv_pd, ibv_port_attr,
-    ibv_port_state, IBV_EVENT_COMM_EST, IBV_EVENT_CQ_ERR, IBV_EVENT_DEVICE_FATAL,
-    IBV_EVENT_GID_CHANGE, IBV_EVENT_LID_CHANGE, IBV_EVENT_PORT_ACTIVE, IBV_EVENT_PORT_ERR,
-    IBV_EVENT_QP_ACCESS_ERR, IBV_EVENT_QP_FATAL, IBV_EVENT_QP_LAST_WQE_REACHED,
-    IBV_EVENT_QP_REQ_ERR,
+use super::sys::{
+    ibv_async_event, ibv_context, ibv_device_attr, ibv_mr, ibv_pd, ibv_port_attr,
+    IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_ON_DEMAND, IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE,
+    IBV_EVENT_COMM_EST, IBV_EVENT_CQ_ERR, IBV_EVENT_DEVICE_FATAL, IBV_EVENT_GID_CHANGE,
+    IBV_EVENT_LID_CHANGE, IBV_EVENT_PORT_ACTIVE, IBV_EVENT_PORT_ERR, IBV_EVENT_QP_ACCESS_ERR,
+    IBV_EVENT_QP_FATAL, IBV_EVENT_QP_LAST_WQE_REACHED, IBV_EVENT_QP_REQ_ERR, IBV_PORT_ACTIVE,
 };
+use faro_pool::{Access, Slab};
 use rustix::fs::{fcntl_getfl, fcntl_setfl, OFlags};
 use std::ffi::c_int;
 use std::fs::File;
@@ -26,6 +26,7 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::Arc;
+use zerocopy::FromZeros;
 
 /// Where the kernel tells of RDMA devices.
 const SYSFS: &str = "/sys/class/infiniband";
@@ -173,8 +174,7 @@ impl Device {
 
     /// The next piece of news, if there is one.
     pub(crate) fn next_async(&self) -> Option<AsyncEvent> {
-        // SAFETY: plain numbers and a pointer; all zeroes is a value of it.
-        let mut event: ibv_async_event = unsafe { std::mem::zeroed() };
+        let mut event = ibv_async_event::new_zeroed();
         // SAFETY: the context is open, `event` is writable; the descriptor does not block.
         if unsafe { (self.symbols.get_async_event)(self.context.as_ptr(), &mut event) } != 0 {
             return None;
@@ -196,7 +196,7 @@ impl Device {
             | IBV_EVENT_QP_LAST_WQE_REACHED => {
                 // SAFETY: for these kinds the element is the queue pair, which cannot be
                 // destroyed before the event is acknowledged.
-                let number = unsafe { (*event.element.qp).qp_num };
+                let number = unsafe { (*event.element).qp_num };
                 let harmless = matches!(kind, IBV_EVENT_COMM_EST | IBV_EVENT_QP_LAST_WQE_REACHED);
                 AsyncEvent::QueuePair {
                     number,
@@ -254,14 +254,14 @@ impl Device {
         bytes: usize,
         access: Access,
     ) -> Result<Registration, VerbsError> {
-        let read = ibv_access_flags::IBV_ACCESS_REMOTE_READ.0;
+        let read = IBV_ACCESS_REMOTE_READ;
         let access = match access {
             Access::ReadWrite => {
-                let write = ibv_access_flags::IBV_ACCESS_REMOTE_WRITE.0;
-                ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0 | write | read
+                let write = IBV_ACCESS_REMOTE_WRITE;
+                IBV_ACCESS_LOCAL_WRITE | write | read
             }
             Access::Read => read,
-            Access::ReadOnDemand => ibv_access_flags::IBV_ACCESS_ON_DEMAND.0 | read,
+            Access::ReadOnDemand => IBV_ACCESS_ON_DEMAND | read,
         };
         // SAFETY: the domain is allocated as long as `self`; the range is the caller's duty.
         let region = unsafe {
@@ -287,8 +287,7 @@ impl Device {
     }
 
     fn query_limits(&self) -> Result<Limits, VerbsError> {
-        // SAFETY: plain numbers; all zeroes is a value of it.
-        let mut attributes: ibv_device_attr = unsafe { std::mem::zeroed() };
+        let mut attributes = ibv_device_attr::new_zeroed();
         // SAFETY: the context is open, `attributes` is writable.
         let code = unsafe { (self.symbols.query_device)(self.context.as_ptr(), &mut attributes) };
         VerbsError::check("ibv_query_device", code)?;
@@ -302,14 +301,13 @@ impl Device {
     }
 
     fn query_port(&self) -> Result<ibv_port_attr, VerbsError> {
-        // SAFETY: plain numbers; all zeroes is a value of it.
-        let mut attributes: ibv_port_attr = unsafe { std::mem::zeroed() };
+        let mut attributes = ibv_port_attr::new_zeroed();
         // SAFETY: the context is open; the function fills the front part of `attributes`.
         let code = unsafe {
             (self.symbols.query_port)(self.context.as_ptr(), self.choice.port, &mut attributes)
         };
         VerbsError::check("ibv_query_port", code)?;
-        if attributes.state != ibv_port_state::IBV_PORT_ACTIVE {
+        if attributes.state != IBV_PORT_ACTIVE {
             let Choice { device, port, .. } = &self.choice;
             let detail = format!("{device}:{port} is not active");
             return Err(VerbsError::NoPort { detail });

@@ -4,7 +4,7 @@ use super::choice::VerbsOptions;
 use super::context::Device;
 use super::error::VerbsError;
 use super::library::library;
-use ibverbs_sys::ibv_access_flags;
+use super::sys::{IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_ON_DEMAND};
 use std::ffi::c_int;
 use std::net::IpAddr;
 use std::path::Path;
@@ -28,9 +28,9 @@ pub(crate) struct Tried {
 /// What is missing, and what to do.
 pub(crate) fn try_device(wishes: &VerbsOptions, near: IpAddr) -> Result<Tried, VerbsError> {
     let device = Device::open(wishes, near)?;
-    let pinned = ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0;
+    let pinned = IBV_ACCESS_LOCAL_WRITE;
     registers(&device, pinned)?;
-    let on_demand = pinned | ibv_access_flags::IBV_ACCESS_ON_DEMAND.0;
+    let on_demand = pinned | IBV_ACCESS_ON_DEMAND;
     Ok(Tried {
         mtu: 128 << device.address().mtu.min(5),
         on_demand: registers(&device, on_demand).is_ok(),

@@ -4,15 +4,20 @@ use super::choice::VerbsOptions;
 use super::completion::CompletionQueue;
 use super::context::Device;
 use super::error::VerbsError;
-use ibverbs_sys::{
-    ibv_access_flags, ibv_gid, ibv_global_route, ibv_qp, ibv_qp_attr, ibv_qp_attr_mask,
-    ibv_qp_init_attr, ibv_qp_state, ibv_qp_type, ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_sge,
-    ibv_wr_opcode,
+use super::sys::{
+    ibv_gid, ibv_global_route, ibv_qp, ibv_qp_attr, ibv_qp_init_attr, ibv_recv_wr, ibv_send_wr,
+    ibv_sge, PostReceive, PostSend, IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE, IBV_QPS_INIT,
+    IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPT_RC, IBV_QP_ACCESS_FLAGS, IBV_QP_AV, IBV_QP_DEST_QPN,
+    IBV_QP_MAX_DEST_RD_ATOMIC, IBV_QP_MAX_QP_RD_ATOMIC, IBV_QP_MIN_RNR_TIMER, IBV_QP_PATH_MTU,
+    IBV_QP_PKEY_INDEX, IBV_QP_PORT, IBV_QP_RETRY_CNT, IBV_QP_RNR_RETRY, IBV_QP_RQ_PSN,
+    IBV_QP_SQ_PSN, IBV_QP_STATE, IBV_QP_TIMEOUT, IBV_SEND_INLINE, IBV_SEND_SIGNALED,
+    IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND,
 };
-use std::ffi::c_int;
+use std::ffi::{c_int, c_uint};
 use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
+use zerocopy::FromZeros;
 
 /// Requests handed over in one call.
 const CHAIN: usize = 32;
@@ -120,10 +125,6 @@ pub(crate) struct QueuePair {
     _completions: Arc<CompletionQueue>,
 }
 
-type PostSend = unsafe extern "C" fn(*mut ibv_qp, *mut ibv_send_wr, *mut *mut ibv_send_wr) -> c_int;
-type PostReceive =
-    unsafe extern "C" fn(*mut ibv_qp, *mut ibv_recv_wr, *mut *mut ibv_recv_wr) -> c_int;
-
 // SAFETY: as for `Device`.
 unsafe impl Send for QueuePair {}
 
@@ -153,11 +154,10 @@ impl QueuePair {
             receive: wanted.receive.min(limits.work_requests),
             reads: wanted.reads.min(limits.reads_in).min(limits.reads_out),
         };
-        // SAFETY: numbers and pointers; all zeroes is a value of it.
-        let mut attributes: ibv_qp_init_attr = unsafe { std::mem::zeroed() };
+        let mut attributes = ibv_qp_init_attr::new_zeroed();
         attributes.send_cq = completions.queue.as_ptr();
         attributes.recv_cq = completions.queue.as_ptr();
-        attributes.qp_type = ibv_qp_type::IBV_QPT_RC;
+        attributes.qp_type = IBV_QPT_RC;
         attributes.cap.max_send_wr = depth.send;
         attributes.cap.max_recv_wr = depth.receive;
         attributes.cap.max_send_sge = 1;
@@ -202,9 +202,8 @@ impl QueuePair {
         self.inline_bytes
     }
 
-    fn attributes(state: ibv_qp_state::Type) -> ibv_qp_attr {
-        // SAFETY: numbers and unions of them; all zeroes is a value of it.
-        let mut attributes: ibv_qp_attr = unsafe { std::mem::zeroed() };
+    fn attributes(state: c_uint) -> ibv_qp_attr {
+        let mut attributes = ibv_qp_attr::new_zeroed();
         attributes.qp_state = state;
         attributes
     }
@@ -213,10 +212,9 @@ impl QueuePair {
         &mut self,
         call: &'static str,
         attributes: &mut ibv_qp_attr,
-        mask: &[ibv_qp_attr_mask],
+        mask: &[c_uint],
     ) -> Result<(), VerbsError> {
-        let state = ibv_qp_attr_mask::IBV_QP_STATE.0;
-        let mask = mask.iter().fold(state, |all, bit| all | bit.0);
+        let mask = mask.iter().fold(IBV_QP_STATE, |all, bit| all | bit);
         // SAFETY: the queue pair lives; `attributes` has a value in every field.
         let code = unsafe {
             (self.device.symbols.modify_qp)(self.queue.as_ptr(), attributes, mask as c_int)
@@ -225,18 +223,13 @@ impl QueuePair {
     }
 
     fn initialise(&mut self) -> Result<(), VerbsError> {
-        let mut attributes = Self::attributes(ibv_qp_state::IBV_QPS_INIT);
+        let mut attributes = Self::attributes(IBV_QPS_INIT);
         attributes.port_num = self.device.choice.port;
-        attributes.qp_access_flags = ibv_access_flags::IBV_ACCESS_REMOTE_WRITE.0
-            | ibv_access_flags::IBV_ACCESS_REMOTE_READ.0;
+        attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
         self.modify(
             "ibv_modify_qp to INIT",
             &mut attributes,
-            &[
-                ibv_qp_attr_mask::IBV_QP_PKEY_INDEX,
-                ibv_qp_attr_mask::IBV_QP_PORT,
-                ibv_qp_attr_mask::IBV_QP_ACCESS_FLAGS,
-            ],
+            &[IBV_QP_PKEY_INDEX, IBV_QP_PORT, IBV_QP_ACCESS_FLAGS],
         )
     }
 
@@ -252,7 +245,7 @@ impl QueuePair {
     ) -> Result<(), VerbsError> {
         remote.check()?;
         let choice = &self.device.choice;
-        let mut attributes = Self::attributes(ibv_qp_state::IBV_QPS_RTR);
+        let mut attributes = Self::attributes(IBV_QPS_RTR);
         attributes.path_mtu = u32::from(remote.mtu.min(self.device.address().mtu));
         attributes.dest_qp_num = remote.qp;
         attributes.rq_psn = remote.psn;
@@ -274,15 +267,15 @@ impl QueuePair {
             "ibv_modify_qp to RTR",
             &mut attributes,
             &[
-                ibv_qp_attr_mask::IBV_QP_AV,
-                ibv_qp_attr_mask::IBV_QP_PATH_MTU,
-                ibv_qp_attr_mask::IBV_QP_DEST_QPN,
-                ibv_qp_attr_mask::IBV_QP_RQ_PSN,
-                ibv_qp_attr_mask::IBV_QP_MAX_DEST_RD_ATOMIC,
-                ibv_qp_attr_mask::IBV_QP_MIN_RNR_TIMER,
+                IBV_QP_AV,
+                IBV_QP_PATH_MTU,
+                IBV_QP_DEST_QPN,
+                IBV_QP_RQ_PSN,
+                IBV_QP_MAX_DEST_RD_ATOMIC,
+                IBV_QP_MIN_RNR_TIMER,
             ],
         )?;
-        let mut attributes = Self::attributes(ibv_qp_state::IBV_QPS_RTS);
+        let mut attributes = Self::attributes(IBV_QPS_RTS);
         attributes.sq_psn = psn;
         attributes.max_rd_atomic = self.depth.reads.min(remote.reads);
         attributes.timeout = wishes.timeout;
@@ -292,11 +285,11 @@ impl QueuePair {
             "ibv_modify_qp to RTS",
             &mut attributes,
             &[
-                ibv_qp_attr_mask::IBV_QP_SQ_PSN,
-                ibv_qp_attr_mask::IBV_QP_MAX_QP_RD_ATOMIC,
-                ibv_qp_attr_mask::IBV_QP_TIMEOUT,
-                ibv_qp_attr_mask::IBV_QP_RETRY_CNT,
-                ibv_qp_attr_mask::IBV_QP_RNR_RETRY,
+                IBV_QP_SQ_PSN,
+                IBV_QP_MAX_QP_RD_ATOMIC,
+                IBV_QP_TIMEOUT,
+                IBV_QP_RETRY_CNT,
+                IBV_QP_RNR_RETRY,
             ],
         )
     }
@@ -331,9 +324,8 @@ impl QueuePair {
 
     /// At most `N` requests in one call; a size of its own for one, which need not clear 4 KiB.
     fn send_chain<const N: usize>(&mut self, requests: &[WorkRequest]) -> Result<(), PostError> {
-        // SAFETY: numbers, pointers and unions of them; all zeroes is a value of both.
-        let (mut chain, mut pieces): ([ibv_send_wr; N], [ibv_sge; N]) =
-            unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+        let mut chain = <[ibv_send_wr; N]>::new_zeroed();
+        let mut pieces = <[ibv_sge; N]>::new_zeroed();
         let mut count = 0;
         for ((chained, piece), request) in chain.iter_mut().zip(&mut pieces).zip(requests) {
             *piece = ibv_sge {
@@ -356,9 +348,8 @@ impl QueuePair {
         &mut self,
         requests: &[ReceiveRequest],
     ) -> Result<(), PostError> {
-        // SAFETY: numbers and pointers; all zeroes is a value of both.
-        let (mut chain, mut pieces): ([ibv_recv_wr; N], [ibv_sge; N]) =
-            unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+        let mut chain = <[ibv_recv_wr; N]>::new_zeroed();
+        let mut pieces = <[ibv_sge; N]>::new_zeroed();
         let mut count = 0;
         for ((chained, piece), request) in chain.iter_mut().zip(&mut pieces).zip(requests) {
             *piece = ibv_sge {
@@ -407,28 +398,28 @@ fn fill(chained: &mut ibv_send_wr, request: &WorkRequest) {
     chained.wr_id = request.id;
     // No bytes, no piece: some devices refuse a piece of nothing.
     chained.num_sge = c_int::from(request.length > 0);
-    let flag = |set: bool, flag: ibv_send_flags| if set { flag.0 } else { 0 };
-    chained.send_flags = flag(request.signaled, ibv_send_flags::IBV_SEND_SIGNALED)
-        | flag(request.inline, ibv_send_flags::IBV_SEND_INLINE);
+    let flag = |set: bool, flag: c_uint| if set { flag } else { 0 };
+    chained.send_flags =
+        flag(request.signaled, IBV_SEND_SIGNALED) | flag(request.inline, IBV_SEND_INLINE);
     match request.operation {
-        Operation::Send => chained.opcode = ibv_wr_opcode::IBV_WR_SEND,
+        Operation::Send => chained.opcode = IBV_WR_SEND,
         Operation::Write {
             address,
             rkey,
             immediate,
         } => {
             chained.opcode = match immediate {
-                Some(_) => ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM,
-                None => ibv_wr_opcode::IBV_WR_RDMA_WRITE,
+                Some(_) => IBV_WR_RDMA_WRITE_WITH_IMM,
+                None => IBV_WR_RDMA_WRITE,
             };
-            chained.__bindgen_anon_1.imm_data = immediate.unwrap_or(0).to_be();
-            chained.wr.rdma.remote_addr = address;
-            chained.wr.rdma.rkey = rkey;
+            chained.imm_data = immediate.unwrap_or(0).to_be();
+            chained.remote_addr = address;
+            chained.rkey = rkey;
         }
         Operation::Read { address, rkey } => {
-            chained.opcode = ibv_wr_opcode::IBV_WR_RDMA_READ;
-            chained.wr.rdma.remote_addr = address;
-            chained.wr.rdma.rkey = rkey;
+            chained.opcode = IBV_WR_RDMA_READ;
+            chained.remote_addr = address;
+            chained.rkey = rkey;
         }
     }
 }

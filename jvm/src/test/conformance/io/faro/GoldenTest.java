@@ -48,7 +48,7 @@ class GoldenTest {
       BlockStatus.OK, BlockStatus.OK, BlockStatus.UNKNOWN_OUTPUT,
       BlockStatus.BAD_RANGE, BlockStatus.BAD_INDEX, BlockStatus.UNREADABLE
     };
-    ByteBuffer layout = golden("message_layout");
+    ByteBuffer layout = golden("message_fetch_response");
     int inLayout = layout.capacity() - statuses.length * RecordDescriptor.BLOCK_BYTES;
     for (int i = 0; i < statuses.length; i++) {
       int at = RecordDescriptor.block(record, 0, i);

@@ -1,0 +1,268 @@
+//! Thousands of operations in a seeded random order, against a model of what must come of them.
+//!
+//! Rounds: within one, writes go to disjoint ranges (the contract orders writes and messages,
+//! not overlapping writes); at its end a fence, and every byte is compared.
+
+use crate::{Bench, Dice, Rig};
+use faro_fabric::{Event, Exposure, Message, Outcome, Read, Rejected, RemoteRange, Write};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const ROUNDS: usize = 40;
+const OPERATIONS: usize = 120;
+const TARGETS: usize = 6;
+const TARGET_BYTES: usize = 64 << 10;
+
+/// One direction of a connection.
+struct Way {
+    link: super::Link,
+    /// What the receiver exposes to be written, and what must be in it.
+    targets: Vec<(RemoteRange, Vec<u8>)>,
+    /// First byte of each target that this round has not written.
+    free: Vec<usize>,
+    /// What the receiver exposes to be read.
+    readable: RemoteRange,
+    /// Tokens of operations that have not ended, and how they may end.
+    open: BTreeMap<u64, Vec<Outcome>>,
+    next: u64,
+    /// Ids of the messages and immediates of the writes the receiver must see, in order.
+    expected: Vec<(bool, u64)>,
+}
+
+/// Everything agrees, whatever the order.
+pub fn agrees_in_any_order(bench: &dyn Bench) {
+    for seed in [1, 0xfa20, 0xdead_beef] {
+        run(bench, seed);
+    }
+}
+
+fn run(bench: &dyn Bench, seed: u64) {
+    let (mut rig, link) = Rig::pair(bench);
+    let back = super::Link {
+        from: link.to,
+        to: link.from,
+    };
+    let mut dice = Dice::new(seed);
+    let mut ways = [link, back].map(|link| Way {
+        link,
+        targets: (0..TARGETS)
+            .map(|_| {
+                let range = rig.writable(link.to, TARGET_BYTES, 0);
+                let mut bytes = vec![0; TARGET_BYTES];
+                super::fill(&mut bytes, 0);
+                (range, bytes)
+            })
+            .collect(),
+        free: vec![0; TARGETS],
+        readable: rig.readable(link.to, TARGET_BYTES, 0x99),
+        open: BTreeMap::new(),
+        next: 0,
+        expected: Vec::new(),
+    });
+    for round in 0..ROUNDS {
+        for _ in 0..OPERATIONS {
+            let way = &mut ways[dice.below(2)];
+            match dice.below(10) {
+                0..4 => write(&mut rig, way, &mut dice, bench),
+                4..6 => message(&mut rig, way, &mut dice),
+                6 => read(&mut rig, way, &mut dice),
+                7 => replace(&mut rig, way, &mut dice),
+                _ => {
+                    let station = dice.below(2);
+                    rig.step(station);
+                }
+            }
+        }
+        settle(&mut rig, &mut ways, seed, round);
+    }
+}
+
+fn token(way: &mut Way, outcomes: &[Outcome]) -> u64 {
+    way.next += 1;
+    way.open.insert(way.next, outcomes.to_vec());
+    way.next
+}
+
+fn write(rig: &mut Rig, way: &mut Way, dice: &mut Dice, bench: &dyn Bench) {
+    let at = dice.below(TARGETS);
+    let room = TARGET_BYTES - way.free[at];
+    if room == 0 {
+        return;
+    }
+    let most = 1 << dice.below(17);
+    // Not nothing: `free` also tells which targets have writes on their way.
+    let length = 1 + dice.below(room.min(most));
+    let offset = way.free[at];
+    let bad = dice.below(12) == 0;
+    let source = Arc::new(rig.lease(way.link.from.0, length.max(1), dice.roll() as u8));
+    let (range, bytes) = &mut way.targets[at];
+    let mut target = RemoteRange {
+        key: range.key,
+        offset: range.offset + offset as u64,
+        length: length as u32,
+    };
+    if bad {
+        target.key = dice.roll();
+    } else {
+        bytes[offset..offset + length].copy_from_slice(&source.bytes()[..length]);
+        way.free[at] += length;
+    }
+    let outcomes: &[Outcome] = match (bad, bench.learns_refusals()) {
+        (false, _) => &[Outcome::Done],
+        (true, true) => &[Outcome::Refused],
+        (true, false) => &[Outcome::Done, Outcome::Refused],
+    };
+    let token = token(way, outcomes);
+    let immediate = (dice.below(3) == 0).then_some(token as u16);
+    if let (Some(immediate), false) = (immediate, bad) {
+        way.expected.push((true, u64::from(immediate)));
+    }
+    rig.write(
+        way.link.from,
+        Write {
+            token,
+            source,
+            offset: 0,
+            length,
+            target,
+            immediate,
+            last: false,
+        },
+    );
+}
+
+fn message(rig: &mut Rig, way: &mut Way, dice: &mut Dice) {
+    way.next += 1;
+    let most = 1 << dice.below(18);
+    let message = Message {
+        kind: faro_wire::kind::FIRST_MESSAGE,
+        id: way.next,
+        body: vec![way.next as u8; dice.below(most)],
+    };
+    match rig.fabric(way.link.from.0).send(way.link.from.1, message) {
+        Ok(()) => way.expected.push((false, way.next)),
+        Err(Rejected::Full(_)) => {}
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+fn read(rig: &mut Rig, way: &mut Way, dice: &mut Dice) {
+    let offset = dice.below(TARGET_BYTES);
+    let length = dice.below(TARGET_BYTES - offset + 1);
+    let good = dice.below(5) > 0;
+    let token = token(
+        way,
+        &[if good {
+            Outcome::Done
+        } else {
+            Outcome::Refused
+        }],
+    );
+    let source = RemoteRange {
+        key: way.readable.key ^ u64::from(!good),
+        offset: way.readable.offset + offset as u64,
+        length: length as u32,
+    };
+    let target = rig.lease(way.link.from.0, length.max(1), 0);
+    let read = Read {
+        token,
+        source,
+        target,
+    };
+    rig.fabric(way.link.from.0)
+        .read(way.link.from.1, read)
+        .map_err(drop)
+        .expect("there is room for a read");
+}
+
+/// Revokes a target that nothing was written to this round, and exposes the memory anew.
+fn replace(rig: &mut Rig, way: &mut Way, dice: &mut Dice) {
+    let at = dice.below(TARGETS);
+    if way.free[at] > 0 {
+        return;
+    }
+    let to = way.link.to;
+    let old = way.targets[at].0.key;
+    let exposure = rig.revoke(to.0, old);
+    assert!(exposure.lease().bytes() == way.targets[at].1);
+    let range = rig
+        .fabric(to.0)
+        .expose(to.1, exposure)
+        .map_err(drop)
+        .expect("there is room for an exposure");
+    assert_ne!(range.key, old);
+    way.targets[at].0 = range;
+}
+
+fn settle(rig: &mut Rig, ways: &mut [Way; 2], seed: u64, round: usize) {
+    let place = format!("seed {seed:#x}, round {round}");
+    for way in ways.iter_mut() {
+        way.next += 1;
+        way.expected.push((false, way.next));
+        rig.say(way.link.from, way.next, b"end of round");
+    }
+    rig.drive_until("the end of the round", |rig| {
+        for station in 0..2 {
+            for event in rig.events(station) {
+                took(station, event, ways, &place);
+            }
+        }
+        ways.iter()
+            .all(|way| way.open.is_empty() && way.expected.is_empty())
+            .then_some(())
+    });
+    for way in ways {
+        way.free = vec![0; TARGETS];
+        for (range, bytes) in &way.targets {
+            let exposure = rig.revoke(way.link.to.0, range.key);
+            assert!(exposure.lease().bytes() == bytes, "{place}: {range:?}");
+            assert!(matches!(exposure, Exposure::Writable(_)));
+            drop(exposure);
+        }
+        way.targets = (0..TARGETS)
+            .map(|_| {
+                let range = rig.writable(way.link.to, TARGET_BYTES, round as u8);
+                let mut bytes = vec![0; TARGET_BYTES];
+                super::fill(&mut bytes, round as u8);
+                (range, bytes)
+            })
+            .collect();
+    }
+}
+
+fn took(station: usize, event: Event, ways: &mut [Way; 2], place: &str) {
+    let [from, to] = match station {
+        0 => [0, 1],
+        _ => [1, 0],
+    };
+    let mut seen = |what: (bool, u64)| {
+        let way = &mut ways[to];
+        assert_eq!(way.expected.first(), Some(&what), "{place}");
+        way.expected.remove(0);
+    };
+    match event {
+        Event::Message { message, .. } => seen((false, message.id)),
+        Event::Written { immediate, .. } => seen((true, u64::from(immediate))),
+        Event::WriteEnded { token, outcome, .. } => {
+            let allowed = ways[from].open.remove(&token);
+            assert!(
+                allowed.is_some_and(|may| may.contains(&outcome)),
+                "{place}: {token} {outcome:?}"
+            );
+        }
+        Event::ReadEnded {
+            token,
+            target,
+            outcome,
+            ..
+        } => {
+            let allowed = ways[from].open.remove(&token);
+            assert!(
+                allowed.is_some_and(|may| may.contains(&outcome)),
+                "{place}: {token} {outcome:?}"
+            );
+            drop(target);
+        }
+        _ => panic!("{place}: an event nobody asked for"),
+    }
+}

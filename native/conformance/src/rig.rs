@@ -1,0 +1,360 @@
+//! Fabrics under test, driven step by step.
+
+use crate::Bench;
+use faro_fabric::{
+    ConnectionId, EndpointId, Event, Exposure, Fabric, Message, Outcome, RemoteRange, Revoked,
+    Write,
+};
+use faro_pool::{Lease, Pool, Purpose};
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Only a hang reaches it.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long an idle step waits in each fabric.
+const STEP: Duration = Duration::from_millis(1);
+
+/// One endpoint's fabric.
+pub struct Site {
+    /// Under test.
+    pub fabric: Box<dyn Fabric>,
+    /// Its memory.
+    pub pool: Arc<Pool>,
+    /// Its identity.
+    pub endpoint: EndpointId,
+}
+
+struct Station {
+    site: Site,
+    /// Events not looked at yet, oldest first.
+    events: Vec<Event>,
+    /// Is not polled, like a process that hangs.
+    asleep: bool,
+}
+
+/// A connection, seen from both ends.
+#[derive(Debug, Clone, Copy)]
+pub struct Link {
+    /// Station that connected, and its name for the other.
+    pub from: (usize, ConnectionId),
+    /// Station that accepted, and its name for the other.
+    pub to: (usize, ConnectionId),
+}
+
+/// Several stations and one clock hand.
+pub struct Rig {
+    /// `None`: killed.
+    stations: Vec<Option<Station>>,
+}
+
+impl Rig {
+    /// `count` stations, not connected.
+    pub fn new(bench: &dyn Bench, count: usize) -> Self {
+        let station = |_| {
+            Some(Station {
+                site: bench.site(),
+                events: Vec::new(),
+                asleep: false,
+            })
+        };
+        Self {
+            stations: (0..count).map(station).collect(),
+        }
+    }
+
+    /// Two stations, connected.
+    pub fn pair(bench: &dyn Bench) -> (Self, Link) {
+        let mut rig = Self::new(bench, 2);
+        let link = rig.link(0, 1);
+        (rig, link)
+    }
+
+    fn station(&mut self, station: usize) -> &mut Station {
+        self.stations[station].as_mut().expect("it was killed")
+    }
+
+    /// A station's site.
+    pub fn at(&mut self, station: usize) -> &mut Site {
+        &mut self.station(station).site
+    }
+
+    /// A station's fabric.
+    pub fn fabric(&mut self, station: usize) -> &mut dyn Fabric {
+        &mut *self.station(station).site.fabric
+    }
+
+    /// Drops a station's fabric, as the end of its process would: no goodbye.
+    pub fn kill(&mut self, station: usize) {
+        self.stations[station] = None;
+    }
+
+    /// Stops polling a station, or starts again.
+    pub fn sleep(&mut self, station: usize, asleep: bool) {
+        self.station(station).asleep = asleep;
+    }
+
+    /// A moment no check should reach.
+    pub fn deadline() -> Instant {
+        Instant::now() + PATIENCE
+    }
+
+    /// Starts to connect.
+    pub fn connect(&mut self, from: usize, to: usize) -> ConnectionId {
+        let location = self.fabric(to).location();
+        let expected = self.at(to).endpoint;
+        self.fabric(from)
+            .connect(&location, expected, Self::deadline())
+            .expect("the location is good")
+    }
+
+    /// Connects two stations.
+    pub fn link(&mut self, from: usize, to: usize) -> Link {
+        let connection = self.connect(from, to);
+        self.wait(from, "Connected", |event| match event {
+            Event::Connected {
+                connection: got, ..
+            } if *got == connection => Some(()),
+            _ => None,
+        });
+        let other = self.at(from).endpoint;
+        let accepted = self.wait(to, "Accepted", |event| match event {
+            Event::Accepted {
+                connection,
+                endpoint,
+            } if *endpoint == other => Some(*connection),
+            _ => None,
+        });
+        Link {
+            from: (from, connection),
+            to: (to, accepted),
+        }
+    }
+
+    /// Polls every station once; waits a little in each if `idle`.
+    fn turn(&mut self, idle: bool) -> bool {
+        let mut progress = false;
+        for station in self.stations.iter_mut().flatten() {
+            if station.asleep {
+                continue;
+            }
+            let before = station.events.len();
+            let timeout = if idle { STEP } else { Duration::ZERO };
+            station
+                .site
+                .fabric
+                .poll(&mut station.events, timeout)
+                .expect("poll works");
+            progress |= station.events.len() > before;
+        }
+        progress
+    }
+
+    /// Polls one station once, without waiting.
+    pub fn step(&mut self, station: usize) {
+        let Station { site, events, .. } = self.station(station);
+        site.fabric
+            .poll(events, Duration::ZERO)
+            .expect("poll works");
+    }
+
+    /// Drives all stations until `condition` gives something.
+    pub fn drive_until<T>(
+        &mut self,
+        what: &str,
+        mut condition: impl FnMut(&mut Self) -> Option<T>,
+    ) -> T {
+        let deadline = Self::deadline();
+        let mut idle = false;
+        loop {
+            if let Some(found) = condition(self) {
+                return found;
+            }
+            assert!(Instant::now() < deadline, "gave up waiting for {what}");
+            idle = !self.turn(idle);
+        }
+    }
+
+    /// Takes the first event of a station that `pick` knows, if it is there.
+    pub fn take<T>(
+        &mut self,
+        station: usize,
+        pick: impl Fn(&Event) -> Option<T>,
+    ) -> Option<(T, Event)> {
+        let events = &mut self.station(station).events;
+        let (at, found) = events
+            .iter()
+            .enumerate()
+            .find_map(|(at, event)| Some((at, pick(event)?)))?;
+        Some((found, events.remove(at)))
+    }
+
+    /// Waits for an event of a station.
+    pub fn wait<T>(&mut self, station: usize, what: &str, pick: impl Fn(&Event) -> Option<T>) -> T {
+        self.drive_until(what, |rig| Some(rig.take(station, &pick)?.0))
+    }
+
+    /// All events of a station, oldest first.
+    pub fn events(&mut self, station: usize) -> Vec<Event> {
+        std::mem::take(&mut self.station(station).events)
+    }
+
+    /// Events of a station that nobody took yet.
+    pub fn pending(&mut self, station: usize) -> &[Event] {
+        &self.station(station).events
+    }
+
+    /// A lease of a station, filled with a pattern.
+    pub fn lease(&mut self, station: usize, bytes: usize, seed: u8) -> Lease {
+        let mut lease = self
+            .at(station)
+            .pool
+            .try_lease(bytes, Purpose::Serve)
+            .expect("the pool has room");
+        fill(lease.bytes_mut(), seed);
+        lease
+    }
+
+    /// Exposes memory for the peer to write.
+    pub fn writable(&mut self, end: (usize, ConnectionId), bytes: usize, seed: u8) -> RemoteRange {
+        let lease = self.lease(end.0, bytes, seed);
+        self.fabric(end.0)
+            .expose(end.1, Exposure::Writable(lease))
+            .map_err(drop)
+            .expect("there is room for an exposure")
+    }
+
+    /// Exposes memory for the peer to read.
+    pub fn readable(&mut self, end: (usize, ConnectionId), bytes: usize, seed: u8) -> RemoteRange {
+        let lease = Arc::new(self.lease(end.0, bytes, seed));
+        self.fabric(end.0)
+            .expose(end.1, Exposure::Readable(lease))
+            .map_err(drop)
+            .expect("there is room for an exposure")
+    }
+
+    /// Ends an exposure, and waits until it has ended.
+    pub fn revoke(&mut self, station: usize, key: u64) -> Exposure {
+        match self.fabric(station).revoke(key) {
+            Revoked::Now(exposure) => exposure,
+            Revoked::Later => self.revoked(station, key),
+            Revoked::Unknown => panic!("expected the key to be known"),
+        }
+    }
+
+    /// Waits for the end of a revocation that was deferred.
+    pub fn revoked(&mut self, station: usize, key: u64) -> Exposure {
+        let ended = |event: &Event| match event {
+            Event::Revoked { key: got, .. } if *got == key => Some(()),
+            _ => None,
+        };
+        match self.drive_until("Revoked", |rig| rig.take(station, ended)) {
+            (_, Event::Revoked { exposure, .. }) => exposure,
+            _ => unreachable!("picked above"),
+        }
+    }
+
+    /// Queues a message.
+    pub fn say(&mut self, end: (usize, ConnectionId), id: u64, body: &[u8]) {
+        let message = Message {
+            kind: faro_wire::kind::FIRST_MESSAGE,
+            id,
+            body: body.to_vec(),
+        };
+        self.fabric(end.0)
+            .send(end.1, message)
+            .expect("there is room for a message");
+    }
+
+    /// Waits for the next message of a peer.
+    pub fn hear(&mut self, end: (usize, ConnectionId)) -> Message {
+        self.wait(end.0, "a message", |event| match event {
+            Event::Message {
+                connection,
+                message,
+            } if *connection == end.1 => Some(message.clone()),
+            _ => None,
+        })
+    }
+
+    /// Queues a write.
+    pub fn write(&mut self, end: (usize, ConnectionId), write: Write) {
+        self.fabric(end.0)
+            .write(end.1, write)
+            .map_err(drop)
+            .expect("there is room for a write");
+    }
+
+    /// Waits for a write's end.
+    pub fn write_end(&mut self, end: (usize, ConnectionId), token: u64) -> Outcome {
+        self.wait(end.0, "WriteEnded", |event| match event {
+            Event::WriteEnded {
+                connection,
+                token: got,
+                outcome,
+            } if (*connection, *got) == (end.1, token) => Some(outcome.clone()),
+            _ => None,
+        })
+    }
+
+    /// Sends a message from one end to the other, and waits for it: what was posted before it
+    /// has arrived.
+    pub fn fence(&mut self, link: Link) {
+        self.say(link.from, u64::MAX, b"fence");
+        let connection = link.to.1;
+        self.wait(link.to.0, "the fence", |event| match event {
+            Event::Message {
+                connection: got,
+                message,
+            } if *got == connection && message.id == u64::MAX => Some(()),
+            _ => None,
+        });
+    }
+
+    /// A counter of a station.
+    pub fn counter(&mut self, station: usize, name: &str) -> u64 {
+        let counters = self.fabric(station).counters();
+        let found = counters.iter().find(|(got, _)| *got == name);
+        found.unwrap_or_else(|| panic!("no counter {name}")).1
+    }
+}
+
+/// A pattern that repeats with no power of two.
+pub fn fill(bytes: &mut [u8], seed: u8) {
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = (at % 251) as u8 ^ seed;
+    }
+}
+
+/// Is that the pattern of `seed`?
+pub fn assert_filled(bytes: &[u8], seed: u8, what: impl Debug) {
+    let mut expected = vec![0; bytes.len()];
+    fill(&mut expected, seed);
+    if bytes != expected {
+        let at = bytes.iter().zip(&expected).position(|(a, b)| a != b);
+        panic!("{what:?}: differs from pattern {seed:#04x} at {at:?}");
+    }
+}
+
+/// Seeded dice (xorshift64*), so that a failed run can be repeated.
+pub struct Dice(u64);
+
+impl Dice {
+    /// Dice that always fall the same way.
+    pub fn new(seed: u64) -> Self {
+        Self(seed | 1)
+    }
+
+    /// The next 64 bits.
+    pub fn roll(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// A number below `end`.
+    pub fn below(&mut self, end: usize) -> usize {
+        (self.roll() % end as u64) as usize
+    }
+}

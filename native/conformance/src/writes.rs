@@ -1,0 +1,398 @@
+//! One-sided writes.
+
+use crate::{assert_filled, Bench, Link, Rig};
+use faro_fabric::{ConnectionId, Event, Exposure, Outcome, Rejected, RemoteRange, Revoked, Write};
+use faro_pool::{PAGE_BYTES, SLAB_BYTES};
+use std::sync::Arc;
+
+fn writing(source: &Arc<faro_pool::Lease>, token: u64, target: RemoteRange) -> Write {
+    Write {
+        token,
+        source: source.clone(),
+        offset: 0,
+        length: target.length as usize,
+        target,
+        immediate: None,
+        last: false,
+    }
+}
+
+fn written(rig: &mut Rig, end: (usize, ConnectionId)) -> (u64, u16, u32) {
+    rig.wait(end.0, "Written", |event| match event {
+        Event::Written {
+            connection,
+            key,
+            immediate,
+            length,
+        } if *connection == end.1 => Some((*key, *immediate, *length)),
+        _ => None,
+    })
+}
+
+/// From any offset to any offset; not a byte beside them.
+pub fn land_where_they_should(bench: &dyn Bench) {
+    let (mut rig, link) = Rig::pair(bench);
+    let range = rig.writable(link.to, 4096, 0xaa);
+    let source = Arc::new(rig.lease(0, 4096, 0x55));
+    for (token, (from, to, length)) in [(0, 0, 1), (17, 100, 900), (1, 4095, 1), (5, 2000, 1500)]
+        .into_iter()
+        .enumerate()
+    {
+        let write = Write {
+            token: token as u64,
+            source: source.clone(),
+            offset: from,
+            length,
+            target: RemoteRange {
+                offset: range.offset + to as u64,
+                length: length as u32,
+                ..range
+            },
+            immediate: None,
+            last: false,
+        };
+        rig.write(link.from, write);
+        assert_eq!(rig.write_end(link.from, token as u64), Outcome::Done);
+    }
+    rig.fence(link);
+    let exposure = rig.revoke(1, range.key);
+    let mut expected = vec![0; 4096];
+    super::fill(&mut expected, 0xaa);
+    for (from, to, length) in [(0, 0, 1), (17, 100, 900), (1, 4095, 1), (5, 2000, 1500)] {
+        expected[to..to + length].copy_from_slice(&source.bytes()[from..from + length]);
+    }
+    assert!(exposure.lease().bytes() == expected);
+}
+
+/// `Written` comes if and only if there is an immediate, and names key and length.
+pub fn with_and_without_immediate(bench: &dyn Bench) {
+    let (mut rig, link) = Rig::pair(bench);
+    let range = rig.writable(link.to, 4096, 0);
+    let source = Arc::new(rig.lease(0, 4096, 9));
+    for immediate in [Some(0), None, Some(u16::MAX), None] {
+        let length = 100;
+        let target = RemoteRange { length, ..range };
+        let write = Write {
+            immediate,
+            ..writing(&source, 1, target)
+        };
+        rig.write(link.from, write);
+        assert_eq!(rig.write_end(link.from, 1), Outcome::Done);
+        if let Some(immediate) = immediate {
+            assert_eq!(written(&mut rig, link.to), (range.key, immediate, length));
+        }
+    }
+    rig.fence(link);
+    let more = |event: &Event| matches!(event, Event::Written { .. }).then_some(());
+    assert!(rig.take(1, more).is_none());
+}
+
+/// When a message is there, so are the bytes of all writes posted before it, and their events.
+pub fn precede_the_message_after_them(bench: &dyn Bench) {
+    let (mut rig, link) = Rig::pair(bench);
+    let sizes = [1, 4096, PAGE_BYTES, 70_000, 33, PAGE_BYTES];
+    let ranges: Vec<_> = sizes
+        .iter()
+        .map(|bytes| rig.writable(link.to, *bytes, 0))
+        .collect();
+    let source = Arc::new(rig.lease(0, PAGE_BYTES, 0x77));
+    for (range, (token, bytes)) in ranges.iter().zip(sizes.iter().enumerate()) {
+        let target = RemoteRange {
+            length: *bytes as u32,
+            ..*range
+        };
+        let write = Write {
+            immediate: Some(token as u16),
+            ..writing(&source, token as u64, target)
+        };
+        rig.write(link.from, write);
+    }
+    rig.fence(link);
+    let immediates: Vec<_> = rig
+        .events(1)
+        .iter()
+        .filter_map(|event| match event {
+            Event::Written { immediate, .. } => Some(*immediate),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(immediates, (0..sizes.len() as u16).collect::<Vec<_>>());
+    for (range, bytes) in ranges.iter().zip(sizes) {
+        let exposure = rig.revoke(1, range.key);
+        assert_filled(&exposure.lease().bytes()[..bytes], 0x77, bytes);
+    }
+}
+
+/// Many small writes into many leases, in one go.
+pub fn scattered_by_the_hundred(bench: &dyn Bench) {
+    let (mut rig, link) = Rig::pair(bench);
+    let ranges: Vec<_> = (0..400).map(|_| rig.writable(link.to, 4096, 0)).collect();
+    let sources: Vec<_> = (0..4).map(|i| Arc::new(rig.lease(0, 4096, i))).collect();
+    for (token, range) in ranges.iter().enumerate() {
+        let length = 1 + (token * 37 % 4096) as u32;
+        let target = RemoteRange { length, ..*range };
+        rig.write(
+            link.from,
+            writing(&sources[token % 4], token as u64, target),
+        );
+    }
+    for token in 0..ranges.len() as u64 {
+        assert_eq!(rig.write_end(link.from, token), Outcome::Done);
+    }
+    rig.fence(link);
+    for (token, range) in ranges.iter().enumerate() {
+        let exposure = rig.revoke(1, range.key);
+        let length = 1 + (token * 37 % 4096);
+        assert_filled(&exposure.lease().bytes()[..length], token as u8 % 4, token);
+    }
+}
+
+/// No bytes, but an event.
+pub fn of_nothing(bench: &dyn Bench) {
+    let (mut rig, link) = Rig::pair(bench);
+    let range = rig.writable(link.to, 4096, 3);
+    let source = Arc::new(rig.lease(0, 4096, 1));
+    for offset in [0, 4096] {
+        let target = RemoteRange {
+            key: range.key,
+            offset: range.offset + offset,
+            length: 0,
+        };
+        let write = Write {
+            immediate: Some(8),
+            ..writing(&source, 1, target)
+        };
+        rig.write(link.from, write);
+        assert_eq!(rig.write_end(link.from, 1), Outcome::Done);
+        assert_eq!(written(&mut rig, link.to), (range.key, 8, 0));
+    }
+    assert_filled(rig.revoke(1, range.key).lease().bytes(), 3, "target");
+}
+
+/// A source shorter than what is to be sent.
+pub fn beyond_their_source_are_handed_back(bench: &dyn Bench) {
+    let (mut rig, link) = Rig::pair(bench);
+    let range = rig.writable(link.to, PAGE_BYTES, 0);
+    let source = Arc::new(rig.lease(0, 4096, 1));
+    for (offset, length, limit) in [(0, 4097, 4096), (4000, 97, 96), (5000, 0, 0)] {
+        let write = Write {
+            offset,
+            length,
+            ..writing(&source, 1, range)
+        };
+        match rig.fabric(0).write(link.from.1, write) {
+            Err(Rejected::TooLarge(write, got)) => assert_eq!((write.token, got), (1, limit)),
+            other => panic!("{:?}", other.map_err(drop)),
+        }
+    }
+    rig.fence(link);
+}
+
+/// Posts a write that must be refused, and sees that nobody but the counters notices.
+fn refused(bench: &dyn Bench, rig: &mut Rig, link: Link, target: RemoteRange) {
+    let source = Arc::new(rig.lease(link.from.0, 4096, 0xee));
+    let before = rig.counter(link.to.0, "writes_refused");
+    let write = Write {
+        immediate: Some(1),
+        ..writing(&source, 99, target)
+    };
+    rig.write(link.from, write);
+    let outcome = rig.write_end(link.from, 99);
+    if bench.learns_refusals() {
+        assert_eq!(outcome, Outcome::Refused, "{target:?}");
+    } else {
+        assert_ne!(outcome, Outcome::Flushed, "{target:?}");
+    }
+    rig.fence(link);
+    let after = rig.counter(link.to.0, "writes_refused");
+    assert_eq!(after, before + 1, "{target:?}");
+    let noticed = |event: &Event| matches!(event, Event::Written { .. }).then_some(());
+    assert!(rig.take(link.to.0, noticed).is_none(), "{target:?}");
+}
+
+/// Not even the part that would be in bounds.
+pub fn out_of_bounds_touch_nothing(bench: &dyn Bench) {
+    let (mut rig, link) = Rig::pair(bench);
+    let range = rig.writable(link.to, 4096, 0x11);
+    for (offset, length) in [
+        (1, 4096),
+        (4096, 1),
+        (4095, 2),
+        (u64::MAX, 1),
+        (u64::MAX - range.offset, 2),
+        (u64::MAX, 0),
+        (1 << 32, 1),
+        (1 << 63, 4096),
+    ] {
+        let target = RemoteRange {
+            key: range.key,
+            offset: range.offset.wrapping_add(offset),
+            length,
+        };
+        refused(bench, &mut rig, link, target);
+    }
+    assert_filled(rig.revoke(1, range.key).lease().bytes(), 0x11, "target");
+}
+
+/// Keys that were never given out.
+pub fn under_an_unknown_key_touch_nothing(bench: &dyn Bench) {
+    let (mut rig, link) = Rig::pair(bench);
+    let range = rig.writable(link.to, 4096, 0x11);
+    for key in [0, 1, u64::MAX, range.key ^ 1, range.key.wrapping_add(1)] {
+        let target = RemoteRange {
+            key,
+            length: 100,
+            ..range
+        };
+        refused(bench, &mut rig, link, target);
+    }
+    assert_filled(rig.revoke(1, range.key).lease().bytes(), 0x11, "target");
+}
+
+/// A key works for the peer it was given to, and for nobody else.
+pub fn under_anothers_key_touch_nothing(bench: &dyn Bench) {
+    let mut rig = Rig::new(bench, 3);
+    let (friend, stranger) = (rig.link(0, 1), rig.link(2, 1));
+    let range = rig.writable(friend.to, 4096, 0x11);
+    refused(bench, &mut rig, stranger, range);
+    assert_filled(rig.revoke(1, range.key).lease().bytes(), 0x11, "target");
+}
+
+/// Readable is not writable.
+pub fn to_what_may_only_be_read_touch_nothing(bench: &dyn Bench) {
+    let (mut rig, link) = Rig::pair(bench);
+    let range = rig.readable(link.to, 4096, 0x11);
+    refused(bench, &mut rig, link, range);
+    assert_filled(rig.revoke(1, range.key).lease().bytes(), 0x11, "target");
+}
+
+/// Revoked memory may be used for something else at once.
+pub fn after_revocation_touch_nothing(bench: &dyn Bench) {
+    let (mut rig, link) = Rig::pair(bench);
+    let range = rig.writable(link.to, 4096, 0x11);
+    let exposure = rig.revoke(1, range.key);
+    assert!(matches!(rig.fabric(1).revoke(range.key), Revoked::Unknown));
+    refused(bench, &mut rig, link, range);
+    assert_filled(exposure.lease().bytes(), 0x11, "target");
+    // The same memory under a new key does not listen to the old one.
+    let again = rig
+        .fabric(1)
+        .expose(link.to.1, exposure)
+        .map_err(drop)
+        .expect("there is room");
+    assert_ne!(again.key, range.key);
+    refused(bench, &mut rig, link, range);
+    assert_filled(rig.revoke(1, again.key).lease().bytes(), 0x11, "target");
+}
+
+/// From `revoke`'s return on no byte changes, however much is on its way.
+pub fn revoked_in_mid_transfer_stop(bench: &dyn Bench) {
+    let (mut rig, link) = Rig::pair(bench);
+    const COUNT: u64 = 200;
+    let ranges: Vec<_> = (0..COUNT)
+        .map(|_| rig.writable(link.to, PAGE_BYTES, 0))
+        .collect();
+    let source = Arc::new(rig.lease(0, PAGE_BYTES, 0x3c));
+    for (token, range) in ranges.iter().enumerate() {
+        rig.write(link.from, writing(&source, token as u64, *range));
+    }
+    // Some of it arrives; where exactly it stops is the kernel's choice.
+    for _ in 0..2 {
+        rig.step(0);
+        rig.step(1);
+    }
+    let revoked: Vec<_> = ranges
+        .iter()
+        .map(|range| match rig.fabric(1).revoke(range.key) {
+            Revoked::Now(exposure) => Some((exposure.lease().bytes().to_vec(), exposure)),
+            Revoked::Later => None,
+            Revoked::Unknown => panic!("{range:?} is exposed"),
+        })
+        .collect();
+    let taken: Vec<_> = revoked
+        .into_iter()
+        .zip(&ranges)
+        .map(|(taken, range)| {
+            taken.unwrap_or_else(|| {
+                let exposure = rig.revoked(1, range.key);
+                (exposure.lease().bytes().to_vec(), exposure)
+            })
+        })
+        .collect();
+    for token in 0..COUNT {
+        assert_ne!(rig.write_end(link.from, token), Outcome::Flushed);
+    }
+    rig.fence(link);
+    for (at, (bytes, exposure)) in taken.iter().enumerate() {
+        assert!(exposure.lease().bytes() == bytes, "write {at}");
+    }
+    let (taken, refused) = (
+        rig.counter(1, "writes_in"),
+        rig.counter(1, "writes_refused"),
+    );
+    assert_eq!(taken + refused, COUNT);
+    assert!(refused > 0, "nothing was under way");
+}
+
+/// A writer that says so lets go of the memory with the write: no fabric has to ask it.
+pub fn the_last_lets_go(bench: &dyn Bench) {
+    let (mut rig, link) = Rig::pair(bench);
+    let source = Arc::new(rig.lease(0, PAGE_BYTES, 0x66));
+    for immediate in [Some(7), None] {
+        for bytes in [1, 4096, PAGE_BYTES] {
+            let range = rig.writable(link.to, bytes, 0);
+            let length = bytes as u32;
+            let write = Write {
+                immediate,
+                last: true,
+                ..writing(&source, 1, RemoteRange { length, ..range })
+            };
+            rig.write(link.from, write);
+            match immediate {
+                Some(_) => assert_eq!(written(&mut rig, link.to), (range.key, 7, length)),
+                None => rig.fence(link),
+            }
+            match rig.fabric(1).revoke(range.key) {
+                Revoked::Now(exposure) => {
+                    assert_filled(&exposure.lease().bytes()[..bytes], 0x66, bytes);
+                }
+                _ => panic!("{bytes} bytes, immediate {immediate:?}: expected at once"),
+            }
+            assert_eq!(rig.write_end(link.from, 1), Outcome::Done);
+        }
+    }
+}
+
+/// Sources and targets in every slab there is.
+pub fn use_slabs_beyond_the_first(bench: &dyn Bench) {
+    let (mut rig, link) = Rig::pair(bench);
+    let frames = SLAB_BYTES / PAGE_BYTES + 3;
+    let ballast: Vec<_> = (0..frames)
+        .map(|_| (rig.lease(0, PAGE_BYTES, 0), rig.lease(1, PAGE_BYTES, 0)))
+        .collect();
+    let range = rig.writable(link.to, PAGE_BYTES, 0);
+    let source = Arc::new(rig.lease(0, PAGE_BYTES, 0x42));
+    let slabs: std::collections::HashSet<_> = ballast
+        .iter()
+        .map(|(lease, _)| lease.slab())
+        .chain([source.slab()])
+        .collect();
+    assert!(slabs.len() > 1, "the ballast fills more than a slab");
+    rig.write(link.from, writing(&source, 1, range));
+    let early = Arc::new(rig.lease(0, 4096, 0x24));
+    rig.write(
+        link.from,
+        Write {
+            length: 4096,
+            ..writing(&early, 2, range)
+        },
+    );
+    for token in [1, 2] {
+        assert_eq!(rig.write_end(link.from, token), Outcome::Done);
+    }
+    rig.fence(link);
+    let exposure = rig.revoke(1, range.key);
+    assert_filled(&exposure.lease().bytes()[..4096], 0x24, "the later write");
+    assert!(exposure.lease().bytes()[4096..] == source.bytes()[4096..]);
+    assert!(matches!(exposure, Exposure::Writable(_)));
+}

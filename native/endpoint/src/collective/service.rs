@@ -1,0 +1,367 @@
+//! The collectives of one progress thread: what members here send, and what arrives for them.
+//!
+//! Nothing here waits or computes. A `CLEAR_TO_SEND` takes the best connection, as a `FETCH` does;
+//! what answers it takes the same one.
+
+use super::dispatch::{Command, Dispatch};
+use super::members::{unknown_member, Event, MemberTable, Reply};
+use super::pending::{PendingSend, PostedWrite, What};
+use crate::counters::Counters;
+use crate::limits::CONNECT_TIMEOUT;
+use crate::net::{Closed, Link, Net, Route, Service, Source, UNTRACKED};
+use crossbeam_channel::Receiver;
+use faro_fabric::{CloseReason, ConnectionId, EndpointId, Exposure, Revoked, Write};
+use faro_wire::message::{Abort, ClearToSend, DataReady, Join, RemoteBuffer, ToMember};
+use faro_wire::WireError;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Times that a JOIN is repeated because its connection ended, before its member counts as lost.
+const MAX_JOINS: u8 = 5;
+
+/// Memory that a partner may write.
+struct PostedReceive {
+    connection: ConnectionId,
+    key: u64,
+    bytes: u32,
+    round: u64,
+    step: u32,
+}
+
+/// The collective service; see the module's comment.
+pub(crate) struct CollectiveService {
+    dispatch: Arc<Dispatch>,
+    commands: Receiver<Command>,
+    counters: Arc<Counters>,
+    /// Sends that wait for a connection to open, each with the route that was chosen for it.
+    waiting: HashMap<EndpointId, Vec<(PendingSend, Route)>>,
+    /// By member, rank of the writer, chunk.
+    receives: HashMap<(u64, u32, u32), PostedReceive>,
+    /// JOINs that were sent, by own and other member, and the connection that they took.
+    joins: HashMap<(u64, u64), (ConnectionId, PendingSend)>,
+    /// Members of peers that joined a member here: the connection, and their id.
+    accepted: HashMap<u64, Vec<(ConnectionId, u64)>>,
+    /// Chunks that a member here was cleared to send and has not sent, by connection.
+    owed: HashMap<(ConnectionId, u64), u32>,
+}
+
+impl CollectiveService {
+    pub(crate) fn new(
+        dispatch: Arc<Dispatch>,
+        commands: Receiver<Command>,
+        counters: Arc<Counters>,
+    ) -> Self {
+        Self {
+            dispatch,
+            commands,
+            counters,
+            waiting: HashMap::new(),
+            receives: HashMap::new(),
+            joins: HashMap::new(),
+            accepted: HashMap::new(),
+            owed: HashMap::new(),
+        }
+    }
+
+    fn members(&self) -> &MemberTable {
+        &self.dispatch.members
+    }
+
+    fn start(&mut self, net: &mut Net, pending: PendingSend, route: Route) {
+        match net.open_to(&route, CONNECT_TIMEOUT) {
+            Link::Open(connection) => self.issue(net, connection, pending),
+            Link::Opening => {
+                let waiting = self.waiting.entry(route.endpoint).or_default();
+                waiting.push((pending, route));
+            }
+            Link::None => self.dispatch.resend(pending),
+        }
+    }
+
+    fn issue(&mut self, net: &mut Net, connection: ConnectionId, pending: PendingSend) {
+        // The member may have ended while this waited; then its leases would never be revoked.
+        if !pending.outlives_its_member() && self.members().find(pending.member).is_err() {
+            return;
+        }
+        let (member, to) = (pending.member, pending.to);
+        match pending.what {
+            What::Join { join, tries } => {
+                let again = PendingSend {
+                    what: What::Join { join, tries },
+                    ..pending
+                };
+                self.joins.insert((member, to.member), (connection, again));
+                net.send(connection, to.member, ToMember::Join(join));
+            }
+            What::ClearToSend { head, leases } => {
+                let mut buffers = Vec::with_capacity(leases.len());
+                for ((lease, bytes), chunk) in leases.into_iter().zip(head.first_chunk.get()..) {
+                    let Some(range) = net.expose(connection, Exposure::Writable(lease)) else {
+                        let detail = "no memory can be exposed to it".to_owned();
+                        let rank = to.rank;
+                        return self.members().tell(member, Event::Lost { rank, detail });
+                    };
+                    let receive = PostedReceive {
+                        connection,
+                        key: range.key,
+                        bytes,
+                        round: head.round.get(),
+                        step: head.step.get(),
+                    };
+                    self.receives.insert((member, to.rank, chunk), receive);
+                    buffers.push(RemoteBuffer {
+                        key: range.key.into(),
+                        offset: range.offset.into(),
+                        length: bytes.into(),
+                        reserved: 0.into(),
+                    });
+                }
+                let head = *head;
+                let clear = ClearToSend { head, buffers };
+                net.send(connection, to.member, ToMember::ClearToSend(clear));
+            }
+        }
+    }
+
+    fn write(&mut self, net: &mut Net, posted: PostedWrite) {
+        let connection = posted.connection;
+        if let Some(owed) = self.owed.get_mut(&(connection, posted.member)) {
+            *owed = owed.saturating_sub(1);
+            if *owed == 0 {
+                self.owed.remove(&(connection, posted.member));
+            }
+        }
+        let write = Write {
+            // A write that is lost shows in its receiver.
+            token: UNTRACKED,
+            source: posted.source,
+            offset: 0,
+            length: posted.target.length as usize,
+            target: posted.target,
+            immediate: None,
+            last: true,
+        };
+        net.write(connection, write);
+        net.send(connection, posted.to, ToMember::DataReady(posted.ready));
+    }
+
+    /// A member here is gone.
+    fn leave(&mut self, net: &mut Net, member: u64, abort: &Abort) {
+        self.waiting.retain(|_, waiting| {
+            waiting.retain(|(p, _)| p.member != member || p.outlives_its_member());
+            !waiting.is_empty()
+        });
+        self.joins.retain(|(own, _), _| *own != member);
+        self.owed.retain(|(_, own), _| *own != member);
+        self.receives.retain(|(own, _, _), receive| {
+            if *own == member {
+                // `Later`: the fabric keeps the lease until no write can reach it.
+                drop(net.revoke(receive.key));
+            }
+            *own != member
+        });
+        for (connection, theirs) in self.accepted.remove(&member).unwrap_or_default() {
+            net.send(connection, theirs, ToMember::Abort(abort.clone()));
+        }
+    }
+
+    /// Trying again finds out whether the member is still there.
+    fn join_again(&self, mut pending: PendingSend, reason: &CloseReason) {
+        if let What::Join { tries, .. } = &mut pending.what {
+            *tries += 1;
+            if *tries > MAX_JOINS {
+                return self.members().lost(&pending, reason.to_string());
+            }
+        }
+        self.dispatch.resend(pending);
+    }
+
+    /// False: the member is gone, and its partners learn that by its ABORT.
+    fn deliver(&self, member: u64, event: Event) -> Result<bool, WireError> {
+        let Ok(mailbox) = self.members().find(member) else {
+            self.counters.late_messages.add(1);
+            return Ok(false);
+        };
+        if mailbox.is_full() {
+            return Err(WireError::BadValue {
+                what: "messages that wait for member",
+                got: member,
+            });
+        }
+        mailbox.push(event);
+        Ok(true)
+    }
+
+    fn joined(
+        &mut self,
+        net: &mut Net,
+        connection: ConnectionId,
+        member: u64,
+        join: Join,
+    ) -> Result<(), WireError> {
+        let theirs = join.from_member.get();
+        match self.members().find(member) {
+            Ok(_) => {
+                let accepted = self.accepted.entry(member).or_default();
+                accepted.retain(|(_, other)| *other != theirs);
+                accepted.push((connection, theirs));
+                self.deliver(member, Event::Joined(join)).map(drop)
+            }
+            Err(abort) => {
+                let abort = abort.unwrap_or_else(|| unknown_member(join.to_rank.get()));
+                net.send(connection, theirs, ToMember::Abort(abort));
+                Ok(())
+            }
+        }
+    }
+
+    fn ready(
+        &mut self,
+        net: &mut Net,
+        connection: ConnectionId,
+        member: u64,
+        ready: &DataReady,
+    ) -> Result<(), WireError> {
+        let Ok(mailbox) = self.members().find(member) else {
+            self.counters.late_messages.add(1);
+            return Ok(());
+        };
+        for buffer in &ready.buffers {
+            let chunk = buffer.buffer.get();
+            let bad = |what, got| WireError::BadValue { what, got };
+            let receive = self
+                .receives
+                .remove(&(member, ready.from_rank, chunk))
+                .ok_or(bad("chunk of DATA_READY", u64::from(chunk)))?;
+            let key = receive.key;
+            let Revoked::Now(Exposure::Writable(lease)) = net.revoke(key) else {
+                return Err(bad("key of a posted receive", key));
+            };
+            let step = (ready.round, ready.step);
+            if receive.connection != connection || (receive.round, receive.step) != step {
+                return Err(bad("round of DATA_READY", ready.round));
+            }
+            if receive.bytes != buffer.length.get() {
+                let length = u64::from(buffer.length.get());
+                return Err(bad("length of a chunk", length));
+            }
+            mailbox.push(Event::Arrived {
+                rank: ready.from_rank,
+                buffer: *buffer,
+                lease,
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Service for CollectiveService {
+    type Message = ToMember;
+
+    fn on_message(
+        &mut self,
+        net: &mut Net,
+        source: Source,
+        member: u64,
+        message: ToMember,
+    ) -> Result<(), WireError> {
+        let connection = source.connection;
+        match message {
+            ToMember::Join(join) => self.joined(net, connection, member, join),
+            ToMember::ClearToSend(clear) => {
+                let chunks = clear.head.buffers.get();
+                let reply = Reply {
+                    fabric: net.kind(),
+                    connection,
+                };
+                if self.deliver(member, Event::Cleared(reply, clear))? && chunks > 0 {
+                    *self.owed.entry((connection, member)).or_default() += chunks;
+                }
+                Ok(())
+            }
+            ToMember::DataReady(ready) => self.ready(net, connection, member, &ready),
+            ToMember::Abort(abort) => self.deliver(member, Event::Aborted(abort)).map(drop),
+        }
+    }
+
+    fn on_commands(&mut self, net: &mut Net) {
+        while let Ok(command) = self.commands.try_recv() {
+            match command {
+                Command::Send(pending, route) => self.start(net, pending, route),
+                Command::Write(posted) => self.write(net, posted),
+                Command::Leave(member, abort) => self.leave(net, member, &abort),
+            }
+        }
+    }
+
+    fn on_open(&mut self, net: &mut Net, endpoint: EndpointId) {
+        for (pending, route) in self.waiting.remove(&endpoint).unwrap_or_default() {
+            self.start(net, pending, route);
+        }
+    }
+
+    fn on_closed(&mut self, net: &mut Net, closed: &Closed<'_>) {
+        let (gone, reason) = (closed.connection, closed.reason);
+        self.owed.retain(|(at, _), _| *at != gone);
+        for accepted in self.accepted.values_mut() {
+            accepted.retain(|(at, _)| *at != gone);
+        }
+        let dispatch = Arc::clone(&self.dispatch);
+        self.receives.retain(|(member, rank, _), receive| {
+            if receive.connection == gone {
+                drop(net.revoke(receive.key));
+                let (rank, detail) = (*rank, reason.to_string());
+                let lost = Event::Lost { rank, detail };
+                dispatch.members.tell(*member, lost);
+            }
+            receive.connection != gone
+        });
+        let joins = self.joins.iter();
+        let unanswered = joins
+            .filter(|(_, (at, _))| *at == gone)
+            .map(|(key, _)| *key);
+        for key in unanswered.collect::<Vec<_>>() {
+            if let Some((_, pending)) = self.joins.remove(&key) {
+                self.join_again(pending, reason);
+            }
+        }
+        let Some(endpoint) = closed.endpoint else {
+            return;
+        };
+        match net.link(endpoint) {
+            Link::Opening => {}
+            Link::Open(_) => self.on_open(net, endpoint),
+            Link::None => {
+                for (pending, _) in self.waiting.remove(&endpoint).unwrap_or_default() {
+                    self.dispatch.resend(pending);
+                }
+            }
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        // Its deadlines are the callers' own.
+        true
+    }
+
+    fn uses(&self, connection: ConnectionId) -> bool {
+        let mut receives = self.receives.values();
+        receives.any(|receive| receive.connection == connection)
+            || self.owed.keys().any(|(at, _)| *at == connection)
+    }
+
+    fn close(&mut self, _net: &mut Net) {
+        // The callers hear of it by their mailboxes, from `MemberTable::close`.
+        while self.commands.try_recv().is_ok() {}
+    }
+
+    fn redirect_commands(&mut self) {
+        while let Ok(command) = self.commands.try_recv() {
+            match command {
+                Command::Send(pending, _) => self.dispatch.resend(pending),
+                // Its receiver has lost the connection, and says so.
+                Command::Write(_) | Command::Leave(..) => {}
+            }
+        }
+    }
+}

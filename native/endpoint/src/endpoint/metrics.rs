@@ -1,0 +1,58 @@
+//! The counters of an endpoint, by the names that Spark's metrics system shows.
+
+use super::Endpoint;
+
+impl Endpoint {
+    /// Counters by name, e.g. `remoteBlocks.tcp`.
+    #[must_use]
+    pub fn counters(&self) -> Vec<(String, u64)> {
+        let mut all = self.counters.list();
+        all.push(("openOutputs".to_owned(), self.catalog.open_outputs() as u64));
+        for (name, value) in self.exchange.counters() {
+            all.push((name.to_owned(), value));
+        }
+        for (name, value) in self.collective.counters() {
+            all.push((name.to_owned(), value));
+        }
+        let pool = self.memory.pool.counters();
+        let region = self.memory.cache.counters();
+        for (name, value) in [
+            ("pool.limitBytes", pool.limit_bytes),
+            ("pool.mappedBytes", pool.mapped_bytes),
+            ("pool.idleBytes", pool.resting_bytes),
+            ("pool.hugeSlabs", pool.huge_slabs),
+            ("pool.externalBytes", pool.wrapped_bytes),
+            ("pool.pageBytes", pool.held_bytes),
+            ("pool.fragmentationBytes", pool.fragmentation_bytes()),
+            ("pool.leasedBytes", pool.leased_bytes),
+            ("pool.highWaterBytes", pool.high_water_bytes),
+            ("pool.acquisitions", pool.acquisitions),
+            ("pool.reuseHits", pool.reuse_hits),
+            ("pool.exhausted", pool.exhausted),
+            ("pool.waits", pool.waits),
+            ("pool.slabsMapped", pool.slabs_mapped),
+            ("pool.mapNanos", pool.map_ns),
+            ("pool.slabsReleased", pool.given_back),
+            ("pool.registrations", pool.registrations),
+            ("pool.registrationNanos", pool.registration_ns),
+            ("pool.deregistrations", pool.deregistrations),
+            ("pool.registeredBytes", pool.registered_bytes),
+            (
+                "pool.registeredHighWaterBytes",
+                pool.registered_high_water_bytes,
+            ),
+            ("region.hits", region.exits.resident),
+            ("region.minorFaults", region.exits.minor),
+            ("region.majorFaults", region.exits.major),
+            ("region.prefetched", region.staged),
+            ("region.prefetchHits", region.staged_hits),
+            ("region.evictions", region.evictions),
+            ("region.pagesReleased", region.given_back),
+            ("region.cachedChunks", region.resident_chunks),
+            ("region.cachedBytes", region.held_bytes),
+        ] {
+            all.push((name.to_owned(), value));
+        }
+        all
+    }
+}

@@ -1,0 +1,162 @@
+//! The public face of the crate: one [`Endpoint`] per process.
+
+mod error;
+mod metrics;
+mod start;
+
+pub use error::EndpointError;
+
+use crate::collective::{Dispatch, Member};
+use crate::counters::Counters;
+use crate::fetch::{Completion, RequestQueue};
+use crate::files::{Catalog, OutputFiles};
+use crate::memory::{Memory, RegionMode, Staging};
+use crate::net::{Doorbell, PeerTable};
+use crate::schedule::Exchange;
+use crate::serve::IoPool;
+use faro_pool::Pool;
+use faro_wire::message::MAX_BLOCKS;
+use faro_wire::{BlockId, Card, OutputId};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// The endpoint of this process; see the crate's comment.
+pub struct Endpoint {
+    card: Card,
+    memory: Arc<Memory>,
+    catalog: Arc<Catalog>,
+    counters: Arc<Counters>,
+    exchange: Arc<Exchange>,
+    peers: Arc<PeerTable>,
+    queue: Arc<RequestQueue>,
+    collective: Arc<Dispatch>,
+    io: Arc<IoPool>,
+    doorbells: Vec<Arc<Doorbell>>,
+    progress: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Endpoint {
+    /// The encoded card of this endpoint.
+    #[must_use]
+    pub fn card(&self) -> Vec<u8> {
+        self.card.encode()
+    }
+
+    /// A handle for the endpoint behind `card`; the same endpoint always gets the same handle.
+    /// Does not connect.
+    ///
+    /// # Errors
+    /// `Card`.
+    pub fn add_peer(&self, card: &[u8]) -> Result<u64, EndpointError> {
+        let card = Card::decode(card).map_err(EndpointError::Card)?;
+        Ok(self.peers.add(&card))
+    }
+
+    /// Starts a fetch of 1 to 32,768 blocks; its completions come from `completions`. It may go
+    /// `timeout` without progress. Never blocks.
+    ///
+    /// # Errors
+    /// `BadRequest`, `UnknownPeer`, `Full`, `Closed`.
+    pub fn fetch(
+        &self,
+        peer: u64,
+        blocks: &[BlockId],
+        timeout: Duration,
+    ) -> Result<u64, EndpointError> {
+        let max = MAX_BLOCKS as usize;
+        if blocks.is_empty() || blocks.len() > max {
+            return Err(EndpointError::BadRequest {
+                got: blocks.len(),
+                max,
+            });
+        }
+        Ok(self.queue.admit(peer, blocks.to_vec(), timeout)?)
+    }
+
+    /// Cancels a request; a last completion with `Cancelled` follows unless it had ended.
+    pub fn cancel(&self, request: u64) {
+        self.queue.cancel(request);
+    }
+
+    /// Waits up to `timeout` for one completion and appends up to `max`.
+    pub fn completions(&self, max: usize, timeout: Duration, out: &mut Vec<Completion>) {
+        self.queue.completions(max, timeout, out);
+    }
+
+    /// Waits up to `timeout` for map outputs that peers ask for and whose files this endpoint does not
+    /// know.
+    pub fn unresolved(&self, max: usize, timeout: Duration) -> Vec<OutputId> {
+        self.catalog.questions(max, timeout)
+    }
+
+    /// Answers an `unresolved`, opening the files; `None`: there is no such output.
+    pub fn resolve(&self, output: OutputId, files: Option<OutputFiles>) {
+        self.catalog.answer(output, files.as_ref());
+    }
+
+    /// Tells that a map output was written, so that it can be prefetched if that is wanted. Opens its
+    /// files then; other threads read its bytes.
+    pub fn committed(&self, output: OutputId, files: &OutputFiles) {
+        if self.memory.staging == Staging::OnCommit {
+            self.catalog.answer(output, Some(files));
+            if let Some(output) = self.catalog.ready(output) {
+                self.io.prefetch(output);
+            }
+        }
+    }
+
+    /// Forgets (and closes) all files of a shuffle.
+    pub fn forget_shuffle(&self, shuffle: u32) {
+        self.catalog.forget(shuffle);
+        self.memory.cache.forget(shuffle);
+        if self.memory.regions != RegionMode::Unpinned {
+            // A mapping lives as long as it is exposed to a peer.
+            self.memory.recall();
+        }
+    }
+
+    /// A member of a team that is to be made: tell the others its bootstrap id, then join.
+    ///
+    /// # Errors
+    /// The endpoint is closed.
+    pub fn member(&self) -> Result<Member, EndpointError> {
+        let (dispatch, pool) = (Arc::clone(&self.collective), Arc::clone(&self.memory.pool));
+        Ok(Member::new(dispatch, pool, self.card.clone())?)
+    }
+
+    /// The arena.
+    #[must_use]
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.memory.pool
+    }
+
+    /// `close` was called.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.queue.is_closing()
+    }
+
+    /// Ends all requests with `Closing` and stops all threads. Delivered blocks stay valid.
+    /// Idempotent; a caller that waits in `completions` or `unresolved` returns at its timeout.
+    pub fn close(&self) {
+        self.queue.close();
+        self.collective.close();
+        for doorbell in &self.doorbells {
+            doorbell.close();
+        }
+        let mut threads = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        for thread in threads.drain(..) {
+            if thread.join().is_err() {
+                log::error!("a progress thread panicked");
+            }
+        }
+        self.io.stop();
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

@@ -1,0 +1,309 @@
+//! Setup of an endpoint: fabrics, threads, card. Nothing here is on the datapath.
+
+use super::{Endpoint, EndpointError};
+use crate::collective::{self, CollectiveService, Dispatch};
+use crate::config::{Config, FabricChoice};
+use crate::counters::Counters;
+use crate::fabrics::fabric_name;
+use crate::fetch::{self, FetchService, RequestQueue};
+use crate::files::Catalog;
+use crate::memory::Memory;
+use crate::net::{Doorbell, Inbox, Net, PeerTable};
+use crate::progress::{Progress, Services, Shared};
+use crate::schedule::{host_of, Exchange, ServerQueue};
+use crate::serve::{IoPool, Returned, ServeService};
+use crossbeam_channel::Receiver;
+use faro_fabric::diagnose::Host;
+use faro_fabric::shm::{ShmConfig, ShmFabric};
+use faro_fabric::tcp::{TcpConfig, TcpFabric};
+use faro_fabric::verbs::{VerbsConfig, VerbsFabric};
+use faro_fabric::{EndpointId, Fabric, FabricError, FabricKind};
+use faro_pool::{Pool, PoolOptions, PAGE_BYTES};
+use faro_region::{ChunkCache, MAX_SLOTS};
+use faro_wire::{Card, CardAddress};
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Most I/O threads: they wait for disks, not for processors.
+const MAX_IO_THREADS: usize = 8;
+/// Ports after the configured one that RDMA's control channel tries.
+const CONTROL_PORTS: u16 = 32;
+
+impl Endpoint {
+    /// Opens fabrics, starts progress and I/O threads.
+    ///
+    /// # Errors
+    /// A limit too small for the arena, an address that cannot be bound, threads that cannot start.
+    pub fn start(config: Config) -> Result<Arc<Self>, EndpointError> {
+        let pool = Pool::with_options(PoolOptions {
+            idle_release: config.idle_release,
+            ..PoolOptions::new(config.memory_limit)
+        })?;
+        let id = random_id()?;
+        let fabrics = open_fabrics(&config, id, &pool)?;
+        let card = Card {
+            endpoint: id,
+            name: config.name.clone(),
+            addresses: fabrics
+                .iter()
+                .map(|fabric| CardAddress {
+                    scheme: fabric_name(fabric.kind()).to_owned(),
+                    location: fabric.location(),
+                })
+                .collect(),
+        };
+        let shm = fabrics
+            .iter()
+            .find(|fabric| fabric.kind() == FabricKind::Shm)
+            .map(|f| f.location());
+        let kinds: Vec<FabricKind> = fabrics.iter().map(|fabric| fabric.kind()).collect();
+        let threads: Vec<Thread> = fabrics.into_iter().map(Thread::new).collect();
+        let (counters, catalog) = (Arc::new(Counters::default()), Arc::new(Catalog::new()));
+        let cache = ChunkCache::new(Arc::clone(&pool), slots(config.memory_limit))?;
+        let memory = Memory::new(Arc::clone(&pool), cache, config.regions, config.staging);
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let io = IoPool::start(
+            cores.clamp(2, MAX_IO_THREADS),
+            Arc::clone(&memory),
+            Arc::clone(&catalog),
+        )
+        .map_err(EndpointError::Thread)?;
+        let (own_host, idle_timeout) = (host_of(&card), config.request_timeout);
+        let exchange = Arc::new(Exchange::new(id, own_host, config.exchange, idle_timeout));
+        let peers = Arc::new(PeerTable::new(
+            kinds,
+            shm,
+            Arc::clone(&exchange),
+            Arc::clone(&counters),
+        ));
+        let endpoint = Arc::new(Self {
+            card,
+            memory,
+            catalog,
+            queue: Arc::new(RequestQueue::new(
+                Arc::clone(&peers),
+                threads
+                    .iter()
+                    .map(|t| (t.kind, t.fetch.0.clone()))
+                    .collect(),
+                Arc::clone(&exchange),
+                Arc::clone(&counters),
+            )),
+            collective: Arc::new(Dispatch::new(
+                Arc::clone(&peers),
+                threads
+                    .iter()
+                    .map(|t| (t.kind, t.collective.0.clone()))
+                    .collect(),
+            )),
+            peers,
+            exchange,
+            counters,
+            io: Arc::new(io),
+            doorbells: threads.iter().map(|t| Arc::clone(&t.doorbell)).collect(),
+            progress: Mutex::default(),
+        });
+        for doorbell in &endpoint.doorbells {
+            let doorbell = Arc::clone(doorbell);
+            pool.on_release(Box::new(move || doorbell.memory_returned()));
+        }
+        for thread in threads {
+            let thread = endpoint.spawn(id, thread, idle_timeout)?;
+            let mut progress = endpoint
+                .progress
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            progress.push(thread);
+        }
+        Ok(endpoint)
+    }
+
+    fn spawn(
+        &self,
+        id: EndpointId,
+        thread: Thread,
+        question_timeout: Duration,
+    ) -> Result<JoinHandle<()>, EndpointError> {
+        let (memory, counters) = (&self.memory, &self.counters);
+        let fetch = FetchService::new(
+            Arc::clone(&self.queue),
+            thread.fetch.1,
+            Arc::clone(memory),
+            Arc::clone(counters),
+        );
+        let serve = ServeService::new(
+            Arc::clone(&self.io),
+            thread.serve,
+            Arc::clone(counters),
+            Arc::clone(memory),
+            ServerQueue::new(Arc::clone(&self.exchange)),
+        );
+        let collective = CollectiveService::new(
+            Arc::clone(&self.collective),
+            thread.collective.1,
+            Arc::clone(counters),
+        );
+        let services = Services {
+            fetch,
+            serve,
+            collective,
+        };
+        let shared = Shared {
+            queue: Arc::clone(&self.queue),
+            peers: Arc::clone(&self.peers),
+            memory: Arc::clone(memory),
+            catalog: Arc::clone(&self.catalog),
+            question_timeout,
+        };
+        let (peers, counters) = (Arc::clone(&self.peers), Arc::clone(counters));
+        let net = Net::new(id, thread.fabric, peers, counters);
+        let progress = Progress::new(net, thread.doorbell, services, shared);
+        std::thread::Builder::new()
+            .name(format!("faro-{}", fabric_name(thread.kind)))
+            .spawn(move || progress.run())
+            .map_err(EndpointError::Thread)
+    }
+}
+
+/// A progress thread that has not been started: its fabric and the queues to its services.
+struct Thread {
+    kind: FabricKind,
+    fabric: Box<dyn Fabric>,
+    doorbell: Arc<Doorbell>,
+    fetch: (Inbox<fetch::Command>, Receiver<fetch::Command>),
+    serve: (Inbox<Returned>, Receiver<Returned>),
+    collective: (Inbox<collective::Command>, Receiver<collective::Command>),
+}
+
+impl Thread {
+    fn new(fabric: Box<dyn Fabric>) -> Self {
+        let doorbell = Doorbell::new(fabric.waker());
+        Self {
+            kind: fabric.kind(),
+            fetch: Inbox::new(&doorbell),
+            serve: Inbox::new(&doorbell),
+            collective: Inbox::new(&doorbell),
+            fabric,
+            doorbell,
+        }
+    }
+}
+
+/// Chunks that may be cached: half of the arena's pages at most.
+fn slots(memory_limit: u64) -> usize {
+    let pages = memory_limit / PAGE_BYTES as u64;
+    (pages / 2).clamp(1, MAX_SLOTS as u64) as usize
+}
+
+/// Best first. With `Auto`, a fabric that does not work here is left out; TCP always has to work.
+fn open_fabrics(
+    config: &Config,
+    id: EndpointId,
+    pool: &Arc<Pool>,
+) -> Result<Vec<Box<dyn Fabric>>, EndpointError> {
+    let mut fabrics: Vec<Box<dyn Fabric>> = Vec::new();
+    let wanted = |kind| matches!(config.fabric, FabricChoice::Auto) || config.fabric == kind;
+    if wanted(FabricChoice::Shm) {
+        match ShmFabric::new(ShmConfig {
+            endpoint: id,
+            pool: Arc::clone(pool),
+        }) {
+            Ok(fabric) => fabrics.push(Box::new(fabric)),
+            Err(error) if config.fabric == FabricChoice::Auto => {
+                log::info!("shm fabric is not available: {error}");
+            }
+            Err(error) => return Err(fault("shm", &error)),
+        }
+    }
+    if wanted(FabricChoice::Verbs) {
+        match open_verbs(config, id, pool) {
+            Ok(fabric) => fabrics.push(Box::new(fabric)),
+            Err(error) if config.fabric == FabricChoice::Auto => match &error {
+                FabricError::Unavailable { absent: true, .. } => log::info!("{error}; TCP is used"),
+                // There is a device, and the user will wonder why it is idle.
+                _ => {
+                    let error = error.to_string();
+                    let also = host(config).also(&error);
+                    log::warn!("{error}{also}; TCP is used until then, `faro doctor` tells more");
+                }
+            },
+            Err(error) => return Err(fault("verbs", &error)),
+        }
+    }
+    if wanted(FabricChoice::Tcp) {
+        let tcp = TcpConfig {
+            bind: SocketAddr::new(config.bind, config.port),
+            advertise: config.advertise.to_string(),
+            endpoint: id,
+            pool: Arc::clone(pool),
+        };
+        fabrics.push(Box::new(
+            TcpFabric::new(tcp).map_err(|error| fault("tcp", &error))?,
+        ));
+    }
+    #[cfg(feature = "faults")]
+    let fabrics = fabrics
+        .into_iter()
+        .map(|fabric| crate::faults::wrap(fabric, pool))
+        .collect();
+    Ok(fabrics)
+}
+
+/// This host as the checks of `faro doctor` look at it.
+fn host(config: &Config) -> Host<'_> {
+    Host {
+        root: Path::new("/"),
+        wishes: &config.verbs,
+        near: config.advertise,
+        memory_limit: config.memory_limit,
+    }
+}
+
+/// TCP has the configured port, so that RDMA's control channel takes the next one that is free.
+fn open_verbs(
+    config: &Config,
+    id: EndpointId,
+    pool: &Arc<Pool>,
+) -> Result<VerbsFabric, FabricError> {
+    let open = |port| {
+        VerbsFabric::new(VerbsConfig {
+            bind: SocketAddr::new(config.bind, port),
+            advertise: config.advertise.to_string(),
+            endpoint: id,
+            pool: Arc::clone(pool),
+            wishes: config.verbs.clone(),
+        })
+    };
+    if config.port == 0 {
+        return open(0);
+    }
+    let last = config.port.saturating_add(CONTROL_PORTS);
+    let mut port = config.port.saturating_add(1);
+    loop {
+        match open(port) {
+            Err(FabricError::Io { source, .. })
+                if source.kind() == ErrorKind::AddrInUse && port < last =>
+            {
+                port += 1;
+            }
+            result => return result,
+        }
+    }
+}
+
+fn fault(fabric: &'static str, error: &faro_fabric::FabricError) -> EndpointError {
+    EndpointError::Fabric {
+        fabric,
+        reason: error.to_string(),
+    }
+}
+
+fn random_id() -> Result<EndpointId, EndpointError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(EndpointError::NoRandomness)?;
+    Ok(EndpointId::from_le_bytes(bytes))
+}

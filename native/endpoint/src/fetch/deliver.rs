@@ -1,0 +1,162 @@
+//! The bytes of one attempt as they arrive, cut into blocks.
+//!
+//! ```text
+//!  arrived  |============|=======|                            bytes that were checked
+//!  blocks   |--b0--|-b1-|----b2----|--b3--| ...               from FETCH_RESPONSE
+//!                            ^ handed out up to here
+//! ```
+
+use super::completion::{BufferSlice, Delivery};
+use crate::limits::COMPACT_BYTES;
+use crate::memory::Memory;
+use faro_pool::{Lease, Purpose};
+use faro_wire::message::{BlockEntry, FetchResponse};
+use faro_wire::WireError;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Blocks to be handed out.
+pub(super) struct Ready {
+    /// Position of the first one in the request.
+    pub(super) first_block: usize,
+    pub(super) delivery: Delivery,
+}
+
+/// The stream of all blocks that one attempt asked for.
+pub(super) struct Stream {
+    blocks: Vec<BlockEntry>,
+    /// Bytes of the whole stream.
+    total: u64,
+    /// Bytes that arrived and were checked.
+    arrived: u64,
+    /// Bytes handed out.
+    handed_out: u64,
+    /// Blocks handed out.
+    next_block: usize,
+    /// Arrived and not handed out.
+    slices: VecDeque<BufferSlice>,
+}
+
+impl Stream {
+    /// # Errors
+    /// The response is not for `wanted` blocks, or its lengths are no stream.
+    pub(super) fn new(response: FetchResponse, wanted: usize) -> Result<Self, WireError> {
+        let got = response.blocks.len();
+        if got != wanted {
+            return Err(WireError::BadValue {
+                what: "number of blocks in FETCH_RESPONSE",
+                got: got as u64,
+            });
+        }
+        let mut lengths = response.blocks.iter().map(|block| block.length.get());
+        let total = lengths
+            .try_fold(0u64, |sum, length| sum.checked_add(length))
+            .filter(|total| *total <= i64::MAX as u64)
+            .ok_or(WireError::BadValue {
+                what: "sum of lengths in FETCH_RESPONSE",
+                got: u64::MAX,
+            })?;
+        Ok(Self {
+            blocks: response.blocks,
+            total,
+            arrived: 0,
+            handed_out: 0,
+            next_block: 0,
+            slices: VecDeque::new(),
+        })
+    }
+
+    /// Bytes of the whole stream.
+    pub(super) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Bytes that have not arrived.
+    pub(super) fn missing(&self) -> u64 {
+        self.total - self.arrived
+    }
+
+    /// Bytes of the largest block.
+    pub(super) fn largest_block(&self) -> u64 {
+        let lengths = self.blocks.iter().map(|block| block.length.get());
+        lengths.max().unwrap_or(0)
+    }
+
+    /// The next `length` bytes of the stream are the first ones of `lease`.
+    pub(super) fn push(&mut self, lease: Lease, length: u32) {
+        self.arrived += u64::from(length);
+        self.slices.push_back(BufferSlice {
+            lease: Arc::new(lease),
+            offset: 0,
+            length,
+        });
+    }
+
+    /// The blocks that are complete: how many and their bytes. Unless `last`, `None` when no bytes
+    /// would go with them, so that what waits for the caller stays bounded by the arena.
+    fn complete(&self, last: bool) -> Option<(usize, u64)> {
+        let (mut end, mut bytes) = (self.next_block, 0);
+        while let Some(block) = self.blocks.get(end) {
+            let with_it = bytes + block.length.get();
+            if self.handed_out + with_it > self.arrived {
+                break;
+            }
+            (end, bytes) = (end + 1, with_it);
+        }
+        (end > self.next_block && (bytes > 0 || last)).then_some((end, bytes))
+    }
+
+    /// Takes the blocks that are complete, if there are some worth handing out.
+    pub(super) fn take_complete(&mut self, last: bool, memory: &Memory) -> Option<Delivery> {
+        let (end, bytes) = self.complete(last)?;
+        let blocks = self.blocks[self.next_block..end].to_vec();
+        self.next_block = end;
+        self.handed_out += bytes;
+        let mut slices = take_bytes(&mut self.slices, bytes);
+        if last && self.total <= COMPACT_BYTES as u64 {
+            compact(&mut slices, memory);
+        }
+        Some(Delivery { blocks, slices })
+    }
+}
+
+/// Cuts the first `bytes` off `slices`.
+fn take_bytes(slices: &mut VecDeque<BufferSlice>, mut bytes: u64) -> Vec<BufferSlice> {
+    let mut taken = Vec::new();
+    while bytes > 0 {
+        let Some(front) = slices.front_mut() else {
+            break;
+        };
+        let length = bytes.min(u64::from(front.length)) as u32;
+        taken.push(BufferSlice {
+            length,
+            ..front.clone()
+        });
+        bytes -= u64::from(length);
+        front.offset += length;
+        front.length -= length;
+        if front.length == 0 {
+            slices.pop_front();
+        }
+    }
+    taken
+}
+
+/// Moves a small reply out of its page, which another request can then use.
+fn compact(slices: &mut Vec<BufferSlice>, memory: &Memory) {
+    let [slice] = slices.as_slice() else { return };
+    let length = slice.length as usize;
+    if slice.lease.capacity() <= COMPACT_BYTES {
+        return;
+    }
+    let Ok(mut small) = memory.try_lease(length, Purpose::Read) else {
+        return;
+    };
+    let from = slice.offset as usize;
+    small.bytes_mut()[..length].copy_from_slice(&slice.lease.bytes()[from..from + length]);
+    *slices = vec![BufferSlice {
+        lease: Arc::new(small),
+        offset: 0,
+        length: length as u32,
+    }];
+}

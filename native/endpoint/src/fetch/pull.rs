@@ -1,0 +1,187 @@
+//! A stream that the client reads by itself: slices of the server's pages, then their versions.
+//!
+//! ```text
+//!  todo      |--slice--|--slice--| ...               as READ_OFFER named them
+//!  batch     |=========|=====    |                   being read, up to a window
+//!  versions  read when the whole batch has arrived   one read for all of it
+//! ```
+//! The versions are read after the last byte of the batch has arrived, not merely posted after it:
+//! a device may fetch the bytes of two reads in any order (PCI Express does not order reads). What
+//! comes before the first slice that changed is right and kept; the rest is asked for again.
+
+use crate::limits::PULL_WINDOW_BYTES;
+use faro_fabric::RemoteRange;
+use faro_pool::{Lease, PAGE_BYTES};
+use faro_wire::message::{OfferedSlice, ReadOffer, VERSION_BYTES};
+use faro_wire::{crc32c, WireError};
+use std::collections::VecDeque;
+
+/// A slice that is being read.
+struct Reading {
+    slice: OfferedSlice,
+    token: u64,
+    /// Its bytes, once they have arrived.
+    lease: Option<Lease>,
+}
+
+/// The reads of one attempt.
+pub(super) struct Pull {
+    versions: RemoteRange,
+    todo: VecDeque<OfferedSlice>,
+    batch: Vec<Reading>,
+    /// For the versions; leased before the batch, because attempts that each hold a batch and wait for
+    /// one more lease could wait for each other.
+    pub(super) spare: Option<Lease>,
+    /// Token of the read of the versions, while it is under way.
+    versions_token: Option<u64>,
+    /// Some read was refused: nothing of this batch can be used.
+    refused: bool,
+}
+
+/// How a batch ended.
+pub(super) enum Verdict {
+    /// All of it is what the server read from its file.
+    Right,
+    /// A slice had changed before it was read.
+    Stale,
+    /// The version is right and the bytes are not.
+    Corrupt { expected: u32, got: u32 },
+}
+
+impl Pull {
+    /// # Errors
+    /// The slices are not `total` bytes; more versions than a page holds.
+    pub(super) fn new(offer: ReadOffer, total: u64) -> Result<Self, WireError> {
+        let lengths = offer.slices.iter().map(|e| u64::from(e.length.get()));
+        let got = lengths.sum::<u64>();
+        if got != total {
+            let what = "sum of the slices of READ_OFFER";
+            return Err(WireError::BadValue { what, got });
+        }
+        let got = u64::from(offer.versions.length.get());
+        if got > PAGE_BYTES as u64 {
+            return Err(WireError::TooLarge {
+                what: "versions of READ_OFFER",
+                got,
+                limit: PAGE_BYTES as u64,
+            });
+        }
+        Ok(Self {
+            versions: RemoteRange {
+                key: offer.versions.key.get(),
+                offset: offer.versions.offset.get(),
+                length: offer.versions.length.get(),
+            },
+            todo: offer.slices.into(),
+            batch: Vec::new(),
+            spare: None,
+            versions_token: None,
+            refused: false,
+        })
+    }
+
+    /// Bytes of a lease that the versions of any batch fit.
+    pub(super) fn versions_bytes(&self) -> usize {
+        self.versions.length as usize
+    }
+
+    /// Nothing is under way.
+    pub(super) fn is_between_batches(&self) -> bool {
+        self.batch.is_empty()
+    }
+
+    /// All slices were accepted.
+    pub(super) fn is_done(&self) -> bool {
+        self.batch.is_empty() && self.todo.is_empty()
+    }
+
+    /// The next slice that belongs to the batch: where it is, and how long.
+    pub(super) fn next(&self) -> Option<RemoteRange> {
+        let lengths = self.batch.iter().map(|f| u64::from(f.slice.length.get()));
+        let slice = self.todo.front()?;
+        let with_it = lengths.sum::<u64>() + u64::from(slice.length.get());
+        (with_it <= PULL_WINDOW_BYTES || self.batch.is_empty()).then(|| RemoteRange {
+            key: slice.key.get(),
+            offset: slice.offset.get(),
+            length: slice.length.get(),
+        })
+    }
+
+    /// `next` is being read under that token.
+    pub(super) fn posted(&mut self, token: u64) {
+        self.batch
+            .extend(self.todo.pop_front().map(|slice| Reading {
+                slice,
+                token,
+                lease: None,
+            }));
+    }
+
+    /// A read ended. `Some`: it was that of the versions, which are returned.
+    pub(super) fn arrived(&mut self, token: u64, lease: Lease, done: bool) -> Option<Lease> {
+        self.refused |= !done;
+        if self.versions_token == Some(token) {
+            self.versions_token = None;
+            return Some(lease);
+        }
+        if let Some(reading) = self.batch.iter_mut().find(|f| f.token == token) {
+            reading.lease = Some(lease);
+        }
+        None
+    }
+
+    /// Where the versions of the batch are, once all of it has arrived and until they are being read.
+    pub(super) fn wants_versions(&self) -> Option<RemoteRange> {
+        let here = !self.batch.is_empty() && self.batch.iter().all(|f| f.lease.is_some());
+        if !here || self.versions_token.is_some() {
+            return None;
+        }
+        let (first, last) = self.slots();
+        Some(RemoteRange {
+            key: self.versions.key,
+            offset: self.versions.offset + u64::from(first * VERSION_BYTES),
+            length: (last - first + 1) * VERSION_BYTES,
+        })
+    }
+
+    /// They are being read under that token.
+    pub(super) fn versions_posted(&mut self, token: u64) {
+        self.versions_token = Some(token);
+    }
+
+    /// Ends the batch: passes the right slices to `accept`, in order, up to the first that is not.
+    pub(super) fn judge(
+        &mut self,
+        versions: &Lease,
+        mut accept: impl FnMut(Lease, u32),
+    ) -> Verdict {
+        if self.refused {
+            return Verdict::Stale;
+        }
+        let (first, _) = self.slots();
+        for reading in std::mem::take(&mut self.batch) {
+            let (slice, Some(lease)) = (reading.slice, reading.lease) else {
+                return Verdict::Stale;
+            };
+            let at = ((slice.slot.get() - first) * VERSION_BYTES) as usize;
+            let mut word = [0; VERSION_BYTES as usize];
+            word.copy_from_slice(&versions.bytes()[at..at + VERSION_BYTES as usize]);
+            if u64::from_le_bytes(word) != slice.version.get() {
+                return Verdict::Stale;
+            }
+            let bytes = &lease.bytes()[..slice.length.get() as usize];
+            let (expected, got) = (slice.crc.get(), crc32c(bytes));
+            if expected != got {
+                return Verdict::Corrupt { expected, got };
+            }
+            accept(lease, slice.length.get());
+        }
+        Verdict::Right
+    }
+
+    /// First and last slot of the batch; both lie within the versions, which the decoder has checked.
+    fn slots(&self) -> (u32, u32) {
+        let slots = || self.batch.iter().map(|f| f.slice.slot.get());
+        (slots().min().unwrap_or(0), slots().max().unwrap_or(0))
+    }
+}

@@ -1,0 +1,223 @@
+//! The part of [`FetchService`] that reads from servers' pages.
+
+use super::attempt::Corrupt;
+use super::pull::{Pull, Verdict};
+use super::FetchService;
+use crate::net::Net;
+use faro_fabric::{ConnectionId, Outcome, Read, Rejected, RemoteRange};
+use faro_pool::{Lease, Purpose};
+use faro_wire::codes::FetchErrorCode;
+use std::time::Instant;
+
+/// Why a read was not posted.
+enum NotPosted {
+    /// No room in the arena or in the fabric's queue: try again later.
+    Later,
+    /// The fabric will never take it.
+    Impossible,
+}
+
+impl FetchService {
+    /// Posts what there is memory and room for, if the attempt is pulling. True: it has to be tried again.
+    pub(super) fn pull_more(&mut self, net: &mut Net, id: u64) -> bool {
+        let Some(mut attempt) = self.attempts.remove(&id) else {
+            return false;
+        };
+        let connection = attempt.connection;
+        let posted = match attempt.pull() {
+            Some((_, pull)) => self.post_reads(net, connection, id, pull),
+            None => Ok(()),
+        };
+        match posted {
+            Ok(()) => attempt.starved_since = None,
+            Err(NotPosted::Later) => {
+                attempt.starved_since.get_or_insert_with(Instant::now);
+            }
+            Err(NotPosted::Impossible) => {}
+        }
+        self.attempts.insert(id, attempt);
+        match posted {
+            Ok(()) => false,
+            Err(NotPosted::Later) => true,
+            Err(NotPosted::Impossible) => {
+                self.counters.pulls_stale.add(1);
+                self.ask_for_writes(net, id);
+                false
+            }
+        }
+    }
+
+    /// The next batch, or the versions of the one that has arrived.
+    fn post_reads(
+        &mut self,
+        net: &mut Net,
+        connection: ConnectionId,
+        id: u64,
+        pull: &mut Pull,
+    ) -> Result<(), NotPosted> {
+        if let Some(range) = pull.wants_versions() {
+            let target = pull.spare.take().ok_or(NotPosted::Impossible)?;
+            return match self.post_read(net, connection, id, range, target) {
+                Ok(token) => {
+                    pull.versions_posted(token);
+                    Ok(())
+                }
+                Err((refused, target)) => {
+                    pull.spare = Some(target);
+                    Err(refused)
+                }
+            };
+        }
+        if !pull.is_between_batches() {
+            return Ok(());
+        }
+        if pull.spare.is_none() {
+            pull.spare = Some(self.lease(pull.versions_bytes())?);
+        }
+        while let Some(range) = pull.next() {
+            let posted = self.lease(range.length as usize).and_then(|target| {
+                self.post_read(net, connection, id, range, target)
+                    .map_err(|(refused, _)| refused)
+            });
+            match posted {
+                Ok(token) => pull.posted(token),
+                // A smaller batch; the next one takes the rest.
+                Err(NotPosted::Later) if !pull.is_between_batches() => break,
+                Err(refused) => return Err(refused),
+            }
+        }
+        Ok(())
+    }
+
+    fn lease(&self, bytes: usize) -> Result<Lease, NotPosted> {
+        self.memory
+            .try_lease(bytes, Purpose::Read)
+            .map_err(|_| NotPosted::Later)
+    }
+
+    fn post_read(
+        &mut self,
+        net: &mut Net,
+        connection: ConnectionId,
+        id: u64,
+        source: RemoteRange,
+        target: Lease,
+    ) -> Result<u64, (NotPosted, Lease)> {
+        let token = self.next_token;
+        let read = Read {
+            token,
+            source,
+            target,
+        };
+        match net.read(connection, read) {
+            Ok(()) => {
+                self.next_token += 1;
+                self.reads.insert(token, id);
+                Ok(token)
+            }
+            Err(Rejected::Full(read)) => Err((NotPosted::Later, read.target)),
+            Err(Rejected::NotConnected(read, _) | Rejected::TooLarge(read, _)) => {
+                Err((NotPosted::Impossible, read.target))
+            }
+        }
+    }
+
+    /// A read of ours ended.
+    pub(super) fn read_ended(
+        &mut self,
+        net: &mut Net,
+        token: u64,
+        target: Lease,
+        outcome: &Outcome,
+    ) {
+        let Some(id) = self.reads.remove(&token) else {
+            return;
+        };
+        // Unknown: the attempt ended while the read was under way; the lease is returned now.
+        let Some(attempt) = self.attempts.get_mut(&id) else {
+            return;
+        };
+        attempt.progress(Instant::now());
+        self.queue.progress(attempt.request.endpoint);
+        let Some((_, pull)) = attempt.pull() else {
+            return;
+        };
+        match pull.arrived(token, target, *outcome == Outcome::Done) {
+            Some(versions) => self.judge(net, id, &versions),
+            None => self.continue_pull(net, id),
+        }
+        // The fabric has room for one more read, for which another attempt may be waiting.
+        self.offer_buffers(net);
+    }
+
+    /// Ends a batch that has arrived as a whole, with its versions.
+    fn judge(&mut self, net: &mut Net, id: u64, versions: &Lease) {
+        let Some(attempt) = self.attempts.get_mut(&id) else {
+            return;
+        };
+        let Some((stream, pull)) = attempt.pull() else {
+            return;
+        };
+        let verdict = pull.judge(versions, |lease, length| stream.push(lease, length));
+        let last = matches!(verdict, Verdict::Right) && pull.is_done();
+        if let Some(ready) = attempt.ready(last, &self.memory) {
+            let request = &attempt.request;
+            self.queue.deliver(request, net.kind(), ready, last);
+        }
+        match verdict {
+            Verdict::Right if last => {
+                self.counters.pulls.add(1);
+                self.end(net, id);
+            }
+            Verdict::Right => self.continue_pull(net, id),
+            Verdict::Stale => {
+                self.counters.pulls_stale.add(1);
+                self.ask_for_writes(net, id);
+            }
+            Verdict::Corrupt { expected, got } => {
+                self.stop_pulls(id, Corrupt { expected, got });
+                self.ask_for_writes(net, id);
+            }
+        }
+    }
+
+    fn continue_pull(&mut self, net: &mut Net, id: u64) {
+        if self.pull_more(net, id) {
+            self.await_memory(id);
+        }
+    }
+
+    /// The bytes that were read are not those of the server, although the version says that they did not
+    /// change: this connection reads no more. The server writes instead; if that brings wrong bytes as
+    /// well, the connection is at fault.
+    fn stop_pulls(&mut self, id: u64, Corrupt { expected, got }: Corrupt) {
+        self.counters.crc_errors.add(1);
+        let Some(attempt) = self.attempts.get(&id) else {
+            return;
+        };
+        if self.no_pulls.insert(attempt.connection) {
+            log::warn!(
+                "bytes read from a peer's memory have CRC-32C {got:#010x} where the peer read \
+                 {expected:#010x} from its file; from now on it writes them on this connection"
+            );
+        }
+    }
+
+    /// Asks for what was not handed out again, on the same connection, to be written by the server. This
+    /// is no fault: pages change their contents.
+    fn ask_for_writes(&mut self, net: &mut Net, id: u64) {
+        let Some(connection) = self.attempts.get(&id).map(|attempt| attempt.connection) else {
+            return;
+        };
+        let Some(mut request) = self.end(net, id) else {
+            return;
+        };
+        if request.missing().is_empty() {
+            // All blocks were handed out, so that no bytes can be missing.
+            let detail = "a pull ended without its last block".to_owned();
+            return self.queue.fail(request, FetchErrorCode::Protocol, detail);
+        }
+        request.writes_only = true;
+        self.issue(net, connection, request);
+    }
+}

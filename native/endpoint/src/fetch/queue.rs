@@ -1,0 +1,252 @@
+//! The requests of an endpoint, from their caller to a progress thread and back.
+
+use super::completion::{Completion, Completions, FetchFailure};
+use super::deliver::Ready;
+use super::Request;
+use crate::counters::Counters;
+use crate::fabrics::fabric_code;
+use crate::limits::MAX_REQUESTS;
+use crate::net::{Inbox, PeerTable, Route};
+use crate::schedule::{ClientQueue, Exchange};
+use faro_fabric::{EndpointId, FabricKind};
+use faro_wire::codes::{FabricCode, FetchErrorCode};
+use faro_wire::BlockId;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What the caller is told of a request that it cancelled.
+pub(super) const CANCELLED: &str = "the caller cancelled";
+const CLOSING: &str = "this endpoint is closing";
+
+/// What the queue asks of the [`FetchService`](super::FetchService) of a progress thread.
+pub(crate) enum Command {
+    /// Start on a request by this route.
+    Start(Request, Route),
+    /// Forget the caller's request of this id, if it is here.
+    Cancel(u64),
+}
+
+/// Why a request was not admitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AdmitError {
+    UnknownPeer(u64),
+    Full { limit: usize },
+    Closed,
+}
+
+/// A request that could not be sent, and why.
+struct Unsent {
+    request: Request,
+    code: FetchErrorCode,
+    why: String,
+}
+
+/// The requests of one endpoint; see the module's comment. Shared by all threads.
+pub(crate) struct RequestQueue {
+    peers: Arc<PeerTable>,
+    /// Of the fabrics that this endpoint has.
+    inboxes: Vec<(FabricKind, Inbox<Command>)>,
+    /// Requests that wait for their peer's permit.
+    scheduled: ClientQueue<Request>,
+    completions: Completions,
+    counters: Arc<Counters>,
+    in_flight: AtomicUsize,
+    next_id: AtomicU64,
+    closing: AtomicBool,
+}
+
+impl RequestQueue {
+    pub(crate) fn new(
+        peers: Arc<PeerTable>,
+        inboxes: Vec<(FabricKind, Inbox<Command>)>,
+        exchange: Arc<Exchange>,
+        counters: Arc<Counters>,
+    ) -> Self {
+        Self {
+            peers,
+            inboxes,
+            scheduled: ClientQueue::new(exchange),
+            completions: Completions::new(),
+            counters,
+            in_flight: AtomicUsize::new(0),
+            next_id: AtomicU64::new(1),
+            closing: AtomicBool::new(false),
+        }
+    }
+
+    /// Admits a new request to the peer of that handle, and returns the request's id.
+    ///
+    /// # Errors
+    /// See [`AdmitError`].
+    pub(crate) fn admit(
+        &self,
+        peer: u64,
+        blocks: Vec<BlockId>,
+        idle_timeout: Duration,
+    ) -> Result<u64, AdmitError> {
+        if self.is_closing() {
+            return Err(AdmitError::Closed);
+        }
+        let endpoint = self.peers.endpoint(peer);
+        let endpoint = endpoint.ok_or(AdmitError::UnknownPeer(peer))?;
+        if self.in_flight.fetch_add(1, Ordering::AcqRel) >= MAX_REQUESTS {
+            self.in_flight.fetch_sub(1, Ordering::AcqRel);
+            let limit = MAX_REQUESTS;
+            return Err(AdmitError::Full { limit });
+        }
+        self.counters.requests.add(1);
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let request = Request::new(id, endpoint, blocks, idle_timeout);
+        self.send_all(self.scheduled.submit(endpoint, request));
+        Ok(id)
+    }
+
+    /// Sends a request by the best route that is not in back-off, or fails it.
+    pub(super) fn dispatch(&self, request: Request) {
+        self.send_all(vec![request]);
+    }
+
+    /// The same, but fails it with the fault that it had before. True: it was sent.
+    pub(super) fn dispatch_or(&self, request: Request, code: FetchErrorCode, detail: &str) -> bool {
+        let Err(unsent) = self.send(request) else {
+            return true;
+        };
+        match unsent.code {
+            FetchErrorCode::Closing => self.fail_closing(unsent.request),
+            _ => self.fail(unsent.request, code, detail.to_owned()),
+        }
+        false
+    }
+
+    /// Sends requests, and those that are due because one of them could not be sent: in a loop,
+    /// because each of those may fail as well.
+    fn send_all(&self, requests: Vec<Request>) {
+        let mut requests = VecDeque::from(requests);
+        while let Some(request) = requests.pop_front() {
+            if let Err(unsent) = self.send(request) {
+                let Unsent { request, code, why } = *unsent;
+                requests.extend(self.end(request, code, why));
+            }
+        }
+    }
+
+    /// # Errors
+    /// It has no route, or this endpoint is closing.
+    fn send(&self, request: Request) -> Result<(), Box<Unsent>> {
+        let unsent = |request, code, why| Err(Box::new(Unsent { request, code, why }));
+        if self.is_closing() {
+            return unsent(request, FetchErrorCode::Closing, CLOSING.to_owned());
+        }
+        let route = match self.peers.route_to(request.endpoint) {
+            Ok(route) => route,
+            Err(why) => return unsent(request, FetchErrorCode::Unreachable, why),
+        };
+        let inbox = self.inboxes.iter().find(|(kind, _)| *kind == route.fabric);
+        if let Some((_, inbox)) = inbox {
+            inbox.send(Command::Start(request, route));
+        }
+        Ok(())
+    }
+
+    /// Cancels a request, wherever it is.
+    pub(crate) fn cancel(&self, request: u64) {
+        if let Some(request) = self.scheduled.withdraw(|waiting| waiting.id == request) {
+            return self.conclude(request, FetchErrorCode::Cancelled, CANCELLED.to_owned());
+        }
+        for (_, inbox) in &self.inboxes {
+            inbox.send(Command::Cancel(request));
+        }
+    }
+
+    /// Something arrived from a peer that is read from.
+    pub(super) fn progress(&self, endpoint: EndpointId) {
+        self.scheduled.progress(endpoint);
+    }
+
+    /// Time has passed: requests that waited for others may be due.
+    pub(crate) fn tick(&self, now: Instant) {
+        if self.has_waiting() {
+            self.send_all(self.scheduled.tick(now));
+        }
+    }
+
+    /// Requests wait for their peer's permit, so that `tick` is needed.
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.scheduled.has_waiting()
+    }
+
+    /// Hands blocks to the caller.
+    pub(super) fn deliver(&self, request: &Request, kind: FabricKind, ready: Ready, last: bool) {
+        self.peers.carried(request.endpoint, kind);
+        let delivery = ready.delivery;
+        let counters = self.counters.fabric(kind);
+        let found = delivery.blocks.iter().filter(|b| b.status.get() == 0);
+        counters.remote_blocks.add(found.count() as u64);
+        let lengths = delivery.slices.iter().map(|s| u64::from(s.length));
+        counters.remote_bytes.add(lengths.sum());
+        if last {
+            self.in_flight.fetch_sub(1, Ordering::AcqRel);
+        }
+        self.completions.push(Completion {
+            request: request.id,
+            first_block: ready.first_block as u32,
+            block_count: delivery.blocks.len() as u32,
+            fabric: fabric_code(kind),
+            last,
+            outcome: Ok(delivery),
+        });
+        if last {
+            self.send_all(self.scheduled.ended(request.endpoint));
+        }
+    }
+
+    /// Ends a request with an error for all that was not handed out.
+    pub(super) fn fail(&self, request: Request, code: FetchErrorCode, detail: String) {
+        self.send_all(self.end(request, code, detail));
+    }
+
+    /// The same; returns the requests that are due in its place.
+    fn end(&self, request: Request, code: FetchErrorCode, detail: String) -> Vec<Request> {
+        let endpoint = request.endpoint;
+        self.conclude(request, code, detail);
+        self.scheduled.ended(endpoint)
+    }
+
+    /// Tells the caller of an error.
+    fn conclude(&self, request: Request, code: FetchErrorCode, detail: String) {
+        self.in_flight.fetch_sub(1, Ordering::AcqRel);
+        self.counters.requests_failed.add(1);
+        self.completions.push(Completion {
+            request: request.id,
+            first_block: request.handed_out as u32,
+            block_count: request.missing().len() as u32,
+            fabric: FabricCode::None,
+            last: true,
+            outcome: Err(FetchFailure::new(code, detail)),
+        });
+    }
+
+    /// Ends a request because this endpoint closes.
+    pub(super) fn fail_closing(&self, request: Request) {
+        self.fail(request, FetchErrorCode::Closing, CLOSING.to_owned());
+    }
+
+    /// Waits up to `timeout` for one completion and appends up to `max`.
+    pub(crate) fn completions(&self, max: usize, timeout: Duration, out: &mut Vec<Completion>) {
+        self.completions.take(max, timeout, out);
+    }
+
+    /// From now on every request fails with `Closing`.
+    pub(crate) fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+        for request in self.scheduled.close() {
+            self.conclude(request, FetchErrorCode::Closing, CLOSING.to_owned());
+        }
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+}

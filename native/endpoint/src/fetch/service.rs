@@ -1,0 +1,363 @@
+//! The fetches of one progress thread: what goes out, comes in, runs out of time.
+
+use super::attempt::Attempt;
+use super::queue::{Command, RequestQueue, CANCELLED};
+use super::request::{Next, Request};
+use crate::counters::Counters;
+use crate::fabrics::fabric_name;
+use crate::limits::{CONNECT_TIMEOUT, MEMORY_WAIT};
+use crate::memory::Memory;
+use crate::net::{Closed, Link, Net, Route, Service, Source};
+use crossbeam_channel::Receiver;
+use faro_fabric::{CloseReason, ConnectionId, EndpointId, Exposure, Outcome, Revoked};
+use faro_pool::{Lease, Purpose, PAGE_BYTES};
+use faro_wire::codes::FetchErrorCode;
+use faro_wire::message::{DataWritten, Failed, FailureCode, Fetch, ToClient, ToServer};
+use faro_wire::WireError;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The client service; see the module's comment.
+pub(crate) struct FetchService {
+    pub(super) queue: Arc<RequestQueue>,
+    commands: Receiver<Command>,
+    pub(super) memory: Arc<Memory>,
+    pub(super) counters: Arc<Counters>,
+    /// Requests that wait for a connection to open, by its other end.
+    waiting: HashMap<EndpointId, Vec<Request>>,
+    /// By the id on the wire, of which every attempt has its own.
+    pub(super) attempts: HashMap<u64, Attempt>,
+    /// Ids on the wire of the attempts that wait for arena memory, oldest first.
+    pub(super) awaiting_memory: VecDeque<u64>,
+    /// Reads under way, by token: the id on the wire of their attempt, which may have ended.
+    pub(super) reads: HashMap<u64, u64>,
+    /// Connections on which a read brought bytes that the server never had.
+    pub(super) no_pulls: HashSet<ConnectionId>,
+    /// Of the next read.
+    pub(super) next_token: u64,
+    next_wire_id: u64,
+    /// Bytes of the largest block that the arena can hold at once.
+    largest_block: u64,
+}
+
+impl FetchService {
+    pub(crate) fn new(
+        queue: Arc<RequestQueue>,
+        commands: Receiver<Command>,
+        memory: Arc<Memory>,
+        counters: Arc<Counters>,
+    ) -> Self {
+        // A block that begins inside a page touches one more.
+        let largest_block = memory
+            .pool
+            .share_bytes(Purpose::Read)
+            .saturating_sub(2 * PAGE_BYTES as u64);
+        Self {
+            largest_block,
+            queue,
+            commands,
+            memory,
+            counters,
+            waiting: HashMap::new(),
+            attempts: HashMap::new(),
+            awaiting_memory: VecDeque::new(),
+            reads: HashMap::new(),
+            no_pulls: HashSet::new(),
+            next_token: 1,
+            next_wire_id: 1,
+        }
+    }
+
+    /// Starts on `request`, connecting first if there is need.
+    fn start(&mut self, net: &mut Net, request: Request, route: &Route) {
+        let timeout = CONNECT_TIMEOUT.min(request.idle_timeout);
+        match net.open_to(route, timeout) {
+            Link::Open(connection) => self.issue(net, connection, request),
+            Link::Opening => {
+                let waiting = self.waiting.entry(route.endpoint).or_default();
+                waiting.push(request);
+            }
+            Link::None => self.queue.dispatch(request),
+        }
+    }
+
+    /// Starts an attempt at `request` on an open connection.
+    pub(super) fn issue(&mut self, net: &mut Net, connection: ConnectionId, mut request: Request) {
+        request.writes_only |= self.no_pulls.contains(&connection);
+        let id = self.next_wire_id;
+        self.next_wire_id += 1;
+        let deadline_ms = u32::try_from(request.idle_timeout.as_millis()).unwrap_or(u32::MAX);
+        let mut attempt = Attempt::new(request, connection, Instant::now());
+        // One page at once: a thousand tiny blocks then take a single round trip.
+        let buffer = self.offer(net, &mut attempt, PAGE_BYTES);
+        let fetch = Fetch {
+            deadline_ms,
+            writes_only: attempt.request.writes_only,
+            buffers: buffer.into_iter().collect(),
+            blocks: attempt.request.missing().to_vec(),
+        };
+        self.attempts.insert(id, attempt);
+        net.send(connection, id, ToServer::Fetch(fetch));
+    }
+
+    /// The server says that it has written into buffers of ours.
+    fn written(&mut self, net: &mut Net, id: u64, written: &DataWritten) -> Result<(), WireError> {
+        let Some(attempt) = self.attempts.get_mut(&id) else {
+            return Ok(());
+        };
+        for buffer in &written.buffers {
+            let key = attempt.expect(buffer)?.key;
+            // A buffer is ours until it is revoked, and revoking needs no close once the server has
+            // said that the write is done.
+            let Revoked::Now(Exposure::Writable(lease)) = net.revoke(key) else {
+                let what = "key of an offered buffer";
+                return Err(WireError::BadValue { what, got: key });
+            };
+            if let Err(corrupt) = attempt.take(lease, buffer) {
+                self.counters.crc_errors.add(1);
+                let detail = format!(
+                    "bytes arrived with CRC-32C {:#010x} where the server read {:#010x}",
+                    corrupt.got, corrupt.expected
+                );
+                self.fault(net, id, FetchErrorCode::Corrupt, &detail);
+                return Ok(());
+            }
+        }
+        attempt.check_last(written.last)?;
+        if let Some(ready) = attempt.ready(written.last, &self.memory) {
+            let request = &attempt.request;
+            self.queue.deliver(request, net.kind(), ready, written.last);
+        }
+        if written.last {
+            self.end(net, id);
+        } else {
+            self.await_memory(id);
+            self.offer_buffers(net);
+        }
+        Ok(())
+    }
+
+    fn failed(&mut self, net: &mut Net, id: u64, failed: &Failed) {
+        let Some(request) = self.end(net, id) else {
+            return;
+        };
+        let code = match failed.code {
+            FailureCode::DeadlinePassed => FetchErrorCode::TimedOut,
+            FailureCode::Cancelled
+            | FailureCode::Busy
+            | FailureCode::Internal
+            | FailureCode::Closing => FetchErrorCode::Refused,
+        };
+        let detail = format!("the server says {:?}: {}", failed.code, failed.detail);
+        self.queue.fail(request, code, detail);
+    }
+
+    fn cancel(&mut self, net: &mut Net, request: u64) {
+        let is_it = |attempt: &Attempt| attempt.request.id == request;
+        let found = self.attempts.iter().find(|(_, attempt)| is_it(attempt));
+        if let Some(id) = found.map(|(id, _)| *id) {
+            return self.give_up(net, id, FetchErrorCode::Cancelled, CANCELLED);
+        }
+        for waiting in self.waiting.values_mut() {
+            if let Some(at) = waiting.iter().position(|r| r.id == request) {
+                let request = waiting.swap_remove(at);
+                let (code, why) = (FetchErrorCode::Cancelled, CANCELLED.to_owned());
+                return self.queue.fail(request, code, why);
+            }
+        }
+    }
+
+    /// A fault: what was not handed out is asked for again, on this fabric and then on the next.
+    fn fault(&mut self, net: &mut Net, id: u64, code: FetchErrorCode, detail: &str) {
+        self.tell_server(net, id);
+        let Some(mut request) = self.end(net, id) else {
+            return;
+        };
+        match request.faults.count(net.kind()) {
+            Next::Again => {}
+            Next::OtherFabric => net.back_off(request.endpoint, detail),
+            Next::GiveUp => {
+                net.back_off(request.endpoint, detail);
+                return self.queue.fail(request, code, detail.to_owned());
+            }
+        }
+        let (caller, missing) = (request.id, request.missing().len());
+        let (of, name) = (request.blocks.len(), fabric_name(net.kind()));
+        if self.queue.dispatch_or(request, code, detail) {
+            self.counters.retries.add(1);
+            log::info!(
+                "fetch {caller} over {name}: {detail}; asking again for {missing} of {of} blocks"
+            );
+        }
+    }
+
+    /// Ends a request with an error.
+    pub(super) fn give_up(&mut self, net: &mut Net, id: u64, code: FetchErrorCode, detail: &str) {
+        self.tell_server(net, id);
+        if let Some(request) = self.end(net, id) {
+            self.queue.fail(request, code, detail.to_owned());
+        }
+    }
+
+    /// The server need not go on. To a closed connection the message vanishes.
+    fn tell_server(&mut self, net: &mut Net, id: u64) {
+        if let Some(attempt) = self.attempts.get(&id) {
+            net.send(attempt.connection, id, ToServer::Cancel);
+        }
+    }
+
+    /// Removes the attempt and revokes its buffers.
+    pub(super) fn end(&mut self, net: &mut Net, id: u64) -> Option<Request> {
+        let (request, keys) = self.attempts.remove(&id)?.end();
+        for key in keys {
+            // `Later`: the fabric keeps the lease until no write can reach it.
+            drop(net.revoke(key));
+        }
+        Some(request)
+    }
+
+    fn fail_overdue(&mut self, net: &mut Net, now: Instant) {
+        let mut overdue = Vec::new();
+        for (id, attempt) in &self.attempts {
+            let starved = |since| now.duration_since(since) >= MEMORY_WAIT;
+            if attempt.deadline <= now {
+                let timeout = attempt.request.idle_timeout.as_millis();
+                let detail = format!("no progress for {timeout} ms");
+                overdue.push((*id, FetchErrorCode::TimedOut, detail));
+            } else if attempt.starved_since.is_some_and(starved) {
+                let detail = format!("no arena memory for {} ms", MEMORY_WAIT.as_millis());
+                overdue.push((*id, FetchErrorCode::PoolExhausted, detail));
+            }
+        }
+        for (id, code, detail) in overdue {
+            if code == FetchErrorCode::TimedOut {
+                self.counters.timeouts.add(1);
+            }
+            self.give_up(net, id, code, &detail);
+        }
+    }
+}
+
+impl Service for FetchService {
+    type Message = ToClient;
+
+    fn on_message(
+        &mut self,
+        net: &mut Net,
+        source: Source,
+        id: u64,
+        message: ToClient,
+    ) -> Result<(), WireError> {
+        self.queue.progress(source.endpoint);
+        let attempt = self.attempts.get_mut(&id);
+        let Some(attempt) = attempt.filter(|a| a.connection == source.connection) else {
+            self.counters.late_messages.add(1);
+            return Ok(());
+        };
+        attempt.progress(Instant::now());
+        match message {
+            ToClient::ReadOffer(offer) => attempt.on_read_offer(offer)?,
+            ToClient::FetchResponse(response) => {
+                let (block, room) = (attempt.on_response(response)?, self.largest_block);
+                if block > room {
+                    let detail = format!("a block of {block} bytes, the arena has room for {room}");
+                    self.give_up(net, id, FetchErrorCode::PoolExhausted, &detail);
+                    return Ok(());
+                }
+                self.pull_more(net, id);
+                self.await_memory(id);
+                self.offer_buffers(net);
+            }
+            ToClient::DataWritten(written) => self.written(net, id, &written)?,
+            ToClient::Failed(failed) => self.failed(net, id, &failed),
+        }
+        Ok(())
+    }
+
+    fn on_commands(&mut self, net: &mut Net) {
+        while let Ok(command) = self.commands.try_recv() {
+            match command {
+                Command::Start(request, route) => self.start(net, request, &route),
+                Command::Cancel(request) => self.cancel(net, request),
+            }
+        }
+    }
+
+    fn on_open(&mut self, net: &mut Net, endpoint: EndpointId) {
+        if let Link::Open(connection) = net.link(endpoint) {
+            for request in self.waiting.remove(&endpoint).unwrap_or_default() {
+                self.issue(net, connection, request);
+            }
+        }
+    }
+
+    fn on_read_ended(&mut self, net: &mut Net, token: u64, target: Lease, outcome: &Outcome) {
+        self.read_ended(net, token, target, outcome);
+    }
+
+    /// The connection is gone, and with it what was under way on it.
+    fn on_closed(&mut self, net: &mut Net, closed: &Closed<'_>) {
+        if let Some(endpoint) = closed.endpoint {
+            match net.link(endpoint) {
+                Link::Opening => {}
+                // The peer reached us, even if we did not reach it.
+                Link::Open(_) => self.on_open(net, endpoint),
+                Link::None => {
+                    for request in self.waiting.remove(&endpoint).unwrap_or_default() {
+                        self.queue.dispatch(request);
+                    }
+                }
+            }
+        }
+        let code = match closed.reason {
+            CloseReason::Protocol(_) => FetchErrorCode::Protocol,
+            _ => FetchErrorCode::ConnectionLost,
+        };
+        self.no_pulls.remove(&closed.connection);
+        let attempts = self.attempts.iter();
+        let lost = attempts.filter(|(_, a)| a.connection == closed.connection);
+        for id in lost.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.fault(net, id, code, &closed.reason.to_string());
+        }
+    }
+
+    fn on_memory(&mut self, net: &mut Net) {
+        self.offer_buffers(net);
+    }
+
+    fn tick(&mut self, net: &mut Net, now: Instant) {
+        self.offer_buffers(net);
+        self.fail_overdue(net, now);
+    }
+
+    fn is_idle(&self) -> bool {
+        self.attempts.is_empty()
+    }
+
+    fn uses(&self, connection: ConnectionId) -> bool {
+        self.attempts.values().any(|a| a.connection == connection)
+    }
+
+    fn close(&mut self, net: &mut Net) {
+        for id in self.attempts.keys().copied().collect::<Vec<_>>() {
+            if let Some(request) = self.end(net, id) {
+                self.queue.fail_closing(request);
+            }
+        }
+        for request in std::mem::take(&mut self.waiting).into_values().flatten() {
+            self.queue.fail_closing(request);
+        }
+        self.redirect_commands();
+    }
+
+    fn redirect_commands(&mut self) {
+        while let Ok(command) = self.commands.try_recv() {
+            match command {
+                // The queue knows that this endpoint closes, or that this fabric is lost.
+                Command::Start(request, _) => self.queue.dispatch(request),
+                Command::Cancel(_) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Bounds and sizes that have no key of their own. Each says what it bounds.
+
+use std::time::Duration;
+
+/// Requests of this process in flight, over all peers.
+pub const MAX_REQUESTS: usize = 65_536;
+/// Requests a server holds per fabric; more are answered `Busy`.
+pub const MAX_SERVING: usize = 4_096;
+/// Remote buffers a server keeps for one request.
+pub const MAX_BUFFERS_HELD: usize = 8_192;
+/// Bytes of buffers a client has outstanding for one request: enough to cover the
+/// bandwidth-delay product of 100 Gb/s at 500 us, little enough that requests share an arena.
+pub const BUFFER_WINDOW_BYTES: u64 = 8 << 20;
+/// Buffers filled in one turn of an I/O thread (1 MiB of pages: fits a core's cache).
+pub const TURN_BUFFERS: usize = 4;
+/// Writes of one request under way before its next turn waits.
+pub const WRITE_WINDOW: usize = 8;
+/// Blocks of a request that a progress thread serves by itself if their bytes are in memory:
+/// less work than to hand the request to an I/O thread and back.
+pub const AT_ONCE_BLOCKS: usize = 32;
+/// Bytes of such a request.
+pub const AT_ONCE_BYTES: u64 = 64 << 10;
+/// Replies from this size on may be offered to the client to read, if the chunk cache has all of
+/// it, in slices of `READ_OFFER_MEAN_BYTES` on average. A read takes one round trip more than a write.
+pub const READ_OFFER_BYTES: u64 = 64 << 10;
+/// Least mean length of the slices of a read offer.
+pub const READ_OFFER_MEAN_BYTES: u64 = 16 << 10;
+/// Blocks of a request that waits for its permit that are prefetched into the chunk cache.
+pub const PREFETCHED_BLOCKS: usize = 256;
+/// Bytes that a client pulls at a time; their versions are read with one read.
+pub const PULL_WINDOW_BYTES: u64 = 4 << 20;
+/// Pages that one peer may read at most.
+pub const MAX_EXPOSED: usize = 4_096;
+/// Replies up to this many bytes move to a small lease, so that they do not hold a page.
+pub const COMPACT_BYTES: usize = 16 << 10;
+/// How often deadlines are looked at.
+pub const TICK: Duration = Duration::from_millis(50);
+/// Longest sleep of an idle progress thread.
+pub const IDLE: Duration = Duration::from_secs(1);
+/// How long one fabric may take to connect.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long a request without any buffer may wait for the arena.
+pub const MEMORY_WAIT: Duration = Duration::from_secs(5);
+/// Back-off of a route after its first failure; doubles up to `BACKOFF_MAX`.
+pub const BACKOFF_MIN: Duration = Duration::from_secs(2);
+/// Longest back-off of a route.
+pub const BACKOFF_MAX: Duration = Duration::from_secs(60);
+/// Map outputs whose paths Java was asked for and has not answered.
+pub const MAX_UNRESOLVED: usize = 65_536;
+/// Open data files.
+pub const MAX_OPEN_OUTPUTS: usize = 1_024;
+/// Bytes of offset tables kept in memory.
+pub const MAX_OFFSET_BYTES: usize = 64 << 20;

@@ -1,0 +1,279 @@
+//! Connections to peers, as a layer below the services.
+//!
+//! ```text
+//!   fetch        serve        collective          each a Service, given &mut Net
+//!     │ send · write · read · expose · revoke · link · open_to · disconnect
+//!     ▼
+//!   Net ── connections   which connection a message to an endpoint takes
+//!    ├──── outbox        posts that the fabric has no room for yet
+//!    ├──── peers         routes to each peer, best fabric first; back-off
+//!    └──── fabric        moves the bytes
+//!   inbox                how other threads reach a service of a progress thread
+//! ```
+//! A service names a peer by its endpoint id and never sees the fabric: which fabric, which
+//! connection, and what happens when one fails is decided here. A [`Net`] belongs to one progress
+//! thread; the peer table is shared by all.
+
+mod connections;
+#[cfg(test)]
+mod connections_model;
+mod inbox;
+mod outbox;
+mod peers;
+mod routes;
+mod service;
+
+pub(crate) use connections::Link;
+pub(crate) use inbox::{Doorbell, Inbox};
+pub(crate) use peers::PeerTable;
+pub(crate) use routes::Route;
+pub(crate) use service::{Closed, Service, Source};
+
+use crate::counters::Counters;
+use connections::Connections;
+use faro_fabric::{
+    CloseReason, ConnectionId, EndpointId, Event, Exposure, Fabric, FabricError, FabricKind,
+    Message, Read, Rejected, RemoteRange, Revoked, Write,
+};
+use faro_pool::Lease;
+use faro_wire::message::{ToClient, ToMember, ToServer};
+use outbox::{Outbox, Post};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Token of a write whose end no service waits for.
+pub(crate) const UNTRACKED: u64 = u64::MAX;
+
+/// A message as its bytes, which another thread may have made.
+pub(crate) struct Encoded {
+    kind: u8,
+    body: Vec<u8>,
+}
+
+macro_rules! encoded_from {
+    ($($message:ty),*) => {$(
+        impl From<$message> for Encoded {
+            fn from(message: $message) -> Self {
+                Self {
+                    kind: message.kind(),
+                    body: message.encode(),
+                }
+            }
+        }
+    )*};
+}
+encoded_from!(ToServer, ToClient, ToMember);
+
+/// One fabric and the connections on it, for the services of one progress thread.
+pub(crate) struct Net {
+    fabric: Box<dyn Fabric>,
+    connections: Connections,
+    outbox: Outbox,
+    peers: Arc<PeerTable>,
+    counters: Arc<Counters>,
+}
+
+impl Net {
+    pub(crate) fn new(
+        own: EndpointId,
+        fabric: Box<dyn Fabric>,
+        peers: Arc<PeerTable>,
+        counters: Arc<Counters>,
+    ) -> Self {
+        Self {
+            fabric,
+            connections: Connections::new(own),
+            outbox: Outbox::default(),
+            peers,
+            counters,
+        }
+    }
+
+    pub(crate) fn kind(&self) -> FabricKind {
+        self.fabric.kind()
+    }
+
+    /// Sends a message now, or as soon as the fabric has room. To a connection that is closed it
+    /// vanishes: the service hears of that by `on_closed`.
+    pub(crate) fn send(&mut self, connection: ConnectionId, id: u64, message: impl Into<Encoded>) {
+        let Encoded { kind, body } = message.into();
+        let post = Post::Message(Message { kind, id, body });
+        self.outbox.post(&mut *self.fabric, connection, post);
+    }
+
+    /// Posts a write, in order with the messages of the connection. Its end comes to `on_write_ended`.
+    pub(crate) fn write(&mut self, connection: ConnectionId, write: Write) {
+        let post = Post::Write(write);
+        self.outbox.post(&mut *self.fabric, connection, post);
+    }
+
+    /// Posts a read. Its end comes to `on_read_ended`.
+    ///
+    /// # Errors
+    /// The fabric's, with the read: `Full` is worth another try.
+    pub(crate) fn read(
+        &mut self,
+        connection: ConnectionId,
+        read: Read,
+    ) -> Result<(), Rejected<Read>> {
+        self.fabric.read(connection, read)
+    }
+
+    /// Lets the peer reach a lease until it is revoked; `None`: the connection is gone or full.
+    pub(crate) fn expose(
+        &mut self,
+        connection: ConnectionId,
+        what: Exposure,
+    ) -> Option<RemoteRange> {
+        self.fabric.expose(connection, what).ok()
+    }
+
+    /// Ends an exposure. What is revoked `Later` the fabric keeps until no peer can reach it.
+    pub(crate) fn revoke(&mut self, key: u64) -> Revoked {
+        self.fabric.revoke(key)
+    }
+
+    /// Registers a lease with the device now, and not at its first use.
+    ///
+    /// # Errors
+    /// What the device refused.
+    pub(crate) fn register(&mut self, lease: &Lease) -> Result<(), FabricError> {
+        self.fabric.register(lease)
+    }
+
+    /// Closes a connection; `on_closed` follows.
+    pub(crate) fn disconnect(&mut self, connection: ConnectionId, reason: CloseReason) {
+        self.fabric.disconnect(connection, reason);
+    }
+
+    /// What there is to an endpoint.
+    pub(crate) fn link(&self, endpoint: EndpointId) -> Link {
+        self.connections.link(endpoint)
+    }
+
+    /// What there is to the route's endpoint; begins a connection if there is none. `Link::None`: that
+    /// failed, and the route is in back-off.
+    pub(crate) fn open_to(&mut self, route: &Route, timeout: Duration) -> Link {
+        match self.connections.link(route.endpoint) {
+            Link::None => {}
+            link @ (Link::Open(_) | Link::Opening) => return link,
+        }
+        let deadline = Instant::now() + timeout;
+        match self
+            .fabric
+            .connect(&route.location, route.endpoint, deadline)
+        {
+            Ok(connection) => {
+                self.connections.begun(route.endpoint, connection);
+                self.count();
+                Link::Opening
+            }
+            Err(error) => {
+                self.back_off(route.endpoint, &error.to_string());
+                Link::None
+            }
+        }
+    }
+
+    /// The route to that endpoint by this fabric failed.
+    pub(crate) fn back_off(&self, endpoint: EndpointId, cause: &str) {
+        self.peers.back_off(endpoint, self.kind(), cause);
+    }
+
+    /// The other end of a connection, until it is closed.
+    pub(crate) fn endpoint_of(&self, connection: ConnectionId) -> Option<EndpointId> {
+        self.connections.endpoint_of(connection)
+    }
+}
+
+/// What the event loop does with it.
+impl Net {
+    /// Posts again what waited, and hands all posts to the kernel or the device.
+    pub(crate) fn flush(&mut self) {
+        self.outbox.retry(&mut *self.fabric);
+        self.fabric.flush();
+    }
+
+    /// Waits for events of the fabric.
+    ///
+    /// # Errors
+    /// The fabric has failed for good.
+    pub(crate) fn poll(
+        &mut self,
+        events: &mut Vec<Event>,
+        timeout: Duration,
+    ) -> Result<(), FabricError> {
+        self.fabric.poll(events, timeout)
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.outbox.is_empty()
+    }
+
+    pub(crate) fn connections(&self) -> Vec<ConnectionId> {
+        self.connections.all()
+    }
+
+    /// A connection that was begun here is open.
+    pub(crate) fn connected(&mut self, connection: ConnectionId) {
+        self.connections.connected(connection);
+        self.count();
+    }
+
+    /// A peer has made a connection.
+    pub(crate) fn accepted(&mut self, connection: ConnectionId, endpoint: EndpointId) {
+        if let Some(unneeded) = self.connections.accepted(endpoint, connection) {
+            self.counters.connections_surplus.add(1);
+            self.fabric.disconnect(unneeded, CloseReason::Local);
+        }
+        self.count();
+    }
+
+    /// A connection has ended. Returns its other end.
+    pub(crate) fn closed(
+        &mut self,
+        connection: ConnectionId,
+        reason: &CloseReason,
+    ) -> Option<EndpointId> {
+        self.outbox.closed(connection);
+        let removed = self.connections.removed(connection)?;
+        if removed.was_opening {
+            self.back_off(removed.endpoint, &reason.to_string());
+        }
+        if self.connections.link(removed.endpoint) == Link::None {
+            self.peers.disconnected(removed.endpoint);
+        }
+        self.count();
+        Some(removed.endpoint)
+    }
+
+    /// Closes the connections of ours that a better one stands beside, once they are not in use.
+    pub(crate) fn close_surplus(&mut self, in_use: impl Fn(ConnectionId) -> bool) {
+        for connection in self.connections.surplus() {
+            if !in_use(connection) {
+                self.connections.removed(connection);
+                self.counters.connections_surplus.add(1);
+                self.fabric.disconnect(connection, CloseReason::Local);
+                self.count();
+            }
+        }
+    }
+
+    fn count(&self) {
+        let counters = self.counters.fabric(self.kind());
+        counters.connections.set(self.connections.len() as u64);
+    }
+
+    /// Says goodbye on all connections, as far as the kernel takes it at once.
+    pub(crate) fn close(&mut self) {
+        for connection in self.connections.all() {
+            self.fabric.disconnect(connection, CloseReason::Local);
+            self.connections.removed(connection);
+        }
+        self.count();
+        let mut events = Vec::new();
+        if let Err(error) = self.fabric.poll(&mut events, Duration::ZERO) {
+            log::debug!("last poll: {error}");
+        }
+    }
+}

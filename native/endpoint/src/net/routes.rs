@@ -1,0 +1,314 @@
+//! The routes to one peer: one for each fabric that both sides have, best first.
+//!
+//! A route that failed is in back-off for a while (doubling up to a minute), so that requests do not
+//! queue behind connects that time out; when all routes are in back-off, a request fails at once and
+//! Spark fetches its blocks. When the back-off is over the route is tried again. Only blocks that
+//! arrive by it end its failure: a path that connects and never carries (a filtered UDP port, an
+//! MTU that is too small) would otherwise be tried again every few seconds for ever.
+//!
+//! The user has to know that a pair is slower than it could be: one warning, when blocks do arrive
+//! by a lesser route (a peer that has ended is no reason to look at a cable), and not again before
+//! the better route has worked in between. Every other change is a line at `info`.
+//!
+//! Pure: the time comes in, log lines go out.
+
+use crate::fabrics::fabric_name;
+use crate::limits::{BACKOFF_MAX, BACKOFF_MIN};
+use faro_fabric::{EndpointId, FabricKind};
+use log::Level;
+use std::time::{Duration, Instant};
+
+/// How to reach one peer by one fabric.
+#[derive(Debug, Clone)]
+pub(crate) struct Route {
+    pub(crate) fabric: FabricKind,
+    /// As the peer's card has it.
+    pub(crate) location: String,
+    pub(crate) endpoint: EndpointId,
+}
+
+/// Whether a route is to be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Health {
+    /// It has not failed since it carried blocks.
+    Good,
+    /// It failed. From `until` on it is tried again; it is `Good` when it carries blocks.
+    BackOff {
+        until: Instant,
+        /// The warning about the lesser route was logged.
+        warned: bool,
+    },
+    /// This endpoint's fabric has failed for good.
+    FabricLost,
+}
+
+struct Entry {
+    route: Route,
+    health: Health,
+    /// Length of the next back-off.
+    next: Duration,
+    /// The last failure.
+    cause: String,
+}
+
+impl Entry {
+    fn is_usable(&self, now: Instant) -> bool {
+        match self.health {
+            Health::Good => true,
+            Health::BackOff { until, .. } => until <= now,
+            Health::FabricLost => false,
+        }
+    }
+
+    fn recover(&mut self) {
+        self.health = Health::Good;
+        self.next = BACKOFF_MIN;
+    }
+}
+
+/// A line for the log.
+pub(crate) type Line = (Level, String);
+
+/// All routes to one peer.
+pub(crate) struct Routes {
+    /// The peer's name, for log lines.
+    name: String,
+    entries: Vec<Entry>,
+}
+
+impl Routes {
+    /// `routes`: best first.
+    pub(crate) fn new(name: String, routes: Vec<Route>) -> Self {
+        let entry = |route| Entry {
+            route,
+            health: Health::Good,
+            next: BACKOFF_MIN,
+            cause: String::new(),
+        };
+        let entries = routes.into_iter().map(entry).collect();
+        Self { name, entries }
+    }
+
+    /// The best route that is not in back-off.
+    ///
+    /// # Errors
+    /// There is none: why.
+    pub(crate) fn choose(&self, now: Instant) -> Result<&Route, String> {
+        if let Some(entry) = self.entries.iter().find(|entry| entry.is_usable(now)) {
+            return Ok(&entry.route);
+        }
+        if self.entries.is_empty() {
+            return Err(format!("no fabric in common with {}", self.name));
+        }
+        let cause = |entry: &Entry| format!("{}: {}", fabric_name(entry.route.fabric), entry.cause);
+        let causes: Vec<String> = self.entries.iter().map(cause).collect();
+        let (name, causes) = (&self.name, causes.join("; "));
+        Err(format!("{name} cannot be reached: {causes}"))
+    }
+
+    fn find(&mut self, fabric: FabricKind) -> Option<&mut Entry> {
+        self.entries
+            .iter_mut()
+            .find(|entry| entry.route.fabric == fabric)
+    }
+
+    /// The route failed, and its back-off begins. `None`: there is no such route, or its fabric is
+    /// lost.
+    pub(crate) fn failed(&mut self, fabric: FabricKind, cause: &str, now: Instant) -> Option<Line> {
+        let name = self.name.clone();
+        let entry = self.find(fabric)?;
+        let warned = match entry.health {
+            Health::Good => false,
+            Health::BackOff { warned, .. } => warned,
+            Health::FabricLost => return None,
+        };
+        let pause = entry.next;
+        let until = now + pause;
+        entry.health = Health::BackOff { until, warned };
+        entry.next = (pause * 2).min(BACKOFF_MAX);
+        cause.clone_into(&mut entry.cause);
+        let (fabric, pause) = (fabric_name(fabric), pause.as_secs());
+        Some((
+            Level::Info,
+            format!("{name}: {fabric} failed and is not tried for {pause} s: {cause}"),
+        ))
+    }
+
+    /// This endpoint's fabric is gone: the route is never used again.
+    pub(crate) fn fabric_lost(&mut self, fabric: FabricKind, cause: &str) {
+        if let Some(entry) = self.find(fabric) {
+            entry.health = Health::FabricLost;
+            cause.clone_into(&mut entry.cause);
+        }
+    }
+
+    /// Blocks arrived by the route.
+    pub(crate) fn carried(&mut self, fabric: FabricKind, now: Instant) -> Option<Line> {
+        let is_this = |entry: &Entry| entry.route.fabric == fabric;
+        let at = self.entries.iter().position(is_this)?;
+        let (better, rest) = self.entries.split_at_mut(at);
+        if let Some(entry) = rest.first_mut() {
+            match entry.health {
+                // What arrives during the back-off was sent before the failure, and proves nothing.
+                Health::BackOff { until, .. } if until <= now => {
+                    entry.recover();
+                    let line = format!("{}: {} works again", self.name, fabric_name(fabric));
+                    return Some((Level::Info, line));
+                }
+                Health::BackOff { .. } | Health::Good | Health::FabricLost => {}
+            }
+        }
+        let (failed, warned) = better
+            .iter_mut()
+            .find_map(|entry| match &mut entry.health {
+                Health::BackOff { warned, .. } if !*warned => {
+                    Some((&entry.route, &entry.cause, warned))
+                }
+                Health::BackOff { .. } | Health::Good | Health::FabricLost => None,
+            })
+            .map(|(route, cause, warned)| ((route.fabric, cause), warned))?;
+        *warned = true;
+        let (failed, cause) = failed;
+        let line = format!(
+            "{}: blocks arrive over {} because {} failed ({cause}); it is tried again, at first after {} s, \
+             later every {} s; {}",
+            self.name,
+            fabric_name(fabric),
+            fabric_name(failed),
+            BACKOFF_MIN.as_secs(),
+            BACKOFF_MAX.as_secs(),
+            remedy(failed)
+        );
+        Some((Level::Warn, line))
+    }
+}
+
+fn remedy(fabric: FabricKind) -> &'static str {
+    match fabric {
+        FabricKind::Verbs => {
+            "look at the link and its counters on both hosts (`rdma link`, `rdma statistic`), or \
+             set spark.faro.fabric=tcp to use TCP only"
+        }
+        FabricKind::Shm => "both processes have to run as the same user",
+        FabricKind::Tcp => "look at the network between the hosts",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn routes(fabrics: &[FabricKind]) -> Routes {
+        let route = |fabric: &FabricKind| Route {
+            fabric: *fabric,
+            location: "there".to_owned(),
+            endpoint: 7,
+        };
+        Routes::new("executor-3".to_owned(), fabrics.iter().map(route).collect())
+    }
+
+    fn chosen(routes: &Routes, now: Instant) -> FabricKind {
+        routes.choose(now).map(|route| route.fabric).unwrap()
+    }
+
+    const PAIR: [FabricKind; 2] = [FabricKind::Verbs, FabricKind::Tcp];
+
+    #[test]
+    fn back_off_doubles_and_ends_when_blocks_arrive() {
+        let (mut routes, mut now) = (routes(&PAIR), Instant::now());
+        for pause in [2, 4, 8, 16, 32, 60, 60] {
+            assert_eq!(chosen(&routes, now), FabricKind::Verbs);
+            let (level, line) = routes.failed(FabricKind::Verbs, "cable cut", now).unwrap();
+            assert_eq!(level, Level::Info);
+            assert_eq!(
+                line,
+                format!("executor-3: verbs failed and is not tried for {pause} s: cable cut")
+            );
+            now += Duration::from_secs(pause);
+            let before = now - Duration::from_millis(1);
+            assert_eq!(chosen(&routes, before), FabricKind::Tcp);
+        }
+        let (_, line) = routes.carried(FabricKind::Verbs, now).unwrap();
+        assert_eq!(line, "executor-3: verbs works again");
+        let (_, line) = routes.failed(FabricKind::Verbs, "cable cut", now).unwrap();
+        assert!(
+            line.contains("not tried for 2 s"),
+            "from the beginning: {line}"
+        );
+    }
+
+    #[test]
+    fn one_warning_when_blocks_arrive_by_a_lesser_route() {
+        let (mut routes, start) = (routes(&PAIR), Instant::now());
+        assert!(routes.carried(FabricKind::Verbs, start).is_none());
+        routes.failed(FabricKind::Verbs, "cable cut", start);
+        let (level, line) = routes.carried(FabricKind::Tcp, start).unwrap();
+        assert_eq!(level, Level::Warn);
+        for part in [
+            "executor-3",
+            "over tcp",
+            "verbs failed (cable cut)",
+            "rdma link",
+        ] {
+            assert!(line.contains(part), "{line}");
+        }
+        assert!(routes.carried(FabricKind::Tcp, start).is_none(), "once");
+        let later = start + Duration::from_secs(2);
+        routes.failed(FabricKind::Verbs, "still cut", later);
+        assert!(routes.carried(FabricKind::Tcp, later).is_none(), "once");
+        let mended = later + Duration::from_secs(4);
+        assert!(
+            routes.carried(FabricKind::Verbs, later).is_none(),
+            "on its way before"
+        );
+        let (level, line) = routes.carried(FabricKind::Verbs, mended).unwrap();
+        assert_eq!(
+            (level, line.as_str()),
+            (Level::Info, "executor-3: verbs works again")
+        );
+        assert!(routes.carried(FabricKind::Verbs, mended).is_none());
+        routes.failed(FabricKind::Verbs, "cut again", mended);
+        assert!(
+            routes.carried(FabricKind::Tcp, mended).is_some(),
+            "news again"
+        );
+    }
+
+    #[test]
+    fn a_peer_that_is_gone_is_no_demotion() {
+        let (mut routes, now) = (routes(&PAIR), Instant::now());
+        routes.failed(FabricKind::Verbs, "no route", now);
+        routes.failed(FabricKind::Tcp, "refused", now);
+        let why = routes.choose(now).err().unwrap();
+        assert_eq!(
+            why,
+            "executor-3 cannot be reached: verbs: no route; tcp: refused"
+        );
+    }
+
+    #[test]
+    fn a_lost_fabric_is_never_tried_again() {
+        let (mut routes, now) = (routes(&PAIR), Instant::now());
+        routes.fabric_lost(FabricKind::Verbs, "device gone");
+        assert_eq!(chosen(&routes, now + BACKOFF_MAX), FabricKind::Tcp);
+        assert!(
+            routes.carried(FabricKind::Tcp, now).is_none(),
+            "said already"
+        );
+        routes.failed(FabricKind::Tcp, "refused", now);
+        let why = routes.choose(now).err().unwrap();
+        assert!(why.contains("verbs: device gone; tcp: refused"), "{why}");
+    }
+
+    #[test]
+    fn nothing_in_common() {
+        let (mut routes, now) = (routes(&[]), Instant::now());
+        assert!(routes
+            .choose(now)
+            .err()
+            .unwrap()
+            .contains("no fabric in common"));
+        assert!(routes.failed(FabricKind::Tcp, "x", now).is_none());
+        assert!(routes.carried(FabricKind::Tcp, now).is_none());
+    }
+}

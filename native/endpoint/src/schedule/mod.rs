@@ -1,0 +1,188 @@
+//! The grouped exchange in the data path: which peers this endpoint reads from and serves first, and
+//! how many at once.
+//!
+//! ```text
+//!   cards ──▶ Members ──▶ Plan (a schedule of faro-exchange, as this endpoint sees it)
+//!                          │ reads                            │ serves
+//!   fetch ─ requests ──▶ ClientQueue: one of the endpoint   ServerQueue: one of each thread ◀─ turns ─ serve
+//!                              └────────── both are an Admission ─────────┘
+//! ```
+//! It costs no message: all endpoints compute the same schedule of the same members, and keep to it
+//! as far as that costs nothing. See [`Admission`] for what that means. The two directions have
+//! rounds of their own, because each moves on when it has nothing left to do.
+//!
+//! The **members** are this endpoint and the peers that it has met: those whose cards it has, while a
+//! connection to them exists. In an all-to-all exchange every endpoint meets every other within a
+//! moment, so that all agree without asking. A change is applied a moment later, because peers come
+//! in crowds; until then newcomers come after all others.
+
+mod admission;
+mod client_queue;
+mod members;
+#[cfg(test)]
+mod model;
+mod order;
+mod permits;
+mod server_queue;
+mod usage;
+
+pub(crate) use client_queue::ClientQueue;
+pub(crate) use members::host_of;
+pub(crate) use server_queue::ServerQueue;
+
+use admission::Admission;
+use faro_fabric::EndpointId;
+use members::Members;
+use order::Plan;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use usage::Usage;
+
+/// Fewest peers at once, however small the cluster: below, the round trips of a single peer leave the
+/// link idle. Not measured: `faro sim` loses with the three of 16 endpoints (docs/scaling.md).
+const MIN_PERMITS: usize = 4;
+
+/// How long the members stay as they are, at least: peers come in crowds, and each change makes a
+/// new plan.
+const MEMBERS_PAUSE: Duration = Duration::from_millis(50);
+
+/// In which order peers are read from and served, and how many at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ExchangePolicy {
+    /// By small groups, about the root of the number of endpoints at a time.
+    Grouped,
+    /// Around a ring, as many at a time as with `Grouped`.
+    Rotated,
+    /// All at once, in the order in which requests come.
+    #[default]
+    Random,
+}
+
+impl ExchangePolicy {
+    /// All, with their names in the configuration.
+    pub const ALL: [(&'static str, Self); 3] = [
+        ("grouped", Self::Grouped),
+        ("rotated", Self::Rotated),
+        ("random", Self::Random),
+    ];
+}
+
+/// The settings of the exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExchangeConfig {
+    /// Order and bound.
+    pub policy: ExchangePolicy,
+    /// How long a round is preferred while others wait.
+    pub slice: Duration,
+}
+
+impl Default for ExchangeConfig {
+    fn default() -> Self {
+        Self {
+            policy: ExchangePolicy::default(),
+            slice: Duration::from_millis(20),
+        }
+    }
+}
+
+/// The members and the plan of one endpoint, which its queues follow.
+pub(crate) struct Exchange {
+    config: ExchangeConfig,
+    /// How long work waits before it goes beyond the limit.
+    max_wait: Duration,
+    members: Mutex<Members>,
+    /// The members have changed since the plan was made.
+    stale: AtomicBool,
+    plan: Mutex<Arc<Plan>>,
+    /// Counts plans; the first has no members.
+    generation: AtomicU64,
+    usage: Usage,
+}
+
+impl Exchange {
+    /// `idle_timeout`: how long a request may go without progress; it waits here for half of that at
+    /// most.
+    pub(crate) fn new(
+        own: EndpointId,
+        host: String,
+        config: ExchangeConfig,
+        idle_timeout: Duration,
+    ) -> Self {
+        Self {
+            config,
+            max_wait: idle_timeout / 2,
+            members: Mutex::new(Members::new(own, host)),
+            stale: AtomicBool::new(true),
+            plan: Mutex::new(Arc::new(Plan::empty())),
+            generation: AtomicU64::new(0),
+            usage: Usage::default(),
+        }
+    }
+
+    /// A peer is known, and on which host.
+    pub(crate) fn join(&self, peer: EndpointId, host: String) {
+        if lock(&self.members).join(peer, host) {
+            self.stale.store(true, Ordering::Release);
+        }
+    }
+
+    /// A peer has gone. When it is asked for something again, it is back.
+    pub(crate) fn leave(&self, peer: EndpointId) {
+        if lock(&self.members).leave(peer) {
+            self.stale.store(true, Ordering::Release);
+        }
+    }
+
+    /// A peer is asked for something.
+    fn wanted(&self, peer: EndpointId) {
+        if lock(&self.members).back(peer) {
+            self.stale.store(true, Ordering::Release);
+        }
+    }
+
+    pub(crate) fn counters(&self) -> [(&'static str, u64); 9] {
+        self.usage.list()
+    }
+
+    /// An admission that follows no plan yet.
+    fn admission<T>(&self) -> Admission<T> {
+        let order = Plan::empty().reads;
+        Admission::new(order, self.config.slice, self.max_wait, Instant::now())
+    }
+
+    /// The current plan, if it is another than the one of that generation. Made here when members
+    /// have changed.
+    fn newer_than(&self, generation: u64, now: Instant) -> Option<(u64, Arc<Plan>)> {
+        if self.stale.load(Ordering::Acquire) {
+            self.make_plan(now);
+        }
+        let current = self.generation.load(Ordering::Acquire);
+        (current != generation).then(|| (current, Arc::clone(&lock(&self.plan))))
+    }
+
+    fn make_plan(&self, now: Instant) {
+        let mut members = lock(&self.members);
+        let own = members.own();
+        let Some(members) = members.due(now, MEMBERS_PAUSE) else {
+            return;
+        };
+        self.stale.store(false, Ordering::Release);
+        self.usage.members.set(members.len() as u64);
+        match Plan::new(own, members, self.config.policy) {
+            Ok(plan) => {
+                let (epoch, count) = (plan.epoch, members.len());
+                log::debug!("exchange: epoch {epoch:016x}, {count} members");
+                *lock(&self.plan) = Arc::new(plan);
+                self.generation.fetch_add(1, Ordering::AcqRel);
+            }
+            // The last plan stays: newcomers come after all others.
+            Err(error) => log::warn!("no schedule for {} members: {error}", members.len()),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Every critical section leaves what it changes whole.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

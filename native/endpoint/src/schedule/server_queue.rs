@@ -1,0 +1,75 @@
+//! The server's side: the turns of the fetches that one progress thread serves.
+
+use super::usage::Side;
+use super::{Admission, Exchange};
+use faro_fabric::EndpointId;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Turns that wait for their peer's permit, by the serial number of their fetch. What is under way is
+/// a turn, and after it each write that it posted.
+pub(crate) struct ServerQueue {
+    exchange: Arc<Exchange>,
+    admission: Admission<u64>,
+    /// Of the plan that `admission` follows.
+    generation: u64,
+}
+
+impl ServerQueue {
+    pub(crate) fn new(exchange: Arc<Exchange>) -> Self {
+        Self {
+            admission: exchange.admission(),
+            exchange,
+            generation: 0,
+        }
+    }
+
+    /// A fetch of the peer could have its next turn: returns the fetches that have theirs now.
+    pub(crate) fn submit(&mut self, peer: EndpointId, serial: u64, now: Instant) -> Vec<u64> {
+        self.with(now, |admission, out| {
+            admission.submit(peer, serial, now, out)
+        })
+    }
+
+    /// The fetch has ended without the turn that it waited for.
+    pub(crate) fn withdraw(&mut self, serial: u64) {
+        self.admission.withdraw(|waiting| *waiting == serial);
+    }
+
+    /// A turn has posted that many writes.
+    pub(crate) fn posted(&mut self, peer: EndpointId, writes: usize) {
+        self.admission.more(peer, writes);
+    }
+
+    /// The peer took bytes, or offered buffers.
+    pub(crate) fn progress(&mut self, peer: EndpointId, now: Instant) {
+        self.admission.progress(peer, now);
+    }
+
+    /// That many turns and writes have ended: returns the fetches whose turn it is now.
+    pub(crate) fn ended(&mut self, peer: EndpointId, pieces: usize, now: Instant) -> Vec<u64> {
+        self.with(now, |admission, out| {
+            admission.ended(peer, pieces, now, out)
+        })
+    }
+
+    /// Time has passed: returns the fetches whose turn it is now.
+    pub(crate) fn tick(&mut self, now: Instant) -> Vec<u64> {
+        self.with(now, |admission, out| admission.tick(now, out))
+    }
+
+    fn with(
+        &mut self,
+        now: Instant,
+        work: impl FnOnce(&mut Admission<u64>, &mut Vec<u64>),
+    ) -> Vec<u64> {
+        let mut out = Vec::new();
+        if let Some((generation, plan)) = self.exchange.newer_than(self.generation, now) {
+            self.generation = generation;
+            self.admission.adopt(plan.serves.clone(), now, &mut out);
+        }
+        work(&mut self.admission, &mut out);
+        self.exchange.usage.note(&mut self.admission, Side::Serves);
+        out
+    }
+}

@@ -1,0 +1,109 @@
+//! Which pages each peer may read.
+//!
+//! A page is exposed to a peer once and stays exposed while its contents change: the versions tell
+//! the peer which bytes to accept, not the exposure. So nothing is exposed or revoked per request. An
+//! exposed page cannot return to the arena; when the arena is short, all are revoked.
+
+use super::offer::ResidentSlice;
+use crate::limits::MAX_EXPOSED;
+use crate::net::Net;
+use faro_fabric::{ConnectionId, Exposure, FabricKind, RemoteRange};
+use faro_pool::Lease;
+use faro_wire::message::{OfferedSlice, ReadOffer, RemoteBuffer};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What one peer may read.
+#[derive(Default)]
+struct ToPeer {
+    versions: Option<RemoteRange>,
+    /// By the address of the page (or mapping), which is kept as long as it is exposed.
+    pages: HashMap<usize, RemoteRange>,
+}
+
+/// The exposed pages of one progress thread, by connection.
+#[derive(Default)]
+pub(super) struct ExposedBuffers {
+    peers: HashMap<ConnectionId, ToPeer>,
+    /// The log has a line about a device that does not register what it is asked to.
+    warned: bool,
+}
+
+impl ExposedBuffers {
+    /// `slices` as the peer can read them; `None` if not all of them can be exposed.
+    pub(super) fn offer(
+        &mut self,
+        net: &mut Net,
+        connection: ConnectionId,
+        versions: &Arc<Lease>,
+        slices: &[ResidentSlice],
+    ) -> Option<ReadOffer> {
+        let to = self.peers.entry(connection).or_default();
+        let versions = match to.versions {
+            Some(range) => range,
+            None => *to.versions.insert(expose(net, connection, versions)?),
+        };
+        let mut offered = Vec::with_capacity(slices.len());
+        for slice in slices {
+            if slice.verbs_only && net.kind() != FabricKind::Verbs {
+                return None;
+            }
+            let address = slice.page.start().as_ptr() as usize;
+            let range = match to.pages.get(&address) {
+                Some(range) => *range,
+                None if to.pages.len() >= MAX_EXPOSED => return None,
+                None => {
+                    if let Err(error) = net.register(&slice.page) {
+                        if !std::mem::replace(&mut self.warned, true) {
+                            log::warn!("map outputs go through the arena, as if unpinned: {error}");
+                        }
+                        return None;
+                    }
+                    let range = expose(net, connection, &slice.page)?;
+                    to.pages.insert(address, range);
+                    range
+                }
+            };
+            offered.push(OfferedSlice {
+                key: range.key.into(),
+                offset: (range.offset + slice.offset).into(),
+                length: slice.length.into(),
+                slot: (slice.slot as u32).into(),
+                version: slice.version.into(),
+                crc: slice.crc.into(),
+                reserved: 0.into(),
+            });
+        }
+        Some(ReadOffer {
+            versions: RemoteBuffer {
+                key: versions.key.into(),
+                offset: versions.offset.into(),
+                length: versions.length.into(),
+                reserved: 0.into(),
+            },
+            slices: offered,
+        })
+    }
+
+    /// Revokes all that a peer may read.
+    pub(super) fn revoke(&mut self, net: &mut Net, connection: ConnectionId) {
+        let Some(to) = self.peers.remove(&connection) else {
+            return;
+        };
+        for range in to.pages.into_values().chain(to.versions) {
+            // `Later`: the fabric keeps the lease until no peer can reach it.
+            drop(net.revoke(range.key));
+        }
+    }
+
+    /// Revokes everything. Reads under way end `Refused`, and their bytes are written instead.
+    pub(super) fn revoke_all(&mut self, net: &mut Net) {
+        for connection in self.peers.keys().copied().collect::<Vec<_>>() {
+            self.revoke(net, connection);
+        }
+    }
+}
+
+fn expose(net: &mut Net, connection: ConnectionId, lease: &Arc<Lease>) -> Option<RemoteRange> {
+    net.expose(connection, Exposure::Readable(Arc::clone(lease)))
+}

@@ -1,0 +1,212 @@
+//! The I/O threads: the only ones that wait for a disk.
+
+use super::job::{Job, Turn};
+use super::lookup::look_up;
+use super::service::Returned;
+use crate::files::{Catalog, Output};
+use crate::limits::{AT_ONCE_BLOCKS, AT_ONCE_BYTES, MAX_SERVING};
+use crate::memory::Memory;
+use crate::net::Inbox;
+use crossbeam_channel::{Receiver, Sender};
+use faro_region::{ChunkCache, Sleep, CHUNK_BYTES};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// A job and the progress thread that it returns to.
+pub(super) struct Work {
+    pub(super) job: Box<Job>,
+    pub(super) home: Inbox<Returned>,
+}
+
+/// What a thread does next.
+enum Task {
+    Turn(Work),
+    /// Bring chunks of an output into the chunk cache; `evict`: others may be evicted for them.
+    Prefetch {
+        output: Arc<Output>,
+        chunks: Range<u64>,
+        evict: bool,
+    },
+    Stop,
+}
+
+/// What the threads share.
+pub(super) struct Shared {
+    pub(super) memory: Arc<Memory>,
+    pub(super) catalog: Arc<Catalog>,
+    /// Work that waited for its files comes back by it, too. Bounded: every job is in it at most once,
+    /// there are at most `MAX_SERVING` jobs per fabric, and prefetches are left out when it is full.
+    queue: Sender<Task>,
+}
+
+/// A handle to the threads; dropping it lets them finish.
+pub(crate) struct IoPool {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    count: usize,
+}
+
+impl IoPool {
+    /// # Errors
+    /// A thread cannot be started.
+    pub(crate) fn start(
+        count: usize,
+        memory: Arc<Memory>,
+        catalog: Arc<Catalog>,
+    ) -> std::io::Result<Self> {
+        let (queue, work) = crossbeam_channel::bounded(4 * MAX_SERVING + count);
+        let shared = Arc::new(Shared {
+            memory,
+            catalog,
+            queue,
+        });
+        let mut threads = Vec::with_capacity(count);
+        for number in 0..count {
+            let (shared, work) = (Arc::clone(&shared), work.clone());
+            let name = format!("faro-io-{number}");
+            threads.push(
+                std::thread::Builder::new()
+                    .name(name)
+                    .spawn(move || run(&shared, &work))?,
+            );
+        }
+        Ok(Self {
+            shared,
+            threads: Mutex::new(threads),
+            count,
+        })
+    }
+
+    /// A turn of a small job whose bytes are in memory, on the caller's thread; any other job comes
+    /// back, to be queued.
+    pub(super) fn at_once(&self, mut job: Box<Job>) -> Result<(Box<Job>, Turn), Box<Job>> {
+        if job.is_new() {
+            let wanted = match job.block_count() <= AT_ONCE_BLOCKS {
+                true => job.wanted(),
+                false => return Err(job),
+            };
+            for id in wanted {
+                match self.shared.catalog.ready(id) {
+                    Some(output) => job.answers.insert(id, Ok(output)),
+                    None => {
+                        // Answers are all there or none is: an I/O thread asks for all of them.
+                        job.answers.clear();
+                        return Err(job);
+                    }
+                };
+            }
+            job.prepare();
+        }
+        if job.remaining() > AT_ONCE_BYTES {
+            return Err(job);
+        }
+        match job.turn(&self.shared.memory, Sleep::Never) {
+            Turn::Cold => Err(job),
+            turn => Ok((job, turn)),
+        }
+    }
+
+    /// Queues a turn of `job`, which then returns to `home`.
+    pub(super) fn submit(&self, job: Box<Job>, home: &Inbox<Returned>) {
+        let home = home.clone();
+        submit(&self.shared, Work { job, home });
+    }
+
+    /// Brings an output into the chunk cache, as far as there is room without evicting others.
+    pub(crate) fn prefetch(&self, output: Arc<Output>) {
+        if let Some(region) = output.region() {
+            let chunks = 0..region.bytes().div_ceil(CHUNK_BYTES);
+            self.queue_prefetch(output, chunks, false);
+        }
+    }
+
+    /// Brings what a job will read into the chunk cache, as far as its outputs are known. Others are
+    /// evicted for it: this is known to be read.
+    pub(super) fn prefetch_for(&self, job: &Job) {
+        for (output, chunks) in job.chunks(|id| self.shared.catalog.ready(id)) {
+            self.queue_prefetch(output, chunks, true);
+        }
+    }
+
+    fn queue_prefetch(&self, output: Arc<Output>, chunks: Range<u64>, evict: bool) {
+        if self.shared.queue.len() < MAX_SERVING {
+            let task = Task::Prefetch {
+                output,
+                chunks,
+                evict,
+            };
+            // Full: what is not prefetched is read when it is asked for.
+            let _ = self.shared.queue.try_send(task);
+        }
+    }
+
+    /// Ends the threads once the queue is empty.
+    pub(crate) fn stop(&self) {
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        if !threads.is_empty() {
+            for _ in 0..self.count {
+                let _ = self.shared.queue.send(Task::Stop);
+            }
+        }
+        for thread in threads.drain(..) {
+            if thread.join().is_err() {
+                log::error!("an I/O thread panicked");
+            }
+        }
+    }
+}
+
+pub(super) fn submit(shared: &Shared, work: Work) {
+    if let Err(error) = shared.queue.try_send(Task::Turn(work)) {
+        if let Task::Turn(work) = error.into_inner() {
+            let detail = "the I/O queue is full".to_owned();
+            work.home.send((work.job, Turn::Broken { detail }));
+        }
+    }
+}
+
+fn run(shared: &Arc<Shared>, queue: &Receiver<Task>) {
+    while let Ok(task) = queue.recv() {
+        let Work { mut job, home } = match task {
+            Task::Turn(work) => work,
+            Task::Prefetch {
+                output,
+                chunks,
+                evict,
+            } => {
+                prefetch(&shared.memory.cache, &output, chunks, evict);
+                continue;
+            }
+            Task::Stop => return,
+        };
+        let turn = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            if job.is_new() && job.answers.is_empty() {
+                look_up(shared, job, &home)
+            } else {
+                let turn = job.turn(&shared.memory, Sleep::May);
+                Some((job, turn))
+            }
+        }));
+        match turn {
+            Ok(Some(returned)) => home.send(returned),
+            Ok(None) => {}
+            // The panic dropped the job; its entry ends at its deadline.
+            Err(_) => log::error!("a turn of a fetch panicked; the request is lost"),
+        }
+    }
+}
+
+fn prefetch(cache: &Arc<ChunkCache>, output: &Output, chunks: Range<u64>, evict: bool) {
+    let Some(region) = output.region() else {
+        return;
+    };
+    for chunk in chunks {
+        match cache.prefetch(region, chunk, evict) {
+            Ok(true) => {}
+            Ok(false) if cache.has(region.id(), chunk) => {}
+            Ok(false) => return,
+            Err(error) => return log::warn!("a map output cannot be prefetched: {error}"),
+        }
+    }
+}

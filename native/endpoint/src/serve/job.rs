@@ -1,0 +1,345 @@
+//! One fetch as its server works on it.
+
+use super::offer::{offer, ResidentSlice};
+use crate::files::{Answer, FileRange, Output};
+use crate::limits::{MAX_BUFFERS_HELD, PREFETCHED_BLOCKS, TURN_BUFFERS};
+use crate::memory::Memory;
+use crate::net::Encoded;
+use faro_pool::{Lease, PoolError, Purpose, PAGE_BYTES};
+use faro_region::{Sleep, CHUNK_BYTES};
+use faro_wire::message::{BlockEntry, Fetch, FetchResponse, RemoteBuffer, ToClient, WrittenBuffer};
+use faro_wire::{crc32c, BlockId, BlockStatus, OutputId, WireError};
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The state of a fetch that travels between threads.
+pub(crate) struct Job {
+    /// Its number on the progress thread.
+    pub(crate) serial: u64,
+    blocks: Vec<BlockId>,
+    /// Filled while the job waits for its files; taken when the response is made.
+    pub(crate) answers: HashMap<OutputId, Answer>,
+    /// Outputs that `runs` point to.
+    outputs: Vec<Arc<Output>>,
+    /// What is still to be read, adjacent ranges merged: (position in `outputs`, bytes).
+    ranges: VecDeque<(usize, FileRange)>,
+    /// The response was made.
+    prepared: bool,
+    /// The response, until a turn takes it along.
+    response: Option<Encoded>,
+    /// The client is not to be offered to read.
+    writes_only: bool,
+    /// Sum of `runs`.
+    remaining: u64,
+    buffers: VecDeque<RemoteBuffer>,
+    /// Number of the first one of `buffers` among all of the request.
+    next_buffer: u32,
+    /// For the counters, once all is posted.
+    pub(crate) served: Served,
+}
+
+/// What a finished job has sent.
+#[derive(Default, Clone, Copy)]
+pub(crate) struct Served {
+    pub(crate) blocks: u64,
+    pub(crate) bytes: u64,
+    pub(crate) refused: u64,
+}
+
+/// A lease filled for one buffer of the client.
+pub(crate) struct FilledBuffer {
+    pub(crate) lease: Arc<Lease>,
+    pub(crate) target: RemoteBuffer,
+    pub(crate) written: WrittenBuffer,
+}
+
+/// What a turn gave.
+pub(crate) enum Turn {
+    Filled {
+        /// `FETCH_RESPONSE`, on the first turn.
+        response: Option<Encoded>,
+        filled: Vec<FilledBuffer>,
+        /// These are the last bytes.
+        last: bool,
+        /// The arena had no page: try again when one is returned.
+        starved: bool,
+    },
+    /// All of it is in the chunk cache: the client is to read it.
+    Offered {
+        response: Encoded,
+        slices: Vec<ResidentSlice>,
+    },
+    /// The next bytes are not in memory, and the turn may not sleep. It did nothing.
+    Cold,
+    /// Bytes that were promised cannot be read.
+    Broken { detail: String },
+}
+
+impl Job {
+    /// # Errors
+    /// A buffer that no client of this version would offer.
+    pub(crate) fn new(serial: u64, fetch: Fetch) -> Result<Self, WireError> {
+        let mut job = Self {
+            serial,
+            blocks: fetch.blocks,
+            answers: HashMap::new(),
+            outputs: Vec::new(),
+            ranges: VecDeque::new(),
+            prepared: false,
+            response: None,
+            writes_only: fetch.writes_only,
+            remaining: 0,
+            buffers: VecDeque::new(),
+            next_buffer: 0,
+            served: Served::default(),
+        };
+        job.add_buffers(fetch.buffers)?;
+        Ok(job)
+    }
+
+    /// # Errors
+    /// See `new`; and more buffers than are kept.
+    pub(crate) fn add_buffers(&mut self, buffers: Vec<RemoteBuffer>) -> Result<(), WireError> {
+        check_buffers(&buffers)?;
+        let got = (self.buffers.len() + buffers.len()) as u64;
+        if got > MAX_BUFFERS_HELD as u64 {
+            let limit = MAX_BUFFERS_HELD as u64;
+            return Err(WireError::TooLarge {
+                what: "buffers of a request",
+                got,
+                limit,
+            });
+        }
+        self.buffers.extend(buffers);
+        Ok(())
+    }
+
+    pub(crate) fn is_new(&self) -> bool {
+        !self.prepared
+    }
+
+    /// There is something a turn could do.
+    pub(crate) fn can_turn(&self) -> bool {
+        !self.prepared || (self.remaining > 0 && !self.buffers.is_empty())
+    }
+
+    /// Blocks that were asked for.
+    pub(crate) fn block_count(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// The distinct outputs of the request.
+    pub(crate) fn wanted(&self) -> Vec<OutputId> {
+        let mut ids: Vec<OutputId> = self.blocks.iter().map(BlockId::output).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+
+    /// Bytes that are not in a lease yet; known once the response is made.
+    pub(crate) fn remaining(&self) -> u64 {
+        self.remaining
+    }
+
+    /// Makes the response, when all answers are in.
+    pub(crate) fn prepare(&mut self) {
+        if !self.prepared {
+            self.prepared = true;
+            self.response = Some(self.make_response());
+        }
+    }
+
+    /// What was in the chunk cache could not be exposed to the client: it is to be written.
+    pub(crate) fn write_instead(&mut self, response: Encoded) {
+        self.writes_only = true;
+        self.response = Some(response);
+    }
+
+    /// The chunks of regions that its first blocks lie in, as far as `find` knows the outputs.
+    pub(crate) fn chunks(
+        &self,
+        find: impl Fn(OutputId) -> Option<Arc<Output>>,
+    ) -> Vec<(Arc<Output>, Range<u64>)> {
+        let located = self
+            .blocks
+            .iter()
+            .take(PREFETCHED_BLOCKS)
+            .filter_map(|block| {
+                let output = find(block.output())?;
+                let range = output.locate(block.start_reduce.get(), block.end_reduce.get());
+                let range = range.ok().filter(|range| range.length > 0)?;
+                let end = (range.offset + range.length).div_ceil(CHUNK_BYTES);
+                Some((output, range.offset / CHUNK_BYTES..end))
+            });
+        located.collect()
+    }
+
+    /// One turn: an offer to read, if the chunk cache has all of it, or up to `TURN_BUFFERS` filled
+    /// leases.
+    pub(crate) fn turn(&mut self, memory: &Memory, sleep: Sleep) -> Turn {
+        self.prepare();
+        if let Some(response) = self.response.take_if(|_| !self.writes_only) {
+            match offer(memory, &self.outputs, &self.ranges, self.remaining, sleep) {
+                Some(slices) => return Turn::Offered { response, slices },
+                None => self.write_instead(response),
+            }
+        }
+        let mut filled = Vec::with_capacity(TURN_BUFFERS.min(self.buffers.len()));
+        let mut starved = false;
+        while self.remaining > 0 && filled.len() < TURN_BUFFERS {
+            let Some(target) = self.buffers.front().copied() else {
+                break;
+            };
+            let length = self.remaining.min(u64::from(target.length.get())) as usize;
+            let mut lease = match memory.try_lease(length, Purpose::Serve) {
+                Ok(lease) => lease,
+                Err(PoolError::Exhausted { .. }) => {
+                    starved = true;
+                    break;
+                }
+                Err(error) => {
+                    return Turn::Broken {
+                        detail: error.to_string(),
+                    }
+                }
+            };
+            let bytes = &mut lease.bytes_mut()[..length];
+            match self.fill(bytes, memory, sleep) {
+                Ok(true) => {}
+                Ok(false) if filled.is_empty() => return Turn::Cold,
+                Ok(false) => break,
+                Err(detail) => return Turn::Broken { detail },
+            }
+            let written = WrittenBuffer {
+                buffer: self.next_buffer.into(),
+                length: (length as u32).into(),
+                crc: crc32c(bytes).into(),
+                reserved: 0.into(),
+            };
+            self.buffers.pop_front();
+            self.next_buffer = self.next_buffer.wrapping_add(1);
+            filled.push(FilledBuffer {
+                lease: Arc::new(lease),
+                target,
+                written,
+            });
+        }
+        Turn::Filled {
+            response: self.response.take(),
+            filled,
+            last: self.remaining == 0,
+            starved,
+        }
+    }
+
+    /// Turns blocks into entries and ranges; adjacent blocks of one file become one range.
+    fn make_response(&mut self) -> Encoded {
+        let answers = std::mem::take(&mut self.answers);
+        let mut positions: HashMap<OutputId, usize> = HashMap::with_capacity(answers.len());
+        let mut entries = Vec::with_capacity(self.blocks.len());
+        for block in &self.blocks {
+            let id = block.output();
+            let located = match answers.get(&id) {
+                Some(Ok(output)) => output
+                    .locate(block.start_reduce.get(), block.end_reduce.get())
+                    .map(|range| (output, range)),
+                Some(Err(status)) => Err(*status),
+                None => Err(BlockStatus::UnknownOutput),
+            };
+            let (output, range) = match located {
+                Ok(found) => found,
+                Err(status) => {
+                    self.served.refused += 1;
+                    entries.push(BlockEntry::missing(status));
+                    continue;
+                }
+            };
+            self.served.blocks += 1;
+            self.served.bytes += range.length;
+            entries.push(BlockEntry::found(range.length));
+            if range.length == 0 {
+                continue;
+            }
+            let position = *positions.entry(id).or_insert_with(|| {
+                self.outputs.push(Arc::clone(output));
+                self.outputs.len() - 1
+            });
+            match self.ranges.back_mut() {
+                Some((at, last))
+                    if *at == position && last.offset + last.length == range.offset =>
+                {
+                    last.length += range.length;
+                }
+                _ => self.ranges.push_back((position, range)),
+            }
+        }
+        self.remaining = self.served.bytes;
+        ToClient::FetchResponse(FetchResponse { blocks: entries }).into()
+    }
+
+    /// Reads the next `bytes.len()` bytes of the stream; `false`: not all of them are in memory, and
+    /// none counts as read.
+    fn fill(&mut self, bytes: &mut [u8], memory: &Memory, sleep: Sleep) -> Result<bool, String> {
+        let mut done = 0;
+        for (position, range) in &self.ranges {
+            let length = range.length.min((bytes.len() - done) as u64) as usize;
+            let piece = &mut bytes[done..done + length];
+            let got = self.outputs[*position]
+                .read(&memory.cache, range.offset, piece, sleep)
+                .map_err(|error| {
+                    format!(
+                        "{length} bytes at {} of a map output: {error}",
+                        range.offset
+                    )
+                })?;
+            if got < length {
+                return Ok(false);
+            }
+            done += length;
+            if done == bytes.len() {
+                break;
+            }
+        }
+        if done < bytes.len() {
+            return Err("the response is longer than its ranges".to_owned());
+        }
+        self.consume(done as u64);
+        Ok(true)
+    }
+
+    /// The first `bytes` of the ranges are read.
+    fn consume(&mut self, mut bytes: u64) {
+        self.remaining -= bytes;
+        while let Some((_, range)) = self.ranges.front_mut().filter(|_| bytes > 0) {
+            let length = range.length.min(bytes);
+            range.offset += length;
+            range.length -= length;
+            bytes -= length;
+            if range.length == 0 {
+                self.ranges.pop_front();
+            }
+        }
+    }
+}
+
+fn check_buffers(buffers: &[RemoteBuffer]) -> Result<(), WireError> {
+    for buffer in buffers {
+        let got = u64::from(buffer.length.get());
+        if got == 0 {
+            return Err(WireError::BadValue {
+                what: "length of an offered buffer",
+                got,
+            });
+        }
+        if got > PAGE_BYTES as u64 {
+            let limit = PAGE_BYTES as u64;
+            return Err(WireError::TooLarge {
+                what: "length of an offered buffer",
+                got,
+                limit,
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,20 @@
+//! The server's side of a fetch: from a request to the last write.
+//!
+//! A [`Job`] travels: the progress thread takes the `FETCH`, an I/O thread looks the files up and
+//! fills pages for a few remote buffers (a *turn*), the progress thread posts the writes, and so on
+//! until the bytes are out. Only one thread has the job at a time, so it needs no lock, and only I/O
+//! threads wait for a disk: a small job whose bytes are in memory is done at once, without the detour.
+//! What lies in the chunk cache as a whole is not sent at all: the client is offered to read it
+//! ([`offer`]).
+
+mod exposed;
+mod io;
+mod job;
+mod lookup;
+mod offer;
+mod service;
+mod stage;
+mod turns;
+
+pub(crate) use io::IoPool;
+pub(crate) use service::{Returned, ServeService};

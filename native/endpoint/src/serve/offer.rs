@@ -1,0 +1,98 @@
+//! Where a whole request lies in the chunk cache, if it does.
+//!
+//! All or nothing: a stream of which a part has to be written is written, so that the client follows
+//! one protocol at a time. What the client reads costs this server the checksum and no copy. In the
+//! modes that register map outputs as a whole, the slices lie in the file's mapping instead.
+
+use crate::files::{FileRange, Output};
+use crate::limits::{READ_OFFER_BYTES, READ_OFFER_MEAN_BYTES};
+use crate::memory::Memory;
+use faro_pool::Lease;
+use faro_region::{Sleep, Version, CHUNK_BYTES};
+use faro_wire::crc32c;
+use faro_wire::message::MAX_OFFERED_SLICES;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Bytes of one page, or of one mapping.
+pub(crate) struct ResidentSlice {
+    pub(crate) page: Arc<Lease>,
+    pub(crate) offset: u64,
+    pub(crate) length: u32,
+    pub(crate) slot: usize,
+    /// The version under which the bytes had that checksum.
+    pub(crate) version: Version,
+    pub(crate) crc: u32,
+    /// Only a device may read it.
+    pub(crate) verbs_only: bool,
+}
+
+/// The slices of `ranges`, in order; `None` if some of it is in no page, or if writing is as cheap.
+/// Nothing is held: the versions tell the client whether the bytes stayed.
+pub(crate) fn offer(
+    memory: &Memory,
+    outputs: &[Arc<Output>],
+    ranges: &VecDeque<(usize, FileRange)>,
+    total: u64,
+    sleep: Sleep,
+) -> Option<Vec<ResidentSlice>> {
+    let most = (total / READ_OFFER_MEAN_BYTES).min(u64::from(MAX_OFFERED_SLICES)) as usize;
+    if total < READ_OFFER_BYTES {
+        return None;
+    }
+    let mut slices = Vec::new();
+    for (position, range) in ranges {
+        let output = outputs.get(*position)?;
+        let mapped = output.mapped(&memory.pool, memory.regions);
+        let (mut at, end) = (range.offset, range.offset + range.length);
+        while at < end {
+            if slices.len() == most {
+                return None;
+            }
+            let length = (end - at).min(CHUNK_BYTES - at % CHUNK_BYTES) as u32;
+            slices.push(match mapped {
+                Some(lease) => in_mapping(memory, output, lease, at, length, sleep)?,
+                None => in_page(memory, output, at, length)?,
+            });
+            at += u64::from(length);
+        }
+    }
+    Some(slices)
+}
+
+fn in_page(memory: &Memory, output: &Output, at: u64, length: u32) -> Option<ResidentSlice> {
+    let (chunk, within) = (at / CHUNK_BYTES, (at % CHUNK_BYTES) as usize);
+    let guard = memory.cache.get(output.region()?.id(), chunk)?;
+    let bytes = guard.bytes().get(within..within + length as usize)?;
+    Some(ResidentSlice {
+        page: Arc::clone(guard.page()),
+        offset: within as u64,
+        length,
+        slot: guard.slot(),
+        version: guard.version(),
+        crc: crc32c(bytes),
+        verbs_only: false,
+    })
+}
+
+fn in_mapping(
+    memory: &Memory,
+    output: &Output,
+    lease: &Arc<Lease>,
+    at: u64,
+    length: u32,
+    sleep: Sleep,
+) -> Option<ResidentSlice> {
+    let (slot, version) = memory.cache.constant()?;
+    let mut bytes = vec![0; length as usize];
+    let got = output.read(&memory.cache, at, &mut bytes, sleep).ok()?;
+    (got == bytes.len()).then(|| ResidentSlice {
+        page: Arc::clone(lease),
+        offset: at,
+        length,
+        slot,
+        version,
+        crc: crc32c(&bytes),
+        verbs_only: true,
+    })
+}

@@ -1,0 +1,258 @@
+//! Where a fetch is at its server.
+//!
+//! ```text
+//!              permit                 turn ends, more to do
+//!   Queued ─────────────▶ Running ─────────────────────────▶ Idle ◀── memory returns ── Starved
+//!     ▲                      │ │                               │                          ▲
+//!     │                      │ └── turn ends, no page free ────┼──────────────────────────┘
+//!     │                      └──── turn ends, all bytes posted ┼──▶ Draining
+//!     └──────────────── buffers and room for writes ───────────┘
+//! ```
+
+use faro_wire::message::RemoteBuffer;
+
+/// Where a fetch is; `J` is its job.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Stage<J> {
+    /// It waits for buffers of its client, or for posted writes to end.
+    Idle(J),
+    /// Its next turn waits for the peer's permit.
+    Queued(J),
+    /// Its next turn waits for arena memory.
+    Starved(J),
+    /// A turn is under way: another thread has the job. Buffers that arrive are kept here.
+    Running { buffers: Vec<RemoteBuffer> },
+    /// All bytes are in posted writes; only their ends are waited for.
+    Draining,
+}
+
+/// What becomes of buffers that a client offers.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Buffers<'a, J> {
+    /// The job is here and takes them.
+    Job(&'a mut J, Vec<RemoteBuffer>),
+    /// They were kept until the turn ends; this is how many are kept.
+    Kept(usize),
+    /// The fetch needs none any more.
+    NotNeeded,
+}
+
+impl<J> Stage<J> {
+    /// A new fetch, whose first turn waits for the permit.
+    pub(super) fn queued(job: J) -> Self {
+        Self::Queued(job)
+    }
+
+    /// A new fetch, whose first turn begins at once.
+    pub(super) fn running() -> Self {
+        let buffers = Vec::new();
+        Self::Running { buffers }
+    }
+
+    /// The client offers buffers.
+    pub(super) fn on_buffers(&mut self, offered: Vec<RemoteBuffer>) -> Buffers<'_, J> {
+        match self {
+            Self::Idle(job) | Self::Queued(job) | Self::Starved(job) => Buffers::Job(job, offered),
+            Self::Running { buffers } => {
+                buffers.extend(offered);
+                Buffers::Kept(buffers.len())
+            }
+            Self::Draining => Buffers::NotNeeded,
+        }
+    }
+
+    /// The next turn waits for the permit, if the job is here, has nothing to wait for and `can_turn`.
+    /// True: it does now.
+    pub(super) fn queue(&mut self, can_turn: impl FnOnce(&J) -> bool) -> bool {
+        match std::mem::replace(self, Self::Draining) {
+            Self::Idle(job) if can_turn(&job) => {
+                *self = Self::Queued(job);
+                true
+            }
+            other @ (Self::Idle(_)
+            | Self::Queued(_)
+            | Self::Starved(_)
+            | Self::Running { .. }
+            | Self::Draining) => {
+                *self = other;
+                false
+            }
+        }
+    }
+
+    /// The permit is there: the turn begins with the job that is returned.
+    pub(super) fn on_permit(&mut self) -> Option<J> {
+        match std::mem::replace(self, Self::Draining) {
+            Self::Queued(job) => {
+                *self = Self::running();
+                Some(job)
+            }
+            other @ (Self::Idle(_) | Self::Starved(_) | Self::Running { .. } | Self::Draining) => {
+                *self = other;
+                None
+            }
+        }
+    }
+
+    /// The turn ended with more to do; `starved`: no page was free. Returns the buffers that were
+    /// kept, for the job. `None`, and no change: no turn was under way.
+    pub(super) fn on_turn(&mut self, job: J, starved: bool) -> Option<Vec<RemoteBuffer>> {
+        match std::mem::replace(self, Self::Draining) {
+            Self::Running { buffers } => {
+                *self = match starved {
+                    true => Self::Starved(job),
+                    false => Self::Idle(job),
+                };
+                Some(buffers)
+            }
+            other @ (Self::Idle(_) | Self::Queued(_) | Self::Starved(_) | Self::Draining) => {
+                *self = other;
+                None
+            }
+        }
+    }
+
+    /// The turn ended, and all bytes are in posted writes.
+    pub(super) fn on_last_turn(&mut self) {
+        if let Self::Running { .. } = self {
+            *self = Self::Draining;
+        }
+    }
+
+    /// The arena has memory again. True: the next turn may be tried.
+    pub(super) fn on_memory(&mut self) -> bool {
+        match std::mem::replace(self, Self::Draining) {
+            Self::Starved(job) => {
+                *self = Self::Idle(job);
+                true
+            }
+            other @ (Self::Idle(_) | Self::Queued(_) | Self::Running { .. } | Self::Draining) => {
+                *self = other;
+                false
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [&str; 5] = ["idle", "queued", "starved", "running", "draining"];
+
+    fn stage(name: &str) -> Stage<u8> {
+        match name {
+            "idle" => Stage::Idle(7),
+            "queued" => Stage::Queued(7),
+            "starved" => Stage::Starved(7),
+            "running" => Stage::running(),
+            _ => Stage::Draining,
+        }
+    }
+
+    fn name(stage: &Stage<u8>) -> &'static str {
+        match stage {
+            Stage::Idle(_) => "idle",
+            Stage::Queued(_) => "queued",
+            Stage::Starved(_) => "starved",
+            Stage::Running { .. } => "running",
+            Stage::Draining => "draining",
+        }
+    }
+
+    /// Applies an event to every state; the states after it, in the order of `ALL`.
+    fn after(event: impl Fn(&mut Stage<u8>)) -> [&'static str; 5] {
+        ALL.map(|from| {
+            let mut stage = stage(from);
+            event(&mut stage);
+            name(&stage)
+        })
+    }
+
+    fn buffer() -> RemoteBuffer {
+        RemoteBuffer {
+            key: 1.into(),
+            offset: 0.into(),
+            length: 1.into(),
+            reserved: 0.into(),
+        }
+    }
+
+    #[test]
+    fn every_state_and_every_event() {
+        let table = [
+            (
+                "queue",
+                after(|s| {
+                    s.queue(|_| true);
+                }),
+            ),
+            (
+                "queue, nothing to do",
+                after(|s| {
+                    s.queue(|_| false);
+                }),
+            ),
+            (
+                "permit",
+                after(|s| {
+                    s.on_permit();
+                }),
+            ),
+            ("turn", after(|s| drop(s.on_turn(8, false)))),
+            ("turn, starved", after(|s| drop(s.on_turn(8, true)))),
+            ("last turn", after(Stage::on_last_turn)),
+            (
+                "memory",
+                after(|s| {
+                    s.on_memory();
+                }),
+            ),
+            ("buffers", after(|s| drop(s.on_buffers(vec![buffer()])))),
+        ];
+        let expected = [
+            ["queued", "queued", "starved", "running", "draining"],
+            ["idle", "queued", "starved", "running", "draining"],
+            ["idle", "running", "starved", "running", "draining"],
+            ["idle", "queued", "starved", "idle", "draining"],
+            ["idle", "queued", "starved", "starved", "draining"],
+            ["idle", "queued", "starved", "draining", "draining"],
+            ["idle", "queued", "idle", "running", "draining"],
+            ALL,
+        ];
+        for ((event, got), expected) in table.into_iter().zip(expected) {
+            assert_eq!(got, expected, "{event}");
+        }
+    }
+
+    #[test]
+    fn what_the_transitions_return() {
+        for from in ALL {
+            let queued = stage(from).queue(|job| *job == 7);
+            assert_eq!(queued, from == "idle", "{from}");
+            assert_eq!(stage(from).on_permit(), (from == "queued").then_some(7));
+            let kept = stage(from).on_turn(8, false);
+            assert_eq!(kept.is_some(), from == "running", "{from}");
+            assert_eq!(stage(from).on_memory(), from == "starved", "{from}");
+        }
+    }
+
+    #[test]
+    fn buffers_reach_the_job_wherever_it_is() {
+        for from in ["idle", "queued", "starved"] {
+            let mut stage = stage(from);
+            let taken = Buffers::Job(&mut 7, vec![buffer()]);
+            assert_eq!(stage.on_buffers(vec![buffer()]), taken);
+        }
+        let mut stage = stage("running");
+        assert_eq!(stage.on_buffers(vec![buffer()]), Buffers::Kept(1));
+        assert_eq!(stage.on_buffers(vec![buffer()]), Buffers::Kept(2));
+        assert_eq!(stage.on_turn(8, false), Some(vec![buffer(), buffer()]));
+        let taken = Buffers::Job(&mut 8, Vec::new());
+        assert_eq!(stage.on_buffers(Vec::new()), taken);
+        assert_eq!(
+            Stage::<u8>::Draining.on_buffers(vec![buffer()]),
+            Buffers::NotNeeded
+        );
+    }
+}

@@ -1,0 +1,140 @@
+//! What a turn gave, on its way to the client.
+
+use super::job::{FilledBuffer, Job, Turn};
+use super::offer::ResidentSlice;
+use super::service::{fail, ServeService};
+use crate::net::{Encoded, Net};
+use faro_fabric::{CloseReason, RemoteRange, Write};
+use faro_wire::message::{DataWritten, FailureCode, ToClient, WrittenBuffer};
+
+impl ServeService {
+    /// A turn ended.
+    pub(super) fn on_turn(&mut self, net: &mut Net, job: Box<Job>, turn: Turn) {
+        let serial = job.serial;
+        // Unknown: cancelled, past its deadline, or the connection has closed.
+        let Some(entry) = self.entries.get(&serial) else {
+            return;
+        };
+        let (connection, request) = (entry.connection, entry.request);
+        match turn {
+            Turn::Cold => self.io.submit(job, &self.inbox),
+            Turn::Broken { detail } => {
+                self.remove(serial);
+                fail(net, connection, request, FailureCode::Internal, detail);
+            }
+            Turn::Offered { response, slices } => self.offer(net, job, response, &slices),
+            Turn::Filled {
+                response,
+                filled,
+                last,
+                starved,
+            } => {
+                let buffers = self.write(net, serial, filled);
+                if let Some(response) = response {
+                    net.send(connection, request, response);
+                }
+                if last || !buffers.is_empty() {
+                    let written = DataWritten { buffers, last };
+                    net.send(connection, request, ToClient::DataWritten(written));
+                }
+                match last {
+                    true => {
+                        self.count_served(net, &job);
+                        self.drain(serial);
+                    }
+                    false => self.turned(net, job, starved),
+                }
+            }
+        }
+    }
+
+    /// All of it is in the chunk cache: the client is offered to read it, and the request is over
+    /// for this server. What cannot be exposed is written.
+    fn offer(
+        &mut self,
+        net: &mut Net,
+        mut job: Box<Job>,
+        response: Encoded,
+        slices: &[ResidentSlice],
+    ) {
+        let serial = job.serial;
+        let Some(entry) = self.entries.get(&serial) else {
+            return;
+        };
+        let (connection, id) = (entry.connection, entry.request);
+        let versions = self.memory.cache.versions();
+        let offer = versions.and_then(|v| self.exposed.offer(net, connection, v, slices));
+        let Some(offer) = offer else {
+            job.write_instead(response);
+            return self.io.submit(job, &self.inbox);
+        };
+        net.send(connection, id, ToClient::ReadOffer(offer));
+        net.send(connection, id, response);
+        self.counters.pulls_offered.add(1);
+        self.count_served(net, &job);
+        self.remove(serial);
+    }
+
+    /// Writes what a turn filled into the client's memory. Returns what the client is to be told.
+    fn write(
+        &mut self,
+        net: &mut Net,
+        serial: u64,
+        filled: Vec<FilledBuffer>,
+    ) -> Vec<WrittenBuffer> {
+        let Some(entry) = self.entries.get_mut(&serial) else {
+            return Vec::new();
+        };
+        let (connection, count) = (entry.connection, filled.len());
+        entry.writes += count;
+        let mut buffers = Vec::with_capacity(count);
+        for buffer in filled {
+            buffers.push(buffer.written);
+            let write = Write {
+                token: serial,
+                source: buffer.lease,
+                offset: 0,
+                length: buffer.written.length.get() as usize,
+                target: RemoteRange {
+                    key: buffer.target.key.get(),
+                    offset: buffer.target.offset.get(),
+                    length: buffer.target.length.get(),
+                },
+                immediate: None,
+                // A buffer is filled once.
+                last: true,
+            };
+            net.write(connection, write);
+        }
+        self.schedule.posted(entry.endpoint, count);
+        buffers
+    }
+
+    /// The turn is over and there is more to do.
+    fn turned(&mut self, net: &mut Net, job: Box<Job>, starved: bool) {
+        let serial = job.serial;
+        let Some(entry) = self.entries.get_mut(&serial) else {
+            return;
+        };
+        let (connection, endpoint) = (entry.connection, entry.endpoint);
+        let Some(kept) = entry.stage.on_turn(job, starved) else {
+            return;
+        };
+        let added = match entry.stage.on_buffers(kept) {
+            super::stage::Buffers::Job(job, buffers) => job.add_buffers(buffers),
+            super::stage::Buffers::Kept(_) | super::stage::Buffers::NotNeeded => Ok(()),
+        };
+        match added {
+            Ok(()) => self.advance(serial),
+            Err(error) => net.disconnect(connection, CloseReason::Protocol(error)),
+        }
+        self.ended(endpoint, 1);
+    }
+
+    fn count_served(&self, net: &Net, job: &Job) {
+        let counters = self.counters.fabric(net.kind());
+        counters.served_blocks.add(job.served.blocks);
+        counters.served_bytes.add(job.served.bytes);
+        self.counters.blocks_refused.add(job.served.refused);
+    }
+}

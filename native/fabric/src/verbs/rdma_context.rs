@@ -1,0 +1,143 @@
+//! The open device and what its connections share: registrations, completion queues, wake-ups.
+//! The device can be lost and opened again.
+
+use super::device::{
+    check_memlock, Channel, CompletionQueue, Depth, Device, QueuePair, VerbsError, VerbsOptions,
+};
+use super::queue_pair::{READS, RECEIVES, SEND_DEPTH};
+use super::registrations::{Keys, Registrations};
+use crate::stream::reactor::DEVICE;
+use faro_pool::{Lease, Pool};
+use mio::unix::SourceFd;
+use mio::Interest;
+use std::net::IpAddr;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Completions that a queue holds, if the device can: those of 42 connections.
+const QUEUE_DEPTH: u32 = 8 << 10;
+
+struct Completions {
+    queue: Arc<CompletionQueue>,
+    /// Entries that no connection on this queue can fill.
+    free: u32,
+}
+
+/// An open device. Fields drop in order: registrations and queues before the device.
+pub(super) struct RdmaContext {
+    pub(super) registrations: Registrations,
+    queues: Vec<Completions>,
+    pub(super) channel: Arc<Channel>,
+    /// Every queue is armed, and no wake-up was taken since.
+    armed: bool,
+    pub(super) device: Arc<Device>,
+    /// When the device was last found present.
+    pub(super) checked: Instant,
+}
+
+impl RdmaContext {
+    /// Opens the device.
+    ///
+    /// # Errors
+    /// `VerbsError`, which says what is missing and what to do.
+    pub(super) fn open(
+        options: &VerbsOptions,
+        near: IpAddr,
+        pool: &Arc<Pool>,
+    ) -> Result<Self, VerbsError> {
+        let device = Device::open(options, near)?;
+        check_memlock(pool.counters().limit_bytes)?;
+        let mut context = Self {
+            registrations: Registrations::new(&device, pool),
+            queues: Vec::new(),
+            armed: false,
+            channel: Channel::new(&device)?,
+            device,
+            checked: Instant::now(),
+        };
+        // Registers what the arena has already, so that a refusal shows at the start and not at the
+        // first block.
+        context.registrations.follow()?;
+        context.add_queue()?;
+        Ok(context)
+    }
+
+    /// Registers the device's descriptors, so that it wakes the reactor.
+    pub(super) fn watch(&self, registry: &mio::Registry) -> std::io::Result<()> {
+        let fds = [self.channel.fd(), self.device.async_fd()];
+        for (fd, token) in fds.iter().zip(DEVICE) {
+            registry.register(&mut SourceFd(&fd.as_raw_fd()), token, Interest::READABLE)?;
+        }
+        Ok(())
+    }
+
+    /// Removes the descriptors, which are about to be closed.
+    pub(super) fn unwatch(&self, registry: &mio::Registry) {
+        for fd in [self.channel.fd(), self.device.async_fd()] {
+            if let Err(error) = registry.deregister(&mut SourceFd(&fd.as_raw_fd())) {
+                log::debug!("cannot unwatch the device: {error}");
+            }
+        }
+    }
+
+    /// The address and keys of a lease at the device; registers its memory if that is needed.
+    pub(super) fn keys(&mut self, lease: &Lease) -> Result<Keys, VerbsError> {
+        self.registrations.keys(lease)
+    }
+
+    fn add_queue(&mut self) -> Result<(), VerbsError> {
+        let depth = QUEUE_DEPTH.min(self.device.limits().cqe);
+        let queue = CompletionQueue::new(&self.device, &self.channel, depth)?;
+        let free = queue.depth();
+        self.queues.push(Completions { queue, free });
+        self.armed = false;
+        Ok(())
+    }
+
+    /// A queue pair whose completions fit, and which of the completion queues that is.
+    pub(super) fn queue_pair(&mut self) -> Result<(QueuePair, usize), VerbsError> {
+        let need = SEND_DEPTH + RECEIVES;
+        let at = match self.queues.iter().position(|queue| queue.free >= need) {
+            Some(at) => at,
+            None => {
+                self.add_queue()?;
+                self.queues.len() - 1
+            }
+        };
+        let depth = Depth {
+            send: SEND_DEPTH,
+            receive: RECEIVES,
+            reads: READS,
+        };
+        let entry = &mut self.queues[at];
+        let queue = QueuePair::new(&self.device, &entry.queue, depth)?;
+        entry.free = entry.free.saturating_sub(need);
+        Ok((queue, at))
+    }
+
+    /// A queue pair of that completion queue is gone.
+    pub(super) fn give_back(&mut self, at: usize) {
+        if let Some(entry) = self.queues.get_mut(at) {
+            entry.free += SEND_DEPTH + RECEIVES;
+        }
+    }
+
+    pub(super) fn queues(&self) -> impl Iterator<Item = Arc<CompletionQueue>> + '_ {
+        self.queues.iter().map(|entry| Arc::clone(&entry.queue))
+    }
+
+    /// Asks for a wake-up by the next completion of any queue, unless that is asked already.
+    pub(super) fn arm(&mut self) -> Result<(), VerbsError> {
+        if !self.armed {
+            self.queues.iter().try_for_each(|entry| entry.queue.arm())?;
+            self.armed = true;
+        }
+        Ok(())
+    }
+
+    /// Takes the wake-ups that came.
+    pub(super) fn drain(&mut self) {
+        self.armed &= self.channel.drain() == 0;
+    }
+}

@@ -1,0 +1,283 @@
+//! Memory of the peer that we may reach, and whether the peer wants it back.
+//!
+//! ```text
+//!             EXPOSE                    last write posted
+//!   (none) ----------> Open{n} ------------------------------> Last{n}
+//!                        |                                        |
+//!                        | REVOKE, n > 0                          | REVOKE
+//!                        +---------------> Revoking{n} <----------+
+//!   n: operations posted that have not completed. An access ends when REVOKE finds n = 0, or when n
+//!   falls to 0 in `Last` or `Revoking`. The peer is sent REVOKED in every case but `Last`.
+//! ```
+
+use super::frames::{Expose, SLOTS};
+use crate::stream::exposure::ByKey;
+use crate::RemoteRange;
+use faro_wire::WireError;
+use std::collections::hash_map::Entry;
+
+/// What the peer's announcement says about its memory.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RemoteBuffer {
+    pub(super) address: u64,
+    pub(super) rkey: u32,
+    length: u32,
+    /// Names the exposure in the immediate of a write.
+    pub(super) slot: u16,
+    writable: bool,
+}
+
+/// See the module's diagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AccessState {
+    /// Operations may be posted.
+    Open { in_flight: u32 },
+    /// The last write was posted; the peer knows that no other comes.
+    Last { in_flight: u32 },
+    /// The peer waits for REVOKED; nothing more is posted.
+    Revoking { in_flight: u32 },
+}
+
+/// What happens to an access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AccessEvent {
+    /// An operation was posted. `last`: no other follows.
+    Posted { last: bool },
+    /// An operation completed.
+    Completed,
+    /// REVOKE came.
+    Revoke,
+}
+
+/// What follows from an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// The access goes on.
+    Is(AccessState),
+    /// The access is over. `tell`: the peer waits for REVOKED.
+    Over { tell: bool },
+}
+
+/// The event does not fit the state: a mistake of our own, and nothing changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Impossible;
+
+impl AccessState {
+    fn on(self, event: AccessEvent) -> Result<Next, Impossible> {
+        use AccessEvent::{Completed, Posted, Revoke};
+        use AccessState::{Last, Open, Revoking};
+        match (self, event) {
+            (Open { in_flight: n }, Posted { last: false }) => {
+                Ok(Next::Is(Open { in_flight: n + 1 }))
+            }
+            (Open { in_flight: n }, Posted { last: true }) => {
+                Ok(Next::Is(Last { in_flight: n + 1 }))
+            }
+            (Last { .. } | Revoking { .. }, Posted { .. }) => Err(Impossible),
+
+            (
+                Open { in_flight: 0 } | Last { in_flight: 0 } | Revoking { in_flight: 0 },
+                Completed,
+            ) => Err(Impossible),
+            (Open { in_flight: n }, Completed) => Ok(Next::Is(Open { in_flight: n - 1 })),
+            (Last { in_flight: 1 }, Completed) => Ok(Next::Over { tell: false }),
+            (Last { in_flight: n }, Completed) => Ok(Next::Is(Last { in_flight: n - 1 })),
+            (Revoking { in_flight: 1 }, Completed) => Ok(Next::Over { tell: true }),
+            (Revoking { in_flight: n }, Completed) => Ok(Next::Is(Revoking { in_flight: n - 1 })),
+
+            (Open { in_flight: 0 } | Last { in_flight: 0 }, Revoke) => {
+                Ok(Next::Over { tell: true })
+            }
+            (Open { in_flight } | Last { in_flight }, Revoke) => {
+                Ok(Next::Is(Revoking { in_flight }))
+            }
+            // Said twice; the first one will be answered.
+            (Revoking { in_flight }, Revoke) => Ok(Next::Is(Revoking { in_flight })),
+        }
+    }
+}
+
+/// All memory of one peer that we may reach, by the key of its exposure.
+#[derive(Default)]
+pub(super) struct RemoteAccess(ByKey<(RemoteBuffer, AccessState)>);
+
+impl RemoteAccess {
+    /// EXPOSE came.
+    ///
+    /// # Errors
+    /// `BadValue`: a key that is in use, a slot out of range, or more exposures than slots.
+    pub(super) fn announced(&mut self, expose: &Expose) -> Result<(), WireError> {
+        let wrong = |what, got| Err(WireError::BadValue { what, got });
+        if self.0.len() >= SLOTS {
+            return wrong("number of exposures", self.0.len() as u64);
+        }
+        if usize::from(expose.slot.get()) >= SLOTS {
+            return wrong("slot of EXPOSE", u64::from(expose.slot.get()));
+        }
+        let buffer = RemoteBuffer {
+            address: expose.address.get(),
+            rkey: expose.rkey.get(),
+            length: expose.length.get(),
+            slot: expose.slot.get(),
+            writable: expose.writable != 0,
+        };
+        match self.0.entry(expose.key.get()) {
+            Entry::Vacant(entry) => {
+                entry.insert((buffer, AccessState::Open { in_flight: 0 }));
+                Ok(())
+            }
+            Entry::Occupied(_) => wrong("key of EXPOSE (in use)", expose.key.get()),
+        }
+    }
+
+    /// The buffer that covers all of `range`, if an operation of that kind may be posted on it.
+    pub(super) fn covers(&self, range: &RemoteRange, writes: bool) -> Option<RemoteBuffer> {
+        let (buffer, state) = self.0.get(&range.key)?;
+        let end = range.offset.checked_add(u64::from(range.length))?;
+        let fits = end <= u64::from(buffer.length) && buffer.writable == writes;
+        (fits && matches!(state, AccessState::Open { .. })).then_some(*buffer)
+    }
+
+    /// An operation was posted on what [`Self::covers`] returned; `last`: no other follows.
+    pub(super) fn posted(&mut self, key: u64, last: bool) {
+        self.apply(key, AccessEvent::Posted { last });
+    }
+
+    /// An operation completed. True: the peer waits for REVOKED.
+    pub(super) fn completed(&mut self, key: u64) -> bool {
+        self.apply(key, AccessEvent::Completed) == Some(true)
+    }
+
+    /// REVOKE came. True: send REVOKED now, because nothing is on its way (or the key is unknown).
+    pub(super) fn revoke(&mut self, key: u64) -> bool {
+        !self.0.contains_key(&key) || self.apply(key, AccessEvent::Revoke) == Some(true)
+    }
+
+    /// Applies an event. `Some`: the access is over, and whether the peer waits for REVOKED.
+    fn apply(&mut self, key: u64, event: AccessEvent) -> Option<bool> {
+        let Entry::Occupied(mut entry) = self.0.entry(key) else {
+            return None;
+        };
+        let state = entry.get().1;
+        match state.on(event) {
+            Ok(Next::Is(next)) => {
+                entry.get_mut().1 = next;
+                None
+            }
+            Ok(Next::Over { tell }) => {
+                entry.remove();
+                Some(tell)
+            }
+            Err(Impossible) => {
+                debug_assert!(false, "{event:?} in {state:?}");
+                log::error!("verbs: {event:?} on an access that is {state:?}; ignored");
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::AccessEvent::{Completed, Posted, Revoke};
+    use super::AccessState::{Last, Open, Revoking};
+    use super::*;
+
+    /// Every state (with none, one and several operations in flight) and every event.
+    #[test]
+    fn every_event_in_every_state() {
+        const SILENT: Result<Next, Impossible> = Ok(Next::Over { tell: false });
+        const TELL: Result<Next, Impossible> = Ok(Next::Over { tell: true });
+        const NEVER: Result<Next, Impossible> = Err(Impossible);
+        let open = |in_flight| Open { in_flight };
+        let last = |in_flight| Last { in_flight };
+        let revoking = |in_flight| Revoking { in_flight };
+        let is = |state| Ok(Next::Is(state));
+        let (more, final_one) = (Posted { last: false }, Posted { last: true });
+        let events = [more, final_one, Completed, Revoke];
+        #[rustfmt::skip]
+        let table = [
+            // State        a write or read   the last write   a completion      REVOKE
+            (open(0),     [is(open(1)),      is(last(1)),     NEVER,            TELL]),
+            (open(1),     [is(open(2)),      is(last(2)),     is(open(0)),      is(revoking(1))]),
+            (open(3),     [is(open(4)),      is(last(4)),     is(open(2)),      is(revoking(3))]),
+            (last(0),     [NEVER,            NEVER,           NEVER,            TELL]),
+            (last(1),     [NEVER,            NEVER,           SILENT,           is(revoking(1))]),
+            (last(3),     [NEVER,            NEVER,           is(last(2)),      is(revoking(3))]),
+            (revoking(0), [NEVER,            NEVER,           NEVER,            is(revoking(0))]),
+            (revoking(1), [NEVER,            NEVER,           TELL,             is(revoking(1))]),
+            (revoking(3), [NEVER,            NEVER,           is(revoking(2)),  is(revoking(3))]),
+        ];
+        for (state, expected) in table {
+            for (event, expected) in events.into_iter().zip(expected) {
+                assert_eq!(state.on(event), expected, "{event:?} in {state:?}");
+            }
+        }
+    }
+
+    fn expose(key: u64, writable: bool) -> Expose {
+        Expose {
+            key: key.into(),
+            address: 0x1000.into(),
+            rkey: 7.into(),
+            length: 4096.into(),
+            slot: 3.into(),
+            writable: u8::from(writable),
+            reserved: 0,
+            reserved2: 0.into(),
+        }
+    }
+
+    fn range(key: u64, offset: u64, length: u32) -> RemoteRange {
+        RemoteRange {
+            key,
+            offset,
+            length,
+        }
+    }
+
+    #[test]
+    fn an_access_covers_what_was_announced_and_no_more() {
+        let mut access = RemoteAccess::default();
+        access.announced(&expose(9, true)).unwrap();
+        assert!(access.covers(&range(9, 0, 4096), true).is_some());
+        assert!(access.covers(&range(9, 4096, 0), true).is_some());
+        for bad in [
+            range(8, 0, 1),
+            range(9, 1, 4096),
+            range(9, u64::MAX, 1),
+            range(9, 1 << 32, 0),
+        ] {
+            assert!(access.covers(&bad, true).is_none(), "{bad:?}");
+        }
+        assert!(access.covers(&range(9, 0, 1), false).is_none(), "a read");
+        assert!(access.announced(&expose(9, true)).is_err(), "twice");
+        assert!(access.covers(&range(9, 0, 1), true).is_some(), "unharmed");
+    }
+
+    #[test]
+    fn operations_in_flight_hold_a_revocation_up() {
+        let mut access = RemoteAccess::default();
+        access.announced(&expose(9, true)).unwrap();
+        access.posted(9, false);
+        access.posted(9, false);
+        assert!(!access.revoke(9));
+        assert!(access.covers(&range(9, 0, 1), true).is_none());
+        assert!(!access.completed(9));
+        assert!(access.completed(9));
+        assert!(access.revoke(9), "unknown: nothing is on its way");
+    }
+
+    #[test]
+    fn a_last_write_ends_an_access_without_a_frame() {
+        let mut access = RemoteAccess::default();
+        access.announced(&expose(9, true)).unwrap();
+        access.posted(9, true);
+        assert!(access.covers(&range(9, 0, 1), true).is_none());
+        assert!(!access.completed(9), "no REVOKE came");
+        access.announced(&expose(9, true)).unwrap();
+        access.posted(9, true);
+        assert!(!access.revoke(9));
+        assert!(access.completed(9), "REVOKE came before the completion");
+    }
+}

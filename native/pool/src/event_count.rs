@@ -1,0 +1,117 @@
+//! An event count: it tells threads that were refused memory that some has returned. Returning
+//! memory takes no lock unless a thread waits.
+//!
+//! There are two kinds of refused threads: some wait (`lease_before`); progress threads must not wait
+//! (`try_lease`) and have a listener instead. Both follow Dekker's protocol, which needs a
+//! sequentially consistent fence on both sides:
+//!
+//! ```text
+//!   refused thread                   returning thread
+//!   1. registers (count or flag)     1. lists the memory as free
+//!   2. fence                         2. fence
+//!   3. looks for memory again        3. looks for registered threads
+//! ```
+//! Of the two fences one comes first, and step 3 of the other thread sees the step 1 before it. So
+//! either the refused thread finds the memory, or the returning thread finds the refused one. A
+//! waiter reads the epoch before it looks for memory, and sleeps only while the epoch is the same, so
+//! that memory that returns between the look and the sleep wakes it. `tests/loom.rs` explores this.
+
+use crossbeam_utils::CachePadded;
+use faro_sync::atomic::{fence, AtomicBool, AtomicU32, Ordering};
+use faro_sync::{lock, wait_timeout, Condvar, Mutex};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Called when memory has returned.
+pub type Listener = Arc<dyn Fn() + Send + Sync>;
+
+/// The waiting threads and the listeners.
+pub(crate) struct EventCount {
+    /// Threads in `wait_for`.
+    waiters: CachePadded<AtomicU32>,
+    /// A thread with a listener was refused since the listeners were last called.
+    armed: CachePadded<AtomicBool>,
+    /// Grows with every `announce` while a thread waits.
+    epoch: Mutex<u64>,
+    /// Notified after `epoch` has grown.
+    epoch_grew: Condvar,
+    /// Replaced as a whole, so that listeners are called without a lock.
+    listeners: Mutex<Arc<Vec<Listener>>>,
+}
+
+impl EventCount {
+    pub(crate) fn new() -> Self {
+        Self {
+            waiters: CachePadded::new(AtomicU32::new(0)),
+            armed: CachePadded::new(AtomicBool::new(false)),
+            epoch: Mutex::new(0),
+            epoch_grew: Condvar::new(),
+            listeners: Mutex::new(Arc::new(Vec::new())),
+        }
+    }
+
+    pub(crate) fn listen(&self, listener: Listener) {
+        let mut listeners = lock(&self.listeners);
+        let mut more = Vec::clone(&listeners);
+        more.push(listener);
+        *listeners = Arc::new(more);
+    }
+
+    /// Memory has returned and is listed as free: wakes all waiters, and calls the listeners if a
+    /// thread was refused since their last call.
+    pub(crate) fn announce(&self) {
+        fence(Ordering::SeqCst);
+        if self.waiters.load(Ordering::Relaxed) > 0 {
+            *lock(&self.epoch) += 1;
+            // Wakes all: they want different sizes for different purposes, and a single one might
+            // not be able to use this memory.
+            self.epoch_grew.notify_all();
+        }
+        // The load keeps the cache line shared while no thread was refused. The swap chooses one of
+        // several returning threads.
+        if self.armed.load(Ordering::Relaxed) && self.armed.swap(false, Ordering::AcqRel) {
+            let listeners = Arc::clone(&lock(&self.listeners));
+            for listener in listeners.iter() {
+                listener();
+            }
+        }
+    }
+
+    /// Tries once more. If that is refused, the next `announce` calls the listeners.
+    pub(crate) fn arm_and<T, E>(&self, attempt: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        self.armed.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        attempt()
+    }
+
+    /// Calls `attempt` now and after every `announce`, until it succeeds, until it fails with an
+    /// error for which `refused` is false, or until the deadline has passed.
+    pub(crate) fn wait_for<T, E>(
+        &self,
+        deadline: Instant,
+        refused: impl Fn(&E) -> bool,
+        mut attempt: impl FnMut() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut epoch = lock(&self.epoch);
+        self.waiters.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        let result = loop {
+            let seen = *epoch;
+            drop(epoch);
+            match attempt() {
+                Err(error) if refused(&error) && Instant::now() < deadline => {}
+                result => break result,
+            }
+            epoch = lock(&self.epoch);
+            while *epoch == seen {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    break;
+                }
+                epoch = wait_timeout(&self.epoch_grew, epoch, left);
+            }
+        };
+        self.waiters.fetch_sub(1, Ordering::Relaxed);
+        result
+    }
+}

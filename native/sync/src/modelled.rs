@@ -1,0 +1,49 @@
+//! Stand-ins for what loom has no model of.
+
+use crate::{lock, Mutex};
+use std::collections::VecDeque;
+
+/// Stand-in for crossbeam's `ArrayQueue`, with the same bound: a locked `VecDeque`. Loom cannot
+/// look into crossbeam's queue, and the models do not test that queue.
+pub struct ArrayQueue<T> {
+    items: Mutex<VecDeque<T>>,
+    capacity: usize,
+}
+
+impl<T> ArrayQueue<T> {
+    /// An empty queue for at most `capacity` items.
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            items: Mutex::new(VecDeque::new()),
+            capacity,
+        }
+    }
+
+    /// Appends `item`.
+    ///
+    /// # Errors
+    /// `item` itself when the queue is full.
+    pub fn push(&self, item: T) -> Result<(), T> {
+        let mut items = lock(&self.items);
+        if items.len() == self.capacity {
+            return Err(item);
+        }
+        items.push_back(item);
+        Ok(())
+    }
+
+    /// Takes the oldest item.
+    pub fn pop(&self) -> Option<T> {
+        lock(&self.items).pop_front()
+    }
+
+    /// Items in the queue.
+    pub fn len(&self) -> usize {
+        lock(&self.items).len()
+    }
+
+    /// Whether there is no item.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,180 @@
+//! Every message of the endpoint layer as one type, grouped by the service that takes it.
+//!
+//! A frame is decoded once, when it arrives. A new message is one variant here, and the compiler
+//! then names every `match` that has to handle it.
+
+use super::body::Body;
+use super::{
+    Abort, ClearToSend, DataReady, DataWritten, Failed, Fetch, FetchResponse, Join, MoreBuffers,
+    ReadOffer,
+};
+use crate::{kind, WireError};
+
+/// A decoded message of the endpoint layer, by the service that takes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Incoming {
+    /// For the server of fetches; the frame's id is the client's request.
+    ToServer(ToServer),
+    /// For the client that sent the `FETCH`; the frame's id is its request.
+    ToClient(ToClient),
+    /// For a member of a collective; the frame's id is the member.
+    ToMember(ToMember),
+}
+
+/// What a client of a fetch sends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToServer {
+    /// `FETCH`.
+    Fetch(Fetch),
+    /// `MORE_BUFFERS`.
+    MoreBuffers(MoreBuffers),
+    /// `CANCEL`, which has no body: the client no longer wants the request.
+    Cancel,
+}
+
+/// What the server of a fetch sends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToClient {
+    /// `FETCH_RESPONSE`.
+    FetchResponse(FetchResponse),
+    /// `DATA_WRITTEN`.
+    DataWritten(DataWritten),
+    /// `READ_OFFER`.
+    ReadOffer(ReadOffer),
+    /// `FAILED`.
+    Failed(Failed),
+}
+
+/// What a member of a collective sends to another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToMember {
+    /// `JOIN`.
+    Join(Join),
+    /// `CLEAR_TO_SEND`.
+    ClearToSend(ClearToSend),
+    /// `DATA_READY`.
+    DataReady(DataReady),
+    /// `ABORT`.
+    Abort(Abort),
+}
+
+impl Incoming {
+    /// Reads the body of a frame of `kind`.
+    ///
+    /// # Errors
+    /// `UnknownKind` for a kind that is not the endpoint layer's, `Trailing` for a `CANCEL` with a
+    /// body; otherwise those of the message's own `decode`.
+    pub fn decode(kind: u8, body: &[u8]) -> Result<Self, WireError> {
+        Ok(match kind {
+            kind::FETCH => Self::ToServer(ToServer::Fetch(Fetch::decode(body)?)),
+            kind::MORE_BUFFERS => Self::ToServer(ToServer::MoreBuffers(MoreBuffers::decode(body)?)),
+            kind::CANCEL => {
+                Body::new("CANCEL", body).end()?;
+                Self::ToServer(ToServer::Cancel)
+            }
+            kind::FETCH_RESPONSE => {
+                Self::ToClient(ToClient::FetchResponse(FetchResponse::decode(body)?))
+            }
+            kind::DATA_WRITTEN => Self::ToClient(ToClient::DataWritten(DataWritten::decode(body)?)),
+            kind::READ_OFFER => Self::ToClient(ToClient::ReadOffer(ReadOffer::decode(body)?)),
+            kind::FAILED => Self::ToClient(ToClient::Failed(Failed::decode(body)?)),
+            kind::JOIN => Self::ToMember(ToMember::Join(Join::decode(body)?)),
+            kind::CLEAR_TO_SEND => {
+                Self::ToMember(ToMember::ClearToSend(ClearToSend::decode(body)?))
+            }
+            kind::DATA_READY => Self::ToMember(ToMember::DataReady(DataReady::decode(body)?)),
+            kind::ABORT => Self::ToMember(ToMember::Abort(Abort::decode(body)?)),
+            got => return Err(WireError::UnknownKind { got }),
+        })
+    }
+
+    /// The frame kind.
+    #[must_use]
+    pub fn kind(&self) -> u8 {
+        match self {
+            Self::ToServer(message) => message.kind(),
+            Self::ToClient(message) => message.kind(),
+            Self::ToMember(message) => message.kind(),
+        }
+    }
+
+    /// The body's bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::ToServer(message) => message.encode(),
+            Self::ToClient(message) => message.encode(),
+            Self::ToMember(message) => message.encode(),
+        }
+    }
+}
+
+impl ToServer {
+    /// The frame kind.
+    #[must_use]
+    pub fn kind(&self) -> u8 {
+        match self {
+            Self::Fetch(_) => kind::FETCH,
+            Self::MoreBuffers(_) => kind::MORE_BUFFERS,
+            Self::Cancel => kind::CANCEL,
+        }
+    }
+
+    /// The body's bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Fetch(message) => message.encode(),
+            Self::MoreBuffers(message) => message.encode(),
+            Self::Cancel => Vec::new(),
+        }
+    }
+}
+
+impl ToClient {
+    /// The frame kind.
+    #[must_use]
+    pub fn kind(&self) -> u8 {
+        match self {
+            Self::FetchResponse(_) => kind::FETCH_RESPONSE,
+            Self::DataWritten(_) => kind::DATA_WRITTEN,
+            Self::ReadOffer(_) => kind::READ_OFFER,
+            Self::Failed(_) => kind::FAILED,
+        }
+    }
+
+    /// The body's bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::FetchResponse(message) => message.encode(),
+            Self::DataWritten(message) => message.encode(),
+            Self::ReadOffer(message) => message.encode(),
+            Self::Failed(message) => message.encode(),
+        }
+    }
+}
+
+impl ToMember {
+    /// The frame kind.
+    #[must_use]
+    pub fn kind(&self) -> u8 {
+        match self {
+            Self::Join(_) => kind::JOIN,
+            Self::ClearToSend(_) => kind::CLEAR_TO_SEND,
+            Self::DataReady(_) => kind::DATA_READY,
+            Self::Abort(_) => kind::ABORT,
+        }
+    }
+
+    /// The body's bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Join(message) => message.encode(),
+            Self::ClearToSend(message) => message.encode(),
+            Self::DataReady(message) => message.encode(),
+            Self::Abort(message) => message.encode(),
+        }
+    }
+}
