@@ -23,7 +23,7 @@ help:
 	@echo 'make demo    stock Spark and Faro side by side on TPC-DS-derived queries (5 minutes)'
 	@echo 'make test    every test: native, RDMA in a guest, Java, Spark end to end (45 minutes)'
 	@echo 'make test-cluster   the compose cluster of docker/, on TCP and in a guest with RDMA (as root)'
-	@echo 'make check   formatting, lints, licences of the dependencies'
+	@echo 'make check   formatting, lints, module graphs, licences of the dependencies'
 	@echo 'make bench   measures against stock Spark and writes docs/benchmarks.md'
 	@echo 'make bench-softroce   RDMA against perftest and UCX, into the same file'
 	@echo 'make bench-memory     what registered memory costs, into the same file'

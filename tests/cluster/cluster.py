@@ -1,4 +1,5 @@
 """The compose cluster as a test sees it: up, a job, a worker that is killed, down."""
+
 import re
 import subprocess
 import threading
@@ -17,14 +18,20 @@ class Cluster:
         self.engine = engine
         self.logs = Path(logs)
         self.worker = {"tcp": "worker", "softroce": "rdma-worker"}[profile]
-        # Ports of the host that nobody else has: any free one.
+        # Empty: any free port of the host.
         self.variables = {"FARO_MASTER_UI": "", "FARO_HISTORY_UI": "", **(variables or {})}
         self.base = [*compose_command(), "--profile", profile]
 
     def compose(self, *words):
-        return subprocess.run([*self.base, *words], cwd=DOCKER, stdin=subprocess.DEVNULL,
-                              env={**self.engine.environment, **self.variables},
-                              capture_output=True, text=True, check=False)
+        return subprocess.run(
+            [*self.base, *words],
+            cwd=DOCKER,
+            stdin=subprocess.DEVNULL,
+            env={**self.engine.environment, **self.variables},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
     def up(self):
         """Starts all services and waits until each of them says that it is healthy."""
@@ -42,15 +49,21 @@ class Cluster:
 
     def states(self):
         """Container name -> its health, or its state where it has none."""
-        form = "{{.Name}} {{if .State.Health}}{{.State.Health.Status}}{{else}}none{{end}} " \
-               "{{.State.Status}}"
+        form = (
+            "{{.Name}} {{if .State.Health}}{{.State.Health.Status}}{{else}}none{{end}} "
+            "{{.State.Status}}"
+        )
         names = self.compose("ps", "-q").stdout.split()
         if not names:
             return {}
-        rows = [row.split() for row in
-                self.engine.must("docker", "inspect", "-f", form, *names).splitlines()]
-        return {name.lstrip("/"): "exited" if state == "exited" else health
-                for name, health, state in rows}
+        rows = [
+            row.split()
+            for row in self.engine.must("docker", "inspect", "-f", form, *names).splitlines()
+        ]
+        return {
+            name.lstrip("/"): "exited" if state == "exited" else health
+            for name, health, state in rows
+        }
 
     def workers(self):
         return self.compose("ps", "-q", self.worker).stdout.split()
@@ -58,15 +71,20 @@ class Cluster:
     def submit(self, name, *arguments, on_line=None, **variables):
         """Runs the job; `on_line` sees every line as it comes. The exit code and the output."""
         words = [part for key, value in variables.items() for part in ("-e", f"{key}={value}")]
-        process = subprocess.Popen([*self.base, "run", "--rm", "-T", *words, "submit", "submit",
-                                    *arguments], cwd=DOCKER, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                   env={**self.engine.environment, **self.variables})
+        process = subprocess.Popen(
+            [*self.base, "run", "--rm", "-T", *words, "submit", "submit", *arguments],
+            cwd=DOCKER,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**self.engine.environment, **self.variables},
+        )
         timer = threading.Timer(JOB_LIMIT, process.kill)
         timer.start()
         lines = []
         try:
-            with open(self.logs / f"{name}.log", "w") as log:
+            with (self.logs / f"{name}.log").open("w") as log:
                 for line in process.stdout:
                     log.write(line)
                     log.flush()
@@ -82,8 +100,9 @@ class Cluster:
         (self.logs / f"{name}-services.log").write_text(done.stdout + done.stderr)
         for number, worker in enumerate(self.workers(), 1):
             # Executors log into files of their own.
-            found = self.engine.call("docker", "exec", worker, "bash", "-c",
-                                     "cat /var/spark/work/*/*/stderr")
+            found = self.engine.call(
+                "docker", "exec", worker, "bash", "-c", "cat /var/spark/work/*/*/stderr"
+            )
             (self.logs / f"{name}-executors-{number}.log").write_text(found.stdout)
 
     def down(self):
@@ -91,11 +110,17 @@ class Cluster:
 
 
 def figures(output):
-    """What the job printed of its way: {"tcp": bytes, ..., "all": bytes, "fallbacks": n, ...}."""
-    found = {name: int(number) for name, number in
-             re.findall(r"^Faro (\w+) +\d+ +(\d+)$", output.replace("\r", ""), re.M)}
-    for name, pattern in (("all", r"^all, by Spark +(\d+)$"), ("fallbacks", r"own fetch: (\d+)$"),
-                          ("lost", r"^executors lost: (\d+)"), ("repeated", r"run again: (\d+)$")):
+    """The figures that the job printed: {"tcp": bytes, ..., "all": bytes, "fallbacks": n, ...}."""
+    found = {
+        name: int(number)
+        for name, number in re.findall(r"^Faro (\w+) +\d+ +(\d+)$", output.replace("\r", ""), re.M)
+    }
+    for name, pattern in (
+        ("all", r"^all, by Spark +(\d+)$"),
+        ("fallbacks", r"own fetch: (\d+)$"),
+        ("lost", r"^executors lost: (\d+)"),
+        ("repeated", r"run again: (\d+)$"),
+    ):
         match = re.search(pattern, output.replace("\r", ""), re.M)
         found[name] = int(match[1]) if match else -1
     return found

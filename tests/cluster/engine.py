@@ -1,8 +1,9 @@
 """A Docker Engine of the test's own, and compose on it.
 
-The engine keeps everything in one directory, touches neither the firewall nor the host's bridge, and
-is ended with its containers. The host's own engine, if there is one, is never used.
+The engine keeps everything in one directory, touches neither the firewall nor the host's bridge,
+and is ended with its containers. The host's own engine, if there is one, is never used.
 """
+
 import os
 import shutil
 import signal
@@ -13,7 +14,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 START_LIMIT = 60  # seconds
-# Debian keeps daemons where an ordinary user's PATH may not look; its client is of the same version.
+# Debian keeps daemons where an ordinary user's PATH may not look; its client is of the same
+# version.
 PATH = f"/usr/bin:/usr/sbin:/sbin:{os.environ.get('PATH', '')}"
 
 
@@ -26,8 +28,14 @@ def missing_packages():
     missing = [package for tool, package in tools.items() if not shutil.which(tool, path=PATH)]
     if "docker.io" in missing and "docker-cli" in missing:
         # Debian 12 has the client in docker.io, later ones in a package of its own.
-        known = subprocess.run(["apt-cache", "show", "docker-cli"], capture_output=True,
-                               check=False).returncode == 0 if shutil.which("apt-cache") else False
+        known = (
+            subprocess.run(
+                ["apt-cache", "show", "docker-cli"], capture_output=True, check=False
+            ).returncode
+            == 0
+            if shutil.which("apt-cache")
+            else False
+        )
         if not known:
             missing.remove("docker-cli")
     if not compose_command():
@@ -49,17 +57,30 @@ def set_up():
     print(f"  installing: {' '.join(missing)}", flush=True)
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     for command in (["apt-get", "update", "-qq"], install):
-        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, check=False)
+        done = subprocess.run(
+            command,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
     if done.returncode:
         raise Impossible(f"{' '.join(install)}: {' '.join(done.stdout.strip().splitlines()[-1:])}")
 
 
 def compose_command():
     """Compose 2 is a plug-in of the client, compose 1 (Debian 12) a program."""
-    probe = subprocess.run(["docker", "compose", "version"], env={**os.environ, "PATH": PATH},
-                           capture_output=True, check=False) if shutil.which(
-                               "docker", path=PATH) else None
+    probe = (
+        subprocess.run(
+            ["docker", "compose", "version"],
+            env={**os.environ, "PATH": PATH},
+            capture_output=True,
+            check=False,
+        )
+        if shutil.which("docker", path=PATH)
+        else None
+    )
     if probe and probe.returncode == 0:
         return ["docker", "compose"]
     return ["docker-compose"] if shutil.which("docker-compose", path=PATH) else None
@@ -77,13 +98,30 @@ class Engine:
 
     def __enter__(self):
         self.place.mkdir(parents=True, exist_ok=True)
-        command = ["dockerd", "-H", self.socket, "--data-root", self.place / "data",
-                   "--exec-root", self.place / "exec", "--pidfile", self.place / "pid",
-                   "--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-forward=false",
-                   "--ip-masq=false"]
-        with open(self.log, "wb") as log:
-            self.process = subprocess.Popen([str(c) for c in command], stdout=log, stderr=log,
-                                            env=self.environment, start_new_session=True)
+        command = [
+            "dockerd",
+            "-H",
+            self.socket,
+            "--data-root",
+            self.place / "data",
+            "--exec-root",
+            self.place / "exec",
+            "--pidfile",
+            self.place / "pid",
+            "--bridge=none",
+            "--iptables=false",
+            "--ip6tables=false",
+            "--ip-forward=false",
+            "--ip-masq=false",
+        ]
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [str(c) for c in command],
+                stdout=log,
+                stderr=log,
+                env=self.environment,
+                start_new_session=True,
+            )
         end = time.monotonic() + START_LIMIT
         while self.call("docker", "version").returncode:
             if self.process.poll() is not None or time.monotonic() > end:
@@ -108,14 +146,22 @@ class Engine:
 
     def call(self, *command, **more):
         """A finished process, with its output; the caller looks at the exit code."""
-        return subprocess.run([str(c) for c in command], env={**self.environment, **more},
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        return subprocess.run(
+            [str(c) for c in command],
+            env={**self.environment, **more},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
     def must(self, *command, **more):
         done = self.call(*command, **more)
         if done.returncode:
             words = (done.stdout + done.stderr).strip()[-2000:]
-            raise RuntimeError(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{words}")
+            raise RuntimeError(
+                f"{' '.join(map(str, command))}: exit code {done.returncode}\n{words}"
+            )
         return done.stdout
 
 

@@ -1,4 +1,5 @@
 """Compares two answers to one query: rows in any order, doubles within a tolerance."""
+
 import math
 
 TOLERANCE = 1e-9
@@ -7,8 +8,9 @@ TOLERANCE = 1e-9
 def read(path):
     rows = [line.split("\t") for line in path.read_text().splitlines()]
     # By the exact cells first: near-equal doubles must not decide which rows are compared.
-    return sorted(rows, key=lambda row: ([c for c in row if c[0] == "="],
-                                         [c for c in row if c[0] == "~"]))
+    return sorted(
+        rows, key=lambda row: ([c for c in row if c[0] == "="], [c for c in row if c[0] == "~"])
+    )
 
 
 def difference(left_path, right_path):
@@ -27,5 +29,8 @@ def difference(left_path, right_path):
 def same(a, b):
     if a == b:
         return True
-    return (a[0] == b[0] == "~" and "null" not in (a[1:], b[1:])
-            and math.isclose(float(a[1:]), float(b[1:]), rel_tol=TOLERANCE, abs_tol=TOLERANCE))
+    return (
+        a[0] == b[0] == "~"
+        and "null" not in (a[1:], b[1:])
+        and math.isclose(float(a[1:]), float(b[1:]), rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+    )

@@ -1,4 +1,6 @@
 """A running Spark application that takes queries on its input, one at a time."""
+
+import contextlib
 import queue
 import re
 import shutil
@@ -27,17 +29,33 @@ class Application:
         self.log = logs / f"{side}-driver.log"
         self.logs = logs
         self.home = launch.home_of_links(place / side, home)
-        conf = {**launch.ALWAYS, "spark.local.dir": str(place / side / "local"),
-                "spark.sql.shuffle.partitions": "32",
-                # Both sides of every large join are shuffled; small dimensions are still sent.
-                "spark.sql.autoBroadcastJoinThreshold": "2m"}
-        command = launch.submit_command(self.home, version, f"faro-demo-{side}", conf, faro_jar,
-                                        ["io.faro.demo.DemoApp", jar, tables])
+        conf = {
+            **launch.ALWAYS,
+            "spark.local.dir": str(place / side / "local"),
+            "spark.sql.shuffle.partitions": "32",
+            # Both sides of every large join are shuffled; small dimensions are still sent.
+            "spark.sql.autoBroadcastJoinThreshold": "2m",
+        }
+        command = launch.submit_command(
+            self.home,
+            version,
+            f"faro-demo-{side}",
+            conf,
+            faro_jar,
+            ["io.faro.demo.DemoApp", jar, tables],
+        )
         self.answers = queue.Queue()
-        with open(self.log, "wb") as log:
+        with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
-                cwd=place, env=launch.environment_for(self.home), start_new_session=True)
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                cwd=place,
+                env=launch.environment_for(self.home),
+                start_new_session=True,
+            )
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self):
@@ -69,19 +87,19 @@ class Application:
         self.process.stdin.flush()
         _, _, seconds, counted = self._answer(QUERY_LIMIT, "DEMO DONE").split(" ", 3)
         counters = {k: float(v) for k, v in re.findall(r"([\w.]+)=(-?[\d.]+(?:E-?\d+)?)", counted)}
-        return Done(float(seconds), verdict.total(counters, "remoteBytes"),
-                    verdict.total(counters, "fallbacks"))
+        return Done(
+            float(seconds),
+            verdict.total(counters, "remoteBytes"),
+            verdict.total(counters, "fallbacks"),
+        )
 
     def stop(self):
         """Ends the application by closing its input, by force when that takes too long."""
-        try:
+        with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
-        except BrokenPipeError:
-            pass
         deadline = time.monotonic() + 30
         while self.process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.05)
         launch.stop_group(self.process, launch.EXECUTORS_END if self.process.poll() == 0 else 0)
         for stderr in (self.home / "work").glob("app-*/*/stderr"):
             shutil.copy(stderr, self.logs / f"{self.side}-executor-{stderr.parent.name}.log")
-

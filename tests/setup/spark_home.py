@@ -4,6 +4,7 @@
 A home is built in a directory beside its final place and renamed when it is complete, so that a
 home that exists is a good one, whatever was interrupted before.
 """
+
 import argparse
 import os
 import shutil
@@ -39,8 +40,10 @@ def versions_named(names):
     known = {v.name: v for v in all_versions()}
     unknown = [n for n in names if n not in known]
     if unknown:
-        raise SystemExit(f"spark_home: unknown version {', '.join(unknown)}; "
-                         f"tests/setup/spark-versions has: {', '.join(known)}")
+        raise SystemExit(
+            f"spark_home: unknown version {', '.join(unknown)}; "
+            f"tests/setup/spark-versions has: {', '.join(known)}"
+        )
     return [known[n] for n in names]
 
 
@@ -54,12 +57,19 @@ def say(text):
 
 def run(command, **options):
     """Runs quietly; the output is shown only when the command fails."""
-    done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, **options)
+    done = subprocess.run(
+        [str(c) for c in command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        **options,
+    )
     if done.returncode != 0:
         say(done.stdout[-4000:])
-        raise SystemExit(f"spark_home: exit code {done.returncode} from: "
-                         f"{' '.join(str(c) for c in command)}")
+        raise SystemExit(
+            f"spark_home: exit code {done.returncode} from: {' '.join(str(c) for c in command)}"
+        )
 
 
 def download_environment():
@@ -76,8 +86,21 @@ def download_environment():
 
 def pypi_archive(version, scratch):
     pip = download_environment() / "bin" / "pip"
-    run([pip, "download", "-q", "--no-deps", "--no-build-isolation", "--no-binary", "pyspark",
-         "-d", scratch, f"pyspark=={version.spark}"], env={**os.environ, "TMPDIR": str(scratch)})
+    run(
+        [
+            pip,
+            "download",
+            "-q",
+            "--no-deps",
+            "--no-build-isolation",
+            "--no-binary",
+            "pyspark",
+            "-d",
+            scratch,
+            f"pyspark=={version.spark}",
+        ],
+        env={**os.environ, "TMPDIR": str(scratch)},
+    )
     archives = list(Path(scratch).glob("pyspark-*.tar.gz"))
     if len(archives) != 1:
         raise SystemExit(f"spark_home: expected one pyspark archive, found {archives}")
@@ -135,8 +158,18 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 def fill_from_maven(version, home, scratch):
     pom = Path(scratch) / "pom.xml"
     pom.write_text(POM.format(scala=version.scala, spark=version.spark))
-    run(["mvn", "-q", "-B", "-f", pom, "dependency:copy-dependencies",
-         "-DincludeScope=runtime", f"-DoutputDirectory={home / 'jars'}"])
+    run(
+        [
+            "mvn",
+            "-q",
+            "-B",
+            "-f",
+            pom,
+            "dependency:copy-dependencies",
+            "-DincludeScope=runtime",
+            f"-DoutputDirectory={home / 'jars'}",
+        ]
+    )
     (home / "bin").mkdir()
     shutil.copy(HERE / "spark-submit-from-jars", home / "bin" / "spark-submit")
 
@@ -155,8 +188,10 @@ def ensure(version):
         {"pypi": fill_from_pypi, "maven": fill_from_maven}[version.source](version, filled, part)
         found = list((filled / "jars").glob(f"spark-core_{version.scala}-{version.spark}.jar"))
         if not found or not (filled / "bin" / "spark-submit").exists():
-            raise SystemExit(f"spark_home: what was fetched for {version.name} has no spark-core or "
-                             "no bin/spark-submit")
+            raise SystemExit(
+                f"spark_home: what was fetched for {version.name} has no spark-core or "
+                "no bin/spark-submit"
+            )
         try:
             filled.rename(home)
         except OSError:

@@ -1,4 +1,6 @@
-"""The guest as a process: what it is told, how its output is passed on, how it ends."""
+"""The guest as a process: its settings, its output, its end."""
+
+import contextlib
 import ctypes
 import fcntl
 import os
@@ -24,18 +26,18 @@ UPPER_BYTES = 32 << 30
 
 
 class Broken(Exception):
-    """A guest ought to be possible, but something is wrong."""
+    """A guest should run on this machine, but it does not; the reason."""
 
 
 class Impossible(Exception):
-    """No guest can be had on this machine."""
+    """No guest can run on this machine; the reason."""
 
 
 def run(options, kernel):
     """The exit code of the command."""
     sweep()
     exchange = Path(tempfile.mkdtemp(prefix=PREFIX))
-    lock = open(exchange / "lock", "w")
+    lock = (exchange / "lock").open("w")
     fcntl.flock(lock, fcntl.LOCK_EX)
     try:
         mark = b"\0softroce" + secrets.token_hex(16).encode()
@@ -47,18 +49,25 @@ def run(options, kernel):
         if options.kernel_log:
             shutil.copyfile(exchange / "console", options.kernel_log)
         if late:
-            say(f"the guest was stopped after {options.timeout + AROUND} s; its last words:")
+            say(
+                f"the guest was stopped after {options.timeout + AROUND} s; the end of its console:"
+            )
             tail(exchange / "console")
             return LATE
         if code is None:
             broken = exchange / "broken"
-            say(broken.read_text().strip() if broken.exists()
-                else "the guest ended without a status; its last words:")
+            say(
+                broken.read_text().strip()
+                if broken.exists()
+                else "the guest ended without a status; its console:"
+            )
             tail(exchange / "console")
             return BROKEN
         if code == LATE:
-            say(f"the command ended with {LATE}, as it does when it takes more than "
-                f"{options.timeout} s")
+            say(
+                f"the command ended with {LATE}, as it does when it takes more than "
+                f"{options.timeout} s"
+            )
         if code == 128 + signal.SIGKILL:
             for line in (exchange / "console").read_text(errors="replace").splitlines():
                 if "Out of memory" in line:
@@ -85,10 +94,10 @@ def status(exchange):
 
 
 def sweep():
-    """Removes what runners that were killed outright could not."""
+    """Removes the folders of runners that were killed."""
     for old in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         try:
-            with open(old / "lock") as lock:
+            with (old / "lock").open() as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(old, ignore_errors=True)
         except OSError:
@@ -97,30 +106,45 @@ def sweep():
 
 
 def write_settings(exchange, options, mark):
-    netem = [word for name in ("loss", "delay", "rate")
-             for word in (name, getattr(options, name)) if getattr(options, name)]
+    netem = [
+        word
+        for name in ("loss", "delay", "rate")
+        for word in (name, getattr(options, name))
+        if getattr(options, name)
+    ]
     merged = os.path.sameopenfile(1, 2)
-    values = {"hosts": options.hosts, "mtu": options.mtu, "memlock": options.memlock,
-              "timeout": options.timeout, "netem": " ".join(netem), "user": options.user or "",
-              "merged": int(merged), "tools": str(TOOLS)}
+    values = {
+        "hosts": options.hosts,
+        "mtu": options.mtu,
+        "memlock": options.memlock,
+        "timeout": options.timeout,
+        "netem": " ".join(netem),
+        "user": options.user or "",
+        "merged": int(merged),
+        "tools": str(TOOLS),
+    }
     lines = [f"{name}={shlex.quote(str(value))}" for name, value in values.items()]
     # Bash has no NUL in strings, so `printf %b` writes it.
     lines.append(f"mark={shlex.quote(mark.decode()[1:])}")
     lines.append("kept=(" + " ".join(shlex.quote(str(d)) for d in options.keep) + ")")
     (exchange / "settings").write_text("\n".join(lines) + "\n")
     # Words such as `_` or `BASH_FUNC_x%%` are not for `export`.
-    exports = "\n".join(f"export {name}={shlex.quote(value)}" for name, value in os.environ.items()
-                        if name.isidentifier() and name != "_")
+    exports = "\n".join(
+        f"export {name}={shlex.quote(value)}"
+        for name, value in os.environ.items()
+        if name.isidentifier() and name != "_"
+    )
     (exchange / "command").write_text(
         f"unset ${{!faro_*}}\n{exports}\n"
         f"export PATH=/run/faro/tools:$PATH FARO_SOFTROCE_GUEST=1\n"
-        f"cd {shlex.quote(os.getcwd())} && exec {shlex.join(options.command)}\n")
+        f"cd {shlex.quote(str(Path.cwd()))} && exec {shlex.join(options.command)}\n"
+    )
     (exchange / "cpuinfo").write_text(processors(options.cpus))
     (exchange / "console").touch()
 
 
 def processors(number):
-    """/proc/cpuinfo for the guest: perftest looks for a clock rate, which the kernel's own lacks."""
+    """/proc/cpuinfo for the guest: perftest needs a clock rate, which its kernel does not give."""
     first = Path("/proc/cpuinfo").read_text().split("\n\n")[0]
     if "cpu MHz" not in first:
         first += "\ncpu MHz\t\t: 1000.000"
@@ -129,15 +153,30 @@ def processors(number):
 
 
 def make_disk(path):
-    with open(path, "wb") as disk:
+    with path.open("wb") as disk:
         disk.truncate(UPPER_BYTES)
     # An ordinary user's PATH may lack it.
     tool = shutil.which("mkfs.ext4", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
     if not tool:
         raise Impossible("mkfs.ext4 is missing; install e2fsprogs")
-    made = subprocess.run([tool, "-q", "-F", "-m", "0", "-O", "^has_journal,^resize_inode",
-                           "-E", "lazy_itable_init=1,nodiscard", path],
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    made = subprocess.run(
+        [
+            tool,
+            "-q",
+            "-F",
+            "-m",
+            "0",
+            "-O",
+            "^has_journal,^resize_inode",
+            "-E",
+            "lazy_itable_init=1,nodiscard",
+            path,
+        ],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if made.returncode:
         raise Broken(f"{tool} failed: {made.stderr.strip()}")
 
@@ -145,10 +184,23 @@ def make_disk(path):
 def command_line(options, kernel, exchange):
     shutil.copyfile(TOOLS / "init", exchange / "init")
     (exchange / "init").chmod(0o755)
-    return [kernel, f"mem={options.memory >> 20}M", f"ncpus={options.cpus}", "seccomp=on",
-            "root=none", "rootfstype=hostfs", "rootflags=/", "rw", f"init={exchange}/init",
-            f"ubd0={exchange}/disk", f"uml_dir={exchange}/uml", f"faro_exchange={exchange}",
-            "con=null", "con0=null,fd:1", "ssl=null"]
+    return [
+        kernel,
+        f"mem={options.memory >> 20}M",
+        f"ncpus={options.cpus}",
+        "seccomp=on",
+        "root=none",
+        "rootfstype=hostfs",
+        "rootflags=/",
+        "rw",
+        f"init={exchange}/init",
+        f"ubd0={exchange}/disk",
+        f"uml_dir={exchange}/uml",
+        f"faro_exchange={exchange}",
+        "con=null",
+        "con0=null,fd:1",
+        "ssl=null",
+    ]
 
 
 def memory_directory(needed):
@@ -163,7 +215,7 @@ def memory_directory(needed):
 
 
 class Guest:
-    """A kernel that runs; its two streams are passed on as they come, up to the mark."""
+    """A running kernel. Its two streams are copied to ours as they come, up to the mark."""
 
     def __init__(self, command, exchange, mark):
         self.mark = mark
@@ -173,13 +225,21 @@ class Guest:
         pipes = [os.pipe(), os.pipe()]
         lines = [f"ssl{n}=null,fd:{write}" for n, (_, write) in enumerate(pipes)]
         memory = int(command[1][4:-1]) << 20
-        environment = {"PATH": os.environ.get("PATH", os.defpath),
-                       "TMPDIR": memory_directory(memory)}
-        with open(exchange / "console", "ab") as console:
+        environment = {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "TMPDIR": memory_directory(memory),
+        }
+        with (exchange / "console").open("ab") as console:
             self.process = subprocess.Popen(
-                command + lines, stdin=subprocess.DEVNULL, stdout=console, stderr=console,
-                env=environment, pass_fds=[write for _, write in pipes], start_new_session=True,
-                preexec_fn=die_with_us)
+                command + lines,
+                stdin=subprocess.DEVNULL,
+                stdout=console,
+                stderr=console,
+                env=environment,
+                pass_fds=[write for _, write in pipes],
+                start_new_session=True,
+                preexec_fn=die_with_us,  # noqa: PLW1509  (no thread has been started yet)
+            )
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self.interrupted)
         for (read, write), out in zip(pipes, (1, 2)):
@@ -197,6 +257,7 @@ class Guest:
             for pump in self.pumps[:1] if merged else self.pumps:
                 pump.join()
             ended.set()
+
         threading.Thread(target=wait, daemon=True).start()
         in_time = ended.wait(seconds)
         self.stop()
@@ -212,19 +273,27 @@ class Guest:
                 write_all(out, held[:place])
                 return
             # What may be the beginning of the mark waits for the rest.
-            keep = next((n for n in range(min(len(held), len(self.mark) - 1), 0, -1)
-                         if self.mark.startswith(held[-n:])), 0) if chunk else 0
-            write_all(out, held[:len(held) - keep])
-            held = held[len(held) - keep:]
+            keep = (
+                next(
+                    (
+                        n
+                        for n in range(min(len(held), len(self.mark) - 1), 0, -1)
+                        if self.mark.startswith(held[-n:])
+                    ),
+                    0,
+                )
+                if chunk
+                else 0
+            )
+            write_all(out, held[: len(held) - keep])
+            held = held[len(held) - keep :]
             if not chunk:
                 return
 
     def stop(self):
         """Ends all processes of the guest and waits for them."""
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         while True:
             try:
                 os.wait()
@@ -241,14 +310,14 @@ def write_all(out, data):
     view = memoryview(data)
     try:
         while view:
-            view = view[os.write(out, view):]
+            view = view[os.write(out, view) :]
     except BrokenPipeError:
-        # Nobody reads any more; the command's status still counts.
+        # The reader of our output has ended; the command's status still counts.
         os.dup2(os.open(os.devnull, os.O_WRONLY), out)
 
 
 def die_with_us():
-    # A guest must not outlive a runner that was killed outright.
+    # The guest ends with the runner, even if that is killed.
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

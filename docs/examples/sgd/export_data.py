@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Writes digits.csv and breast_cancer.csv, the class in the last column, into a directory.
 
-Source: scikit-learn's bundled data sets (PyPI, BSD-3-Clause), taken out of its wheel, which need not
-be installed:
-  digits         1797 images of 8 x 8 pixels of handwritten digits, 10 classes; test part of E. Alpaydin
-                 and C. Kaynak, Optical Recognition of Handwritten Digits, UCI repository (CC BY 4.0)
-  breast_cancer  569 cases of 30 measurements each, malignant or benign; W. Wolberg, O. Mangasarian and
-                 N. Street, Breast Cancer Wisconsin (Diagnostic), UCI repository (CC BY 4.0)
+Source: scikit-learn's bundled data sets (PyPI, BSD-3-Clause), taken out of its wheel, which need
+not be installed:
+  digits         1797 images of 8 x 8 pixels of handwritten digits, 10 classes; test part of
+                 E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI
+                 repository (CC BY 4.0)
+  breast_cancer  569 cases of 30 measurements each, malignant or benign; W. Wolberg,
+                 O. Mangasarian and N. Street, Breast Cancer Wisconsin (Diagnostic), UCI
+                 repository (CC BY 4.0)
 """
+
 import argparse
 import gzip
 import subprocess
@@ -30,9 +33,23 @@ def main():
         return
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
-        subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps",
-                        "--disable-pip-version-check", *BUILD, "-d", scratch, WHEEL], check=True)
-        wheel, = Path(scratch).glob("*.whl")
+        subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "pip",
+                "download",
+                "-q",
+                "--no-deps",
+                "--disable-pip-version-check",
+                *BUILD,
+                "-d",
+                scratch,
+                WHEEL,
+            ],
+            check=True,
+        )
+        (wheel,) = Path(scratch).glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
             digits = gzip.decompress(archive.read(FOLDER + "digits.csv.gz"))
             # Its first line says what the columns are.

@@ -10,13 +10,14 @@
 
     faro_collective.map_partitions(rdd, train, mode="dssync").collect()
 
-Needs Faro's jar and spark.shuffle.manager=io.faro.spark.FaroShuffleManager, as any other job, and this
-file on the workers (spark-submit --py-files).
+Needs Faro's jar and spark.shuffle.manager=io.faro.spark.FaroShuffleManager, as any other job, and
+this file on the workers (spark-submit --py-files).
 
-A Python worker has no gateway to its executor's JVM. The JVM's half of the task joins the team, opens a
-port on the loopback interface for this one task, and sends the worker port and token as the first
-record of its input. A round so takes two more copies through the kernel than one in the JVM.
+A Python worker has no gateway to its executor's JVM. The JVM's half of the task joins the team,
+opens a port on the loopback interface for this one task, and sends the worker port and token as the
+first record of its input. A round so takes two more copies through the kernel than one in the JVM.
 """
+
 import socket
 import struct
 
@@ -51,15 +52,18 @@ class Team:
     def _reduce(self, operation, values):
         view = memoryview(values)
         if view.format not in ("f", "d") or view.readonly or not view.c_contiguous:
-            raise ValueError(f"values are {view.format!r}, read-only {view.readonly}, contiguous "
-                             f"{view.c_contiguous}; allowed: writable contiguous floats of 4 or 8 "
-                             "bytes (array.array 'f' or 'd', numpy float32 or float64)")
+            raise ValueError(
+                f"values are {view.format!r}, read-only {view.readonly}, contiguous "
+                f"{view.c_contiguous}; allowed: writable contiguous floats of 4 or 8 "
+                "bytes (array.array 'f' or 'd', numpy float32 or float64)"
+            )
         element = 1 if view.format == "f" else 2
         data = view.cast("B")
-        self._socket.sendall(struct.pack("<BBHI", operation, element, 0,
-                                         data.nbytes // view.itemsize))
+        self._socket.sendall(
+            struct.pack("<BBHI", operation, element, 0, data.nbytes // view.itemsize)
+        )
         self._socket.sendall(data)
-        length, = struct.unpack("<I", self._read(bytearray(4)))
+        (length,) = struct.unpack("<I", self._read(bytearray(4)))
         if length:
             raise CollectiveError(bytes(self._read(bytearray(length))).decode("utf-8"))
         self._read(data)
@@ -74,15 +78,17 @@ class Team:
         return into
 
 
-def map_partitions(rdd, function, mode="grid", group=0, seed=0, nan_policy="fail",
-                   timeout_ms=60_000):
+def map_partitions(
+    rdd, function, mode="grid", group=0, seed=0, nan_policy="fail", timeout_ms=60_000
+):
     """`rdd.barrier().mapPartitions(...)` with `function(team, records)`; see the module's text.
 
     mode: "dssync" (mean within small groups, shuffled every round), "grid" (exact, four steps),
     "full" (exact, a ring). group: members of a dssync group, 0: about the square root of all.
     """
     # Imported here: the workers need none of it.
-    from pyspark.rdd import RDD
+    from pyspark.rdd import RDD  # noqa: PLC0415
+
     context = rdd.ctx
     plain = rdd._pickled()
     teams = context._jvm.io.faro.spark.collective.PythonTeams

@@ -1,10 +1,13 @@
-"""A child process that is talked to in lines; nothing waits for it without a deadline."""
+"""A child process that reads and writes lines; every wait for it has a deadline."""
+
+import contextlib
 import os
 import queue
 import signal
 import subprocess
 import threading
 import time
+from pathlib import Path
 
 
 class Broken(RuntimeError):
@@ -18,10 +21,16 @@ class Conversation:
         self.log = log
         self._keep = keep
         self._lines = queue.Queue()
-        with open(log, "wb") as errors:
+        with Path(log).open("wb") as errors:
             self.process = subprocess.Popen(
-                [str(part) for part in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=errors, text=True, start_new_session=True, **options)
+                [str(part) for part in command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                start_new_session=True,
+                **options,
+            )
         threading.Thread(target=self._read, daemon=True).start()
 
     @property
@@ -33,7 +42,7 @@ class Conversation:
             if self._keep is None:
                 self._lines.put(line.strip())
             elif line.startswith(self._keep):
-                self._lines.put(line[len(self._keep):].strip())
+                self._lines.put(line[len(self._keep) :].strip())
         self._lines.put(None)
 
     def answer(self, seconds):
@@ -55,10 +64,8 @@ class Conversation:
 
     def stop(self, grace=5):
         """Ends it by the end of its input, and its whole group by force after `grace` seconds."""
-        try:
+        with contextlib.suppress(OSError):
             self.process.stdin.close()
-        except OSError:
-            pass
         deadline = time.monotonic() + grace
         try:
             while time.monotonic() < deadline:

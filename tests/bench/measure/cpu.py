@@ -1,4 +1,5 @@
 """CPU time of other processes, to the nanosecond where the kernel gives it."""
+
 import re
 import time
 from pathlib import Path
@@ -6,8 +7,9 @@ from pathlib import Path
 
 def process_nanos(pid):
     """User and system time of all threads of a process, ended ones included."""
-    # The clock id of another process's CPU time, as clock_getcpuclockid(3) makes it; /proc/<pid>/stat
-    # counts in ticks of 10 ms, which is too coarse for a measurement of half a second.
+    # The clock id of another process's CPU time, as clock_getcpuclockid(3) makes it;
+    # /proc/<pid>/stat counts in ticks of 10 ms, which is too coarse for a measurement of half a
+    # second.
     return time.clock_gettime_ns((~pid << 3) | 2)
 
 

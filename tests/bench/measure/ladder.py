@@ -1,9 +1,11 @@
 """The transport ladder: an owner and a reader process, the sides in turn on the same files."""
+
 import os
 import shutil
 import subprocess
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 from . import cpu
@@ -22,9 +24,19 @@ def compiled(home, faro_jar, target):
     classes = target / "ladder-classes"
     shutil.rmtree(classes, ignore_errors=True)
     classes.mkdir(parents=True)
-    subprocess.run(["javac", "-nowarn", "-Xlint:none", "-cp", f"{home}/jars/*:{faro_jar}",
-                    "-d", str(classes),
-                    *map(str, sorted((HERE / "ladder").rglob("*.java")))], check=True)
+    subprocess.run(
+        [
+            "javac",
+            "-nowarn",
+            "-Xlint:none",
+            "-cp",
+            f"{home}/jars/*:{faro_jar}",
+            "-d",
+            str(classes),
+            *map(str, sorted((HERE / "ladder").rglob("*.java"))),
+        ],
+        check=True,
+    )
     return classes
 
 
@@ -32,10 +44,13 @@ def jvm_options(class_path):
     """What Spark starts its executors with."""
     with tempfile.TemporaryDirectory() as place:
         source = Path(place) / "Options.java"
-        source.write_text("class Options { public static void main(String[] a) { System.out.println("
-                          "org.apache.spark.launcher.JavaModuleOptions.defaultModuleOptions()); } }")
-        return subprocess.run(["java", "-cp", class_path, str(source)], check=True,
-                              stdout=subprocess.PIPE, text=True).stdout.split()
+        source.write_text(
+            "class Options { public static void main(String[] a) { System.out.println("
+            "org.apache.spark.launcher.JavaModuleOptions.defaultModuleOptions()); } }"
+        )
+        return subprocess.run(
+            ["java", "-cp", class_path, str(source)], check=True, stdout=subprocess.PIPE, text=True
+        ).stdout.split()
 
 
 class Ladder:
@@ -48,22 +63,43 @@ class Ladder:
         try:
             classes = compiled(home, faro_jar, target)
             class_path = f"{classes}:{faro_jar}:{home}/jars/*"
-            java = ["java", *jvm_options(class_path), "-Xms1g", "-Xmx2g",
-                    *os.environ.get("FARO_BENCH_JAVA_OPTIONS", "").split(), "-cp", class_path]
+            java = [
+                "java",
+                *jvm_options(class_path),
+                "-Xms1g",
+                "-Xmx2g",
+                *os.environ.get("FARO_BENCH_JAVA_OPTIONS", "").split(),
+                "-cp",
+                class_path,
+            ]
             total = sum(shape.total_bytes for shape in shapes)
             self.say(f"writing {total / 1e9:.1f} GB of map outputs to {self.place} ...")
             faro = [side for side in sides if side.startswith("faro-")]
             self.owner = Conversation(
-                "owner", [*java, "io.faro.bench.OwnerMain", self.place, ",".join(faro),
-                          *[shape.spec for shape in shapes]], target / "ladder-owner.log")
+                "owner",
+                [
+                    *java,
+                    "io.faro.bench.OwnerMain",
+                    self.place,
+                    ",".join(faro),
+                    *[shape.spec for shape in shapes],
+                ],
+                target / "ladder-owner.log",
+            )
             reached = {"free": "here"}
             for line in iter(lambda: self.owner.answer(START_SECONDS), "ready"):
                 side, how = line.split(" ", 1)
                 reached[side] = how
             self.reader = Conversation(
-                "reader", [*java, "io.faro.bench.ReaderMain", self.place,
-                           *[f"{side}={reached[side]}" for side in sides]],
-                target / "ladder-reader.log")
+                "reader",
+                [
+                    *java,
+                    "io.faro.bench.ReaderMain",
+                    self.place,
+                    *[f"{side}={reached[side]}" for side in sides],
+                ],
+                target / "ladder-reader.log",
+            )
             if self.reader.answer(START_SECONDS) != "ready":
                 raise Broken("the reader did not start")
         except BaseException:
@@ -113,8 +149,10 @@ class Ladder:
             compiling = sum(a[1] - b[1] for a, b in zip(after, before))
             if compiling < WARM_SHARE * whole:
                 return
-        self.notes.append(f"{side}: after {WARM_UP_PASSES} passes of warm-up the JIT still took "
-                          f"{100 * compiling / whole:.0f} % of the CPU")
+        self.notes.append(
+            f"{side}: after {WARM_UP_PASSES} passes of warm-up the JIT still took "
+            f"{100 * compiling / whole:.0f} % of the CPU"
+        )
         self.say(self.notes[-1])
 
     def threads(self, side, shape, clients, seconds):
@@ -132,9 +170,10 @@ class Ladder:
             rest = total - sum(by_thread.values())
             if name == "reader":
                 by_thread["bench-client"] = by_thread.get("bench-client", 0) + max(0, rest)
-            result[name] = {thread: {"us_per_block": nanos / 1e3 / blocks,
-                                     "ms_per_mb": nanos / size} for thread, nanos in
-                            sorted(by_thread.items(), key=lambda e: -e[1])}
+            result[name] = {
+                thread: {"us_per_block": nanos / 1e3 / blocks, "ms_per_mb": nanos / size}
+                for thread, nanos in sorted(by_thread.items(), key=lambda e: -e[1])
+            }
         return result
 
     def counters(self, side):
@@ -151,21 +190,32 @@ def measure(ladder, shapes, clients_list, rounds, seconds, progress):
     for shape in shapes:
         for side in ladder.sides:
             if side not in broken:
-                _guard(broken, side, lambda s=side, p=shape: ladder.check(s, p),
-                       f"checking {shape.name}")
+                _guard(
+                    broken,
+                    side,
+                    lambda s=side, p=shape: ladder.check(s, p),
+                    f"checking {shape.name}",
+                )
         for clients in clients_list:
-            cell = {"shape": shape.name, "block_bytes": shape.block_bytes, "clients": clients,
-                    "sides": {side: [] for side in ladder.sides}}
+            cell = {
+                "shape": shape.name,
+                "block_bytes": shape.block_bytes,
+                "clients": clients,
+                "sides": {side: [] for side in ladder.sides},
+            }
             for round_number in range(rounds + 1):
-                # Who goes first moves on with every round.
+                # Each round begins with another side.
                 turn = round_number % len(ladder.sides)
                 for side in ladder.sides[turn:] + ladder.sides[:turn]:
                     if side in broken:
                         continue
                     length = seconds if round_number else seconds / 2
-                    figures = _guard(broken, side,
-                                     lambda s=side, t=length: ladder.run(s, shape, clients, t),
-                                     f"{shape.name}, {clients} clients")
+                    figures = _guard(
+                        broken,
+                        side,
+                        partial(ladder.run, side, shape, clients, length),
+                        f"{shape.name}, {clients} clients",
+                    )
                     if figures and round_number:
                         cell["sides"][side].append(figures)
             cells.append(cell)

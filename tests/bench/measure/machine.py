@@ -1,4 +1,5 @@
 """What a figure was measured on."""
+
 import datetime
 import os
 import platform
@@ -50,8 +51,9 @@ def _own_seconds():
 
 
 def _output(command):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          check=False)
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
     return done.stdout
 
 

@@ -1,4 +1,5 @@
 """The shuffles of the ladder."""
+
 from dataclasses import dataclass
 
 # Spark's defaults: spark.reducer.maxSizeInFlight of 48 MB, requests of a fifth of it.
@@ -18,8 +19,10 @@ class Shape:
 
     @property
     def spec(self):
-        return (f"{self.shuffle}:{self.maps}:{self.reducers}:{self.block_bytes}:"
-                f"{self.blocks_per_request}")
+        return (
+            f"{self.shuffle}:{self.maps}:{self.reducers}:{self.block_bytes}:"
+            f"{self.blocks_per_request}"
+        )
 
     @property
     def total_bytes(self):

@@ -1,4 +1,5 @@
 """Medians and spreads."""
+
 import statistics
 
 

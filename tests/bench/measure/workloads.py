@@ -1,4 +1,5 @@
 """The Spark workloads: one application a side, all of them alive, their runs in turn."""
+
 import re
 import shutil
 import subprocess
@@ -42,9 +43,20 @@ def compiled(home, target):
     classes = target / "workload-classes"
     shutil.rmtree(classes, ignore_errors=True)
     classes.mkdir(parents=True)
-    subprocess.run(["javac", "-nowarn", "-Xlint:none", "-cp", f"{home}/jars/*", "-d", str(classes),
-                    *map(str, sorted((HERE / "workloads").rglob("*.java"))), str(FARO_COUNTERS)],
-                   check=True)
+    subprocess.run(
+        [
+            "javac",
+            "-nowarn",
+            "-Xlint:none",
+            "-cp",
+            f"{home}/jars/*",
+            "-d",
+            str(classes),
+            *map(str, sorted((HERE / "workloads").rglob("*.java"))),
+            str(FARO_COUNTERS),
+        ],
+        check=True,
+    )
     jar = target / "workloads.jar"
     subprocess.run(["jar", "cf", str(jar), "-C", str(classes), "."], check=True)
     return jar
@@ -59,14 +71,29 @@ class Application:
         conf = {**ALWAYS, **conf, **SIDES[side], "spark.local.dir": str(place / "local")}
         (place / "local").mkdir()
         jars = [str(j) for j in ([faro_jar] if self.faro else [jar])]
-        command = [self.home / "bin" / "spark-submit", "--master", MASTER, "--driver-memory", "1g",
-                   "--class", "io.faro.bench.WorkloadApp", "--name", f"faro-bench-{side}",
-                   "--jars", ",".join(jars)]
+        command = [
+            self.home / "bin" / "spark-submit",
+            "--master",
+            MASTER,
+            "--driver-memory",
+            "1g",
+            "--class",
+            "io.faro.bench.WorkloadApp",
+            "--name",
+            f"faro-bench-{side}",
+            "--jars",
+            ",".join(jars),
+        ]
         for key, value in conf.items():
             command += ["--conf", f"{key}={value}"]
-        self.talk = Conversation(f"Spark application {side}", [*command, jar],
-                                 logs / f"{side}-driver.log", keep="BENCH ", cwd=place,
-                                 env=launch.environment_for(self.home))
+        self.talk = Conversation(
+            f"Spark application {side}",
+            [*command, jar],
+            logs / f"{side}-driver.log",
+            keep="BENCH ",
+            cwd=place,
+            env=launch.environment_for(self.home),
+        )
         self.pids = []
 
     def _ask(self, line, seconds=RUN_SECONDS):
@@ -85,9 +112,14 @@ class Application:
         said = self._ask(f"run {workload} {divisor}")
         spent = sum(cpu.process_nanos(p) - b for p, b in zip(self.pids, before))
         figures = {name: int(value) for name, value in re.findall(r"(\w+)=(-?\d+)", said)}
-        return {"job_s": figures["jobMillis"] / 1e3, "reduce_s": figures["reduceMillis"] / 1e3,
-                "cpu_s": spent / 1e9, "fetch_wait_s": figures["fetchWaitMillis"] / 1e3,
-                "remote_blocks": figures["remoteBlocks"], "remote_bytes": figures["remoteBytes"]}
+        return {
+            "job_s": figures["jobMillis"] / 1e3,
+            "reduce_s": figures["reduceMillis"] / 1e3,
+            "cpu_s": spent / 1e9,
+            "fetch_wait_s": figures["fetchWaitMillis"] / 1e3,
+            "remote_blocks": figures["remoteBlocks"],
+            "remote_bytes": figures["remoteBytes"],
+        }
 
     def clean(self):
         self._ask("clean")
@@ -116,19 +148,25 @@ def measure(home, faro_jar, target, sides, groups, warm_ups, rounds, divisor, pr
         group_logs.mkdir(parents=True)
         applications = []
         try:
+            # One by one: if one cannot be started, all before it are stopped.
             for side in sides:
                 if side not in broken:
-                    applications.append(Application(side, conf, home, place / side, jar, faro_jar,
-                                                    group_logs))
-            progress(f"starting Spark applications for {', '.join(names)}: "
-                     f"{', '.join(a.side for a in applications)}")
+                    application = Application(
+                        side, conf, home, place / side, jar, faro_jar, group_logs
+                    )
+                    applications.append(application)
+            progress(
+                f"starting Spark applications for {', '.join(names)}: "
+                f"{', '.join(a.side for a in applications)}"
+            )
             for application in list(applications):
                 if not _guard(broken, application.side, application.await_ready):
                     applications.remove(application)
                     application.stop()
             for name in names:
-                results[name] = _alternate(name, applications, warm_ups, rounds, divisor, broken,
-                                           progress)
+                results[name] = _alternate(
+                    name, applications, warm_ups, rounds, divisor, broken, progress
+                )
         finally:
             for application in applications:
                 application.stop()
@@ -143,8 +181,11 @@ def _alternate(name, applications, warm_ups, rounds, divisor, broken, progress):
         if number == warm_ups:
             for application in applications:
                 if application.side not in broken:
-                    _guard(broken, application.side,
-                           lambda a=application: counters.update({a.side: a.counters()}))
+                    _guard(
+                        broken,
+                        application.side,
+                        lambda a=application: counters.update({a.side: a.counters()}),
+                    )
         turn = number % max(1, len(applications))
         for application in applications[turn:] + applications[:turn]:
             side = application.side
@@ -165,8 +206,9 @@ def _alternate(name, applications, warm_ups, rounds, divisor, broken, progress):
         side = application.side
         if side not in broken and application.faro:
             after = application.counters()
-            result[side]["faro"] = {key: value - counters[side].get(key, 0)
-                                    for key, value in after.items()}
+            result[side]["faro"] = {
+                key: value - counters[side].get(key, 0) for key, value in after.items()
+            }
             problem = _not_through_faro(result[side])
             if problem:
                 broken[side] = f"{name}: {problem}"

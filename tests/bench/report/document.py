@@ -1,4 +1,5 @@
 """Puts what was measured between the markers of docs/benchmarks.md."""
+
 import re
 
 HEAD = """# Benchmarks

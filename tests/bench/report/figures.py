@@ -1,8 +1,15 @@
 """Looking figures up in results, and writing them."""
+
 from measure import spread
 
-NAMES = {"netty": "Netty", "stock": "stock Spark", "faro-tcp": "Faro tcp", "faro-shm": "Faro shm",
-         "faro-auto": "Faro auto (shm)", "free": "free"}
+NAMES = {
+    "netty": "Netty",
+    "stock": "stock Spark",
+    "faro-tcp": "Faro tcp",
+    "faro-shm": "Faro shm",
+    "faro-auto": "Faro auto (shm)",
+    "free": "free",
+}
 TINY, SMALL, LARGE = 1 << 10, 4 << 10, 64 << 10
 OTHERS_BEAR = 0.05
 
@@ -13,8 +20,15 @@ def number(value):
         return "–"
     if value >= 1000:
         return f"{value:,.0f}"
-    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else \
-        f"{value:.2f}" if value >= 0.1 else f"{value:.3f}"
+    return (
+        f"{value:.0f}"
+        if value >= 100
+        else f"{value:.1f}"
+        if value >= 10
+        else f"{value:.2f}"
+        if value >= 0.1
+        else f"{value:.3f}"
+    )
 
 
 def with_spread(figure):
@@ -39,8 +53,10 @@ def times(value):
 
 def table(head, rows):
     # Columns whose cells are words stand left.
-    align = ["---:" if any(str(row[i])[:1] in "0123456789+-–" for row in rows) else "---"
-             for i in range(len(head))]
+    align = [
+        "---:" if any(str(row[i])[:1] in "0123456789+-–" for row in rows) else "---"
+        for i in range(len(head))
+    ]
     return "\n".join("| " + " | ".join(str(c) for c in row) + " |" for row in [head, align, *rows])
 
 
@@ -50,15 +66,21 @@ def details(summary, body):
 
 def machine(facts, command, seconds, quick):
     lines = [
-        f"- machine: {facts['cpu']}, {facts['cores']} cores, {facts['memory']}, "
-        f"Linux {facts['kernel']}",
+        (
+            f"- machine: {facts['cpu']}, {facts['cores']} cores, {facts['memory']}, "
+            f"Linux {facts['kernel']}"
+        ),
         f"- software: JDK {facts['jdk']}, Spark {facts['spark']}, Faro {facts['revision']}",
-        f"- measured on {facts['date']} by `{command}` in {seconds / 60:.0f} min; other processes "
-        f"used {facts['others'] * 100:.0f} % of the machine meanwhile",
+        (
+            f"- measured on {facts['date']} by `{command}` in {seconds / 60:.0f} min; other "
+            f"processes used {facts['others'] * 100:.0f} % of the machine meanwhile"
+        ),
     ]
     if facts["others"] > OTHERS_BEAR:
-        lines.append("- **other work was running on this machine: the figures are a check of the "
-                     "harness, not a measurement**")
+        lines.append(
+            "- **other work was running on this machine: the figures are a check of the "
+            "harness, not a measurement**"
+        )
     if quick:
         lines.append("- **a smoke run: few and short rounds**")
     return "\n".join(lines)

@@ -1,8 +1,21 @@
 """The transport ladder's part of docs/benchmarks.md."""
+
 from measure.spread import ratio
 
-from .figures import (LARGE, NAMES, SMALL, TINY, cell_figure, cell_median, details, machine, number,
-                      table, times, with_spread)
+from .figures import (
+    LARGE,
+    NAMES,
+    SMALL,
+    TINY,
+    cell_figure,
+    cell_median,
+    details,
+    machine,
+    number,
+    table,
+    times,
+    with_spread,
+)
 
 KEYS = ("blocks_per_second", "mb_per_second", "cpu_us_per_block", "cpu_ms_per_mb")
 SHOWN_CLIENTS = 8
@@ -13,28 +26,36 @@ def write(results):
     faro = [side for side in results["sides"] if side.startswith("faro-") and side not in broken]
     parts = [
         "## Transport ladder",
-        "An owner process serves map outputs (Spark's data and index files on tmpfs) to a "
-        "reader process of the same host. There are three sides:\n\n"
-        "- *Netty*: Spark's own NettyBlockTransferService at both ends with its default "
-        "settings. The owner finds a block as IndexShuffleBlockResolver does.\n"
-        "- *Faro*: the FaroBlockStoreClient that Spark's fetch iterator calls, on a native "
-        "endpoint with default limits.\n"
-        "- *free*: no transport. The reader maps the owner's files. Its CPU time is the "
-        "harness's own, which every other row contains too.\n\n"
-        "All sides have the same requests (one reduce partition, up to 9.6 MB or 1000 blocks, "
-        "48 MB in flight in total), the same queue to the consuming threads, and the same "
-        "consumer, which reads every byte of every block through its stream and releases the "
-        "block. The sides take turns in every round. A figure is the median of the rounds, "
-        "with the lowest and highest in parentheses. CPU is the sum of both processes. Every "
-        "byte was compared once per shape and side, outside the timed part. Files are read "
-        "many times, so the page cache and the mappings of *free* are warm. Before the first "
-        "cell every side runs until the JIT compiler has little left to do. A1 is the shape "
-        "of Spark workload A1: 400 x 400 blocks of 200 bytes, 200 per request, each from "
-        "another map output.",
-        "\n".join([machine(results["machine"], results["command"], results["seconds"],
-                           results["quick"]), *[f"- {note}" for note in results["notes"]]]),
-        "### Aims", aims(cells, faro),
-        "### Where Faro is slower or uses more CPU", losses(cells, faro, broken),
+        (
+            "An owner process serves map outputs (Spark's data and index files on tmpfs) to a "
+            "reader process of the same host. *Netty* is Spark's own NettyBlockTransferService "
+            "at both ends with its default settings; the owner finds a block as "
+            "IndexShuffleBlockResolver does. *Faro* is the FaroBlockStoreClient that Spark's "
+            "fetch iterator calls, on a native endpoint with default limits. *free* has no "
+            "transport: the reader maps the owner's files; its CPU is the harness's own and is "
+            "in every other row too. All sides have the same requests (one reduce partition, up "
+            "to 9.6 MB or 1000 blocks, 48 MB in flight in all), the same queue to the consuming "
+            "threads, and the same consumer, which reads every byte of every block through its "
+            "stream and releases it. The sides take turns in every round; a figure is the "
+            "median of the rounds with their least and most. CPU is that of both processes "
+            "together. Every byte was compared once per shape and side outside the timed part. "
+            "Files are read many times over, so the page cache and the mappings of *free* are "
+            "warm. Before the first cell every side runs until the JIT has little left to do. "
+            "A1 is the shape of Spark workload A1: 400 x 400 blocks of 200 bytes, 200 per "
+            "request, each from another map output."
+        ),
+        "\n".join(
+            [
+                machine(
+                    results["machine"], results["command"], results["seconds"], results["quick"]
+                ),
+                *[f"- {note}" for note in results["notes"]],
+            ]
+        ),
+        "### Aims",
+        aims(cells, faro),
+        "### Where Faro loses",
+        losses(cells, faro, broken),
         "### Figures",
         "![Throughput and CPU by block size](benchmarks/ladder.svg)",
         f"With {_shown(cells)} clients, against Netty:",
@@ -42,8 +63,11 @@ def write(results):
     ]
     for clients in sorted({cell["clients"] for cell in cells}):
         plural = "client" if clients == 1 else "clients"
-        parts.append(details(f"All figures with {clients} {plural}",
-                             everything(cells, results["sides"], clients)))
+        parts.append(
+            details(
+                f"All figures with {clients} {plural}", everything(cells, results["sides"], clients)
+            )
+        )
     if results.get("threads"):
         parts += ["### Where the CPU goes, by thread", threads(results["threads"])]
     return "\n\n".join(parts)
@@ -67,12 +91,17 @@ def summary(cells, faro, clients):
         row = [cell["shape"], number(netty)]
         for side in faro:
             ours = cell_median(cell, side, "mb_per_second")
-            row += [number(ours), times(ratio(ours, netty)),
-                    number(cell_median(cell, side, "cpu_us_per_block")),
-                    number(cell_median(cell, side, "cpu_ms_per_mb"))]
-        row += [number(cell_median(cell, "netty", "cpu_us_per_block")),
-                number(cell_median(cell, "netty", "cpu_ms_per_mb")),
-                number(cell_median(cell, "free", "cpu_us_per_block"))]
+            row += [
+                number(ours),
+                times(ratio(ours, netty)),
+                number(cell_median(cell, side, "cpu_us_per_block")),
+                number(cell_median(cell, side, "cpu_ms_per_mb")),
+            ]
+        row += [
+            number(cell_median(cell, "netty", "cpu_us_per_block")),
+            number(cell_median(cell, "netty", "cpu_ms_per_mb")),
+            number(cell_median(cell, "free", "cpu_us_per_block")),
+        ]
         rows.append(row)
     return table(head, rows)
 
@@ -81,9 +110,14 @@ def everything(cells, sides, clients):
     rows = []
     for cell in cells:
         if cell["clients"] == clients:
-            for side in sides:
-                rows.append([cell["shape"], NAMES[side],
-                             *[with_spread(cell_figure(cell, side, key)) for key in KEYS]])
+            rows += [
+                [
+                    cell["shape"],
+                    NAMES[side],
+                    *(with_spread(cell_figure(cell, side, k)) for k in KEYS),
+                ]
+                for side in sides
+            ]
     return table(["block", "side", "blocks/s", "MB/s", "CPU µs/block", "CPU ms/MB"], rows)
 
 
@@ -93,23 +127,52 @@ def threads(measured):
         for process, by_thread in one["threads"].items():
             for name, spent in list(by_thread.items())[:6]:
                 if spent["us_per_block"] >= 0.02:
-                    rows.append([one["shape"], NAMES[one["side"]], process, name,
-                                 number(spent["us_per_block"]), number(spent["ms_per_mb"])])
-    return ("One longer run per side, with 8 clients. The threads `bench-client` consume "
-            "blocks, `faro-io` read files in the owner process, and `faro-completion` passes "
-            "blocks to Java's listeners.\n\n"
-            + table(["block", "side", "process", "thread", "µs/block", "ms/MB"], rows))
+                    rows.append(
+                        [
+                            one["shape"],
+                            NAMES[one["side"]],
+                            process,
+                            name,
+                            number(spent["us_per_block"]),
+                            number(spent["ms_per_mb"]),
+                        ]
+                    )
+    return (
+        "One longer run each with 8 clients. `bench-client` are the consuming threads, "
+        "`faro-io` read files at the owner, `faro-completion` hands blocks to Java's "
+        "listeners.\n\n" + table(["block", "side", "process", "thread", "µs/block", "ms/MB"], rows)
+    )
 
 
 AIMS = [
-    ("at least 10x Netty's blocks/s at 4 KB and less", "blocks_per_second", 10.0,
-     lambda size: size <= SMALL, True),
-    ("at least 2x Netty's bytes/s at 64 KB and more", "mb_per_second", 2.0,
-     lambda size: size >= LARGE, True),
-    ("at most 2 µs CPU of both sides per tiny block (1 KB and less)", "cpu_us_per_block", 2.0,
-     lambda size: size <= TINY, False),
-    ("at most 0.3 ms CPU of both sides per MB at 64 KB and more", "cpu_ms_per_mb", 0.3,
-     lambda size: size >= LARGE, False),
+    (
+        "at least 10x Netty's blocks/s at 4 KB and less",
+        "blocks_per_second",
+        10.0,
+        lambda size: size <= SMALL,
+        True,
+    ),
+    (
+        "at least 2x Netty's bytes/s at 64 KB and more",
+        "mb_per_second",
+        2.0,
+        lambda size: size >= LARGE,
+        True,
+    ),
+    (
+        "at most 2 µs CPU of both sides per tiny block (1 KB and less)",
+        "cpu_us_per_block",
+        2.0,
+        lambda size: size <= TINY,
+        False,
+    ),
+    (
+        "at most 0.3 ms CPU of both sides per MB at 64 KB and more",
+        "cpu_ms_per_mb",
+        0.3,
+        lambda size: size >= LARGE,
+        False,
+    ),
 ]
 
 
@@ -136,8 +199,12 @@ def _judged(found, bound, more_is_better):
     shown = times if more_is_better else number
     worst, where = found[0]
     verdict = "yes" if good == len(found) else "**no**" if good == 0 else "**in part**"
-    return [f"{shown(worst)} ({where})", shown(found[len(found) // 2][0]),
-            f"{good} of {len(found)}", verdict]
+    return [
+        f"{shown(worst)} ({where})",
+        shown(found[len(found) // 2][0]),
+        f"{good} of {len(found)}",
+        verdict,
+    ]
 
 
 def losses(cells, faro, broken):
@@ -146,18 +213,33 @@ def losses(cells, faro, broken):
         slower, dearer = [], []
         for cell in cells:
             where = f"{cell['shape']} with {cell['clients']}"
-            speed = ratio(cell_median(cell, side, "mb_per_second"),
-                          cell_median(cell, "netty", "mb_per_second"))
-            cost = ratio(cell_median(cell, side, "cpu_ms_per_mb"),
-                         cell_median(cell, "netty", "cpu_ms_per_mb"))
+            speed = ratio(
+                cell_median(cell, side, "mb_per_second"),
+                cell_median(cell, "netty", "mb_per_second"),
+            )
+            cost = ratio(
+                cell_median(cell, side, "cpu_ms_per_mb"),
+                cell_median(cell, "netty", "cpu_ms_per_mb"),
+            )
             if speed is not None and speed < 1:
                 slower.append(f"{where} ({speed:.2f}x)")
             if cost is not None and cost > 1:
                 dearer.append(f"{where} ({cost:.2f}x)")
-        said.append(f"- {NAMES[side]} " + (
-            "moves fewer bytes per second than Netty with these blocks and clients: "
-            f"{', '.join(slower)}." if slower else "is not slower than Netty in any cell."))
-        said.append(f"- {NAMES[side]} " + (
-            f"uses more CPU than Netty with: {', '.join(dearer)}." if dearer
-            else "does not use more CPU than Netty in any cell."))
+        said.append(
+            f"- {NAMES[side]} "
+            + (
+                "moves fewer bytes per second than Netty with these blocks and clients: "
+                f"{', '.join(slower)}."
+                if slower
+                else "is slower than Netty in no cell."
+            )
+        )
+        said.append(
+            f"- {NAMES[side]} "
+            + (
+                f"costs more CPU than Netty with: {', '.join(dearer)}."
+                if dearer
+                else "costs more CPU than Netty in no cell."
+            )
+        )
     return "\n".join(said)

@@ -1,4 +1,5 @@
 """RDMA on SoftRoCE: its part of docs/benchmarks.md."""
+
 from measure import spread
 from measure.spread import ratio
 from report.figures import number, table, with_spread
@@ -6,8 +7,8 @@ from report.figures import number, table, with_spread
 NAMES = {"perftest": "perftest", "ucx": "UCX", "faro": "Faro", "faro-spin": "Faro `--spin`"}
 SIZES = {4096: "4 KB", 65536: "64 KB", 1048576: "1 MB"}
 LARGE = 65536
-# Above this, others worked: their part of the machine meanwhile (in which some of the guest's own
-# processes may be counted).
+# Above this share of the machine, other processes disturbed the measurement (some of the guest's
+# own processes may be counted).
 QUIET_SHARE = 0.2
 BANDWIDTH_AIM, LATENCY_AIM = 0.95, 1.1
 KEYS = {"bandwidth": "mb_per_second", "latency": "us"}
@@ -16,50 +17,65 @@ COUNTERS = ("posts", "work_requests", "completions", "wakeups", "poll_calls")
 
 def write(results):
     cells = results["cells"]
-    return "\n\n".join([
-        "## RDMA on SoftRoCE",
-        "Two hosts, each with an RDMA device, in one user-mode Linux guest "
-        "(`tests/softroce/run`). The device is software (rdma_rxe), so it shares the guest's "
-        "two processors with the tools, and a system call takes several times as long as "
-        "elsewhere. The figures compare the software above the device. They say nothing about "
-        "a NIC.\n\n"
-        "- *perftest*: `ib_write_bw`, `ib_read_bw`, `ib_write_lat`, `ib_read_lat` with "
-        "default depth; it polls without sleeping.\n"
-        "- *UCX*: `ucx_perftest` (`ucp_put_bw`, `ucp_get`, `ucp_put_lat`, `UCX_TLS=rc`); it "
-        "polls without sleeping.\n"
-        "- *Faro*: `faro perf`, which drives the fabric as an endpoint does, with 64 "
-        "transfers in flight. It sleeps between completions; `--spin` does not sleep. Faro's "
-        "writes carry an immediate, which tells the owner of the memory about each write, and "
-        "are at most 256 KiB: 1 MB is four writes.\n\n"
-        "A figure is the median of the rounds, with the lowest and highest in parentheses. In "
-        "a round the tools take turns at each size. Latency is the median of a round's "
-        "transfers: half of the round trip for writes, all of it for reads.",
-        facts(results),
-        "### Aims", aims(cells),
-        "### Where Faro is behind", losses(cells),
-        "### Bandwidth, MB/s", figures(cells, "bandwidth"),
-        "### Latency, µs", figures(cells, "latency"),
-        "### What the software adds",
-        "Per transfer, client / server, with Faro asleep between completions. A post passes "
-        "one or more work requests to the device. A poll is at least one system call.",
-        costs(cells),
-    ])
+    return "\n\n".join(
+        [
+            "## RDMA on SoftRoCE",
+            (
+                "Two hosts with an RDMA device each, in one user-mode Linux guest "
+                "(`tests/softroce/run`): the device is software (rdma_rxe), so it and the tools "
+                "share the guest's two processors, and a system call costs several times as "
+                "much as elsewhere. The figures compare what stands above the device; they say "
+                "nothing about any NIC. *perftest* is `ib_write_bw`, `ib_read_bw`, "
+                "`ib_write_lat`, `ib_read_lat` with default depth; *UCX* is `ucx_perftest` "
+                "(`ucp_put_bw`, `ucp_get`, `ucp_put_lat`, `UCX_TLS=rc`); both poll without "
+                "sleeping. *Faro* is `faro perf`: the fabric as an endpoint drives it, 64 "
+                "transfers under way, asleep between completions; `--spin` does not sleep. "
+                "Faro's writes carry an immediate, so that the owner of the memory learns of "
+                "each, and are 256 KiB at most: 1 MB is four. A figure is the median of the "
+                "rounds with their least and most; in a round the tools take turns at each "
+                "size. Latency is the median of a round's transfers: half of a round trip of "
+                "writes, all of a read."
+            ),
+            facts(results),
+            "### Aims",
+            aims(cells),
+            "### Where Faro is behind",
+            losses(cells),
+            "### Bandwidth, MB/s",
+            figures(cells, "bandwidth"),
+            "### Latency, µs",
+            figures(cells, "latency"),
+            "### What the software adds",
+            (
+                "Per transfer, with Faro asleep between completions, client / server; a post "
+                "hands one or more work requests to the device, a poll is one system call at "
+                "least."
+            ),
+            costs(cells),
+        ]
+    )
 
 
 def facts(results):
     machine = results["machine"]
     lines = [
-        f"- machine: {machine['cpu']}, {machine['cores']} cores, {machine['memory']}, "
-        f"Linux {machine['kernel']}; guest of 2 processors and 4 GiB",
+        (
+            f"- machine: {machine['cpu']}, {machine['cores']} cores, {machine['memory']}, "
+            f"Linux {machine['kernel']}; guest of 2 processors and 4 GiB"
+        ),
         f"- software: Faro {machine['revision']}",
-        f"- measured on {machine['date']} by `{results['command']}` in "
-        f"{results['seconds'] / 60:.0f} min, {results['rounds']} rounds; load average before: "
-        f"{machine['load']:.1f}, other processes used {machine['others'] * 100:.0f} % of the "
-        "machine meanwhile",
+        (
+            f"- measured on {machine['date']} by `{results['command']}` in "
+            f"{results['seconds'] / 60:.0f} min, {results['rounds']} rounds; load average before: "
+            f"{machine['load']:.1f}, other processes used {machine['others'] * 100:.0f} % of the "
+            "machine meanwhile"
+        ),
     ]
     if machine["others"] > QUIET_SHARE:
-        lines.append("- **provisional: other work was running on this machine, and it may "
-                     "have disturbed one tool of a round and not the next**")
+        lines.append(
+            "- **provisional: other work was running on this machine, and what disturbs "
+            "one tool of a round need not disturb the next**"
+        )
     if results["quick"]:
         lines.append("- **a smoke run: few and short rounds**")
     return "\n".join(lines)
@@ -67,8 +83,12 @@ def facts(results):
 
 def rounds(cells, tool, operation, mode, size):
     wanted = (tool, operation, mode, size)
-    return [cell for cell in cells if "failed" not in cell
-            and (cell["tool"], cell["operation"], cell["mode"], cell["size"]) == wanted]
+    return [
+        cell
+        for cell in cells
+        if "failed" not in cell
+        and (cell["tool"], cell["operation"], cell["mode"], cell["size"]) == wanted
+    ]
 
 
 def figure(cells, tool, operation, mode, size):
@@ -83,10 +103,22 @@ def against(cells, tool, other, operation, mode, size):
 
 def aims(cells):
     wanted = [
-        ("at least 0.95 of perftest's bandwidth at 64 KB and more", "bandwidth", "perftest", LARGE,
-         lambda x: x >= BANDWIDTH_AIM, min),
-        ("at most 1.1 times perftest's latency", "latency", "perftest", 0,
-         lambda x: x <= LATENCY_AIM, max),
+        (
+            "at least 0.95 of perftest's bandwidth at 64 KB and more",
+            "bandwidth",
+            "perftest",
+            LARGE,
+            lambda x: x >= BANDWIDTH_AIM,
+            min,
+        ),
+        (
+            "at most 1.1 times perftest's latency",
+            "latency",
+            "perftest",
+            0,
+            lambda x: x <= LATENCY_AIM,
+            max,
+        ),
         ("at least UCX's bandwidth", "bandwidth", "ucx", 0, lambda x: x >= 1, min),
         ("at most UCX's latency", "latency", "ucx", 0, lambda x: x <= 1, max),
     ]
@@ -95,10 +127,10 @@ def aims(cells):
         for tool in ("faro", "faro-spin"):
             found = {}
             for operation in ("write", "read"):
-                for size in SIZES:
+                for size, name in SIZES.items():
                     value = against(cells, tool, other, operation, mode, size)
                     if size >= least and value is not None:
-                        found[value] = found.get(value, []) + [f"{operation} {SIZES[size]}"]
+                        found[value] = [*found.get(value, []), f"{operation} {name}"]
             if not found:
                 rows.append([text, NAMES[tool], "–", "–", f"{NAMES[other]} gave no figure"])
                 continue
@@ -106,20 +138,32 @@ def aims(cells):
             good = sum(map(meets, all_values))
             bad = worst(found)
             verdict = "yes" if good == len(all_values) else "**in part**" if good else "**no**"
-            rows.append([text, NAMES[tool], f"{bad:.2f}x ({', '.join(found[bad])})",
-                         f"{good} of {len(all_values)}", verdict])
+            rows.append(
+                [
+                    text,
+                    NAMES[tool],
+                    f"{bad:.2f}x ({', '.join(found[bad])})",
+                    f"{good} of {len(all_values)}",
+                    verdict,
+                ]
+            )
     return table(["aim", "side", "worst cell", "cells that meet it", "met"], rows)
 
 
 def losses(cells):
     lines = []
     for other in ("perftest", "ucx"):
-        for mode, behind, word in (("bandwidth", lambda x: x < 1, "bandwidth"),
-                                   ("latency", lambda x: x > 1, "latency")):
-            lost = [f"{operation} {SIZES[size]} ({value:.2f}x)"
-                    for operation in ("write", "read") for size in SIZES
-                    if (value := against(cells, "faro", other, operation, mode, size)) is not None
-                    and behind(value)]
+        for mode, behind, word in (
+            ("bandwidth", lambda x: x < 1, "bandwidth"),
+            ("latency", lambda x: x > 1, "latency"),
+        ):
+            lost = [
+                f"{operation} {SIZES[size]} ({value:.2f}x)"
+                for operation in ("write", "read")
+                for size in SIZES
+                if (value := against(cells, "faro", other, operation, mode, size)) is not None
+                and behind(value)
+            ]
             if lost:
                 lines.append(f"- {word} against {NAMES[other]}: {', '.join(lost)}")
     failed = {}
@@ -128,8 +172,10 @@ def losses(cells):
             failed.setdefault(cell["tool"], []).append(cell["failed"])
     lines = lines or ["- in no cell that was measured"]
     for tool, reasons in failed.items():
-        lines.append(f"- {NAMES[tool]} gave no figure {len(reasons)} times, the first with: "
-                     f"`{reasons[0].replace('`', '')}`")
+        lines.append(
+            f"- {NAMES[tool]} gave no figure {len(reasons)} times, the first with: "
+            f"`{reasons[0].replace('`', '')}`"
+        )
     return "\n".join(lines)
 
 
@@ -156,9 +202,12 @@ def costs(cells):
                     continue
                 row = [f"{operation} {mode} {name}"]
                 for counter in COUNTERS:
-                    sides = [spread.median([cell["cost"][side].get(counter, 0) for cell in found])
-                             for side in ("client", "server")]
-                    row.append(" / ".join(number(value) if value >= 0.005 else "0"
-                                          for value in sides))
+                    sides = [
+                        spread.median([cell["cost"][side].get(counter, 0) for cell in found])
+                        for side in ("client", "server")
+                    ]
+                    row.append(
+                        " / ".join(number(value) if value >= 0.005 else "0" for value in sides)
+                    )
                 rows.append(row)
     return table(["transfer", "posts", "work requests", "completions", "wake-ups", "polls"], rows)

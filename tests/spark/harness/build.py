@@ -1,4 +1,5 @@
 """Compiles Java programs that run on every Spark version."""
+
 import shutil
 import subprocess
 from pathlib import Path
@@ -22,8 +23,20 @@ def java_jar(name, sources, class_path=(), against=COMPILE_AGAINST):
     classes.mkdir(parents=True)
     home = spark_home.ensure(spark_home.versions_named([against])[0])
     class_path = ":".join([f"{home}/jars/*", *map(str, class_path)])
-    spark_home.run(["javac", "--release", "8", "-nowarn", "-Xlint:-options", "-cp", class_path,
-                    "-d", classes, *sources])
+    spark_home.run(
+        [
+            "javac",
+            "--release",
+            "8",
+            "-nowarn",
+            "-Xlint:-options",
+            "-cp",
+            class_path,
+            "-d",
+            classes,
+            *sources,
+        ]
+    )
     part = jar.with_suffix(".part")
     spark_home.run(["jar", "cf", part, "-C", classes, "."])
     part.rename(jar)
@@ -34,6 +47,20 @@ def faulty_library():
     """The native library with fault injection, in a target folder of its own: nothing else must
     ever find it."""
     target = ROOT / "target" / "faults"
-    subprocess.run(["cargo", "build", "-q", "--locked", "-p", "faro-jni", "--features", "faults",
-                    "--target-dir", str(target)], cwd=ROOT, check=True)
+    subprocess.run(
+        [
+            "cargo",
+            "build",
+            "-q",
+            "--locked",
+            "-p",
+            "faro-jni",
+            "--features",
+            "faults",
+            "--target-dir",
+            str(target),
+        ],
+        cwd=ROOT,
+        check=True,
+    )
     return target / "debug" / "libfaro_jni.so"

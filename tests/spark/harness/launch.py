@@ -1,4 +1,6 @@
 """Runs one application on a local-cluster and collects what it left behind."""
+
+import contextlib
 import os
 import re
 import shutil
@@ -35,12 +37,10 @@ _running = set()
 
 
 def stop_all():
-    """Ends all applications and services that run; what waits for them goes on."""
+    """Ends all applications and services; the threads that wait for them go on."""
     for leader in list(_running):
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(leader.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
 
 
 def start_group(command, **options):
@@ -75,10 +75,15 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir):
     scratch.mkdir()
     (place / "local").mkdir()
     (scratch / "bad-values").write_text(
-        "".join("\t".join(row) + "\n" for row in scenario.bad_values))
+        "".join("\t".join(row) + "\n" for row in scenario.bad_values)
+    )
 
-    conf = {**ALWAYS, "spark.local.dir": str(place / "local"),
-            "spark.faro.fallback": scenario.fallback, **scenario.conf}
+    conf = {
+        **ALWAYS,
+        "spark.local.dir": str(place / "local"),
+        "spark.faro.fallback": scenario.fallback,
+        **scenario.conf,
+    }
     if any(scenarios.FAULTY_LIBRARY in value for value in conf.values()):
         library = str(build.faulty_library())
         conf = {k: v.replace(scenarios.FAULTY_LIBRARY, library) for k, v in conf.items()}
@@ -92,9 +97,15 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir):
             port = free_port()
             conf["spark.shuffle.service.port"] = str(port)
             service = start_service(own_home, port, conf, environment, place)
-        command = submit_command(own_home, version, f"faro-e2e-{scenario.name}", conf, faro_jar,
-                                 ["io.faro.e2e.Jobs", jobs_jar, scratch, *scenario.cases],
-                                 scenario.executors)
+        command = submit_command(
+            own_home,
+            version,
+            f"faro-e2e-{scenario.name}",
+            conf,
+            faro_jar,
+            ["io.faro.e2e.Jobs", jobs_jar, scratch, *scenario.cases],
+            scenario.executors,
+        )
         outcome = drive(command, environment, place)
     finally:
         if service:
@@ -127,8 +138,15 @@ def submit_command(home, version, name, conf, faro_jar, program, executors=2):
     """The spark-submit of a user; program is the main class (None: a Python file has none), its jar
     and its arguments."""
     main_class, *program = program
-    command = [str(home / "bin" / "spark-submit"), "--master",
-               f"local-cluster[{executors},1,1024]", "--driver-memory", "1g", "--name", name]
+    command = [
+        str(home / "bin" / "spark-submit"),
+        "--master",
+        f"local-cluster[{executors},1,1024]",
+        "--driver-memory",
+        "1g",
+        "--name",
+        name,
+    ]
     if main_class:
         command += ["--class", main_class]
     if faro_jar:
@@ -147,11 +165,12 @@ def submit_command(home, version, name, conf, faro_jar, program, executors=2):
 def drive(command, environment, place):
     outcome = Outcome()
     log = place / "driver.log"
-    with open(log, "wb") as out:
+    with log.open("wb") as out:
         out.write((" ".join(command) + "\n").encode())
         out.flush()
-        driver = start_group(command, stdin=subprocess.DEVNULL, stdout=out, env=environment,
-                             cwd=place)
+        driver = start_group(
+            command, stdin=subprocess.DEVNULL, stdout=out, env=environment, cwd=place
+        )
         try:
             outcome.exit_code = driver.wait(TIME_LIMIT)
         except subprocess.TimeoutExpired:
@@ -189,11 +208,19 @@ def start_service(home, port, conf, environment, place):
     settings = {k: v for k, v in conf.items() if k.startswith(("spark.shuffle", "spark.local"))}
     settings["spark.shuffle.service.db.enabled"] = "false"
     log = place / "shuffle-service.log"
-    with open(log, "wb") as out:
+    with log.open("wb") as out:
         service = start_group(
-            [str(java), "-Xmx256m", *[f"-D{k}={v}" for k, v in settings.items()], "-cp",
-             f"{home}/jars/*", "org.apache.spark.deploy.ExternalShuffleService"],
-            stdout=out, env=environment)
+            [
+                str(java),
+                "-Xmx256m",
+                *[f"-D{k}={v}" for k, v in settings.items()],
+                "-cp",
+                f"{home}/jars/*",
+                "org.apache.spark.deploy.ExternalShuffleService",
+            ],
+            stdout=out,
+            env=environment,
+        )
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and service.poll() is None:
         try:
@@ -202,8 +229,9 @@ def start_service(home, port, conf, environment, place):
         except OSError:
             time.sleep(0.1)
     stop_group(service, 0)
-    raise RuntimeError(f"the external shuffle service did not open port {port}; "
-                       "see shuffle-service.log")
+    raise RuntimeError(
+        f"the external shuffle service did not open port {port}; see shuffle-service.log"
+    )
 
 
 def collect_executor_logs(work, outcome, log_dir):

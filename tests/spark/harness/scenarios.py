@@ -1,5 +1,6 @@
 """The applications that are run: a Spark configuration, the cases to run in it, and what Faro must
 have done. Cases are the Java classes under jobs/."""
+
 from dataclasses import dataclass, field
 
 RDD = ["groupByKey", "reduceByKey", "sortByKey", "cogroup", "chained"]
@@ -9,14 +10,13 @@ AQE = ["aqeCoalesced", "aqeSkewed", "aqeLocal"]
 FEW = ["groupByKey", "someTinyBlocks", "emptyPartitions", "sqlJoin"]
 
 # What Faro must have done in a scenario.
-USED = "used"        # remote blocks came through Faro, none of them by fall-back
-TRIED = "tried"      # remote blocks came through Faro; fall-backs are allowed
-DECLINED = "declined"  # Faro stood aside, and said once per process which key made it do so
-ANY = "any"          # only the answers count
+USED = "used"  # remote blocks came through Faro, none of them by fall-back
+TRIED = "tried"  # remote blocks came through Faro; fall-backs are allowed
+DECLINED = "declined"  # Faro left the shuffle to Spark; each process logged why, once
+ANY = "any"  # only the answers count
 
 # A library that was built with fault injection (native/endpoint/src/faults.rs), once per run.
 FAULTY_LIBRARY = "@faulty-library@"
-
 
 
 @dataclass
@@ -35,16 +35,30 @@ class Scenario:
     executors: int = 2
     bad_values: list = field(default_factory=list)
 
+    def names(self):
+        """What the application reports, each once."""
+        if self.bad_values:
+            return [f"{key}={value}" for key, value, _ in self.bad_values]
+        return list(dict.fromkeys(self.cases))
+
 
 def faults(name, plan, counter, conf=None, newest=True):
-    """A scenario in which executors do wrong on purpose: the counter shows that they did, and the
-    answers that it did not matter."""
-    return Scenario(f"faults-{name}", ["groupByKey", "someTinyBlocks", "megabyteBlocks", "sqlJoin"],
-                    {"spark.executorEnv.FARO_FAULTS": plan,
-                     "spark.executor.extraJavaOptions": f"-Dfaro.library.path={FAULTY_LIBRARY}",
-                     **(conf or {})},
-                    faro=TRIED, fallback="auto", faro_only=True, must_count=counter,
-                    newest=newest)
+    """A scenario with injected faults: the counter shows that they happened, and the answers are
+    right all the same."""
+    return Scenario(
+        f"faults-{name}",
+        ["groupByKey", "someTinyBlocks", "megabyteBlocks", "sqlJoin"],
+        {
+            "spark.executorEnv.FARO_FAULTS": plan,
+            "spark.executor.extraJavaOptions": f"-Dfaro.library.path={FAULTY_LIBRARY}",
+            **(conf or {}),
+        },
+        faro=TRIED,
+        fallback="auto",
+        faro_only=True,
+        must_count=counter,
+        newest=newest,
+    )
 
 
 # key, value, and a word that must be in the message because it is allowed.
@@ -65,100 +79,217 @@ BAD_VALUES = [
 ]
 
 SCENARIOS = [
-    Scenario("smoke", RDD + ["someTinyBlocks", "megabyteBlocks", "emptyPartitions"]
-             + SQL + AQE + ["killBetweenStages"], smoke=True),
+    Scenario(
+        "smoke",
+        [
+            *RDD,
+            "someTinyBlocks",
+            "megabyteBlocks",
+            "emptyPartitions",
+            *SQL,
+            *AQE,
+            "killBetweenStages",
+        ],
+        smoke=True,
+    ),
     Scenario("default", RDD + BLOCKS + SQL + AQE),
     Scenario("aqe-off", SQL, {"spark.sql.adaptive.enabled": "false"}, newest=True),
-    Scenario("no-batch-fetch", ["aqeCoalesced", "aqeSkewed"],
-             {"spark.sql.adaptive.fetchShuffleBlocksInBatch": "false"}, newest=True),
-    Scenario("uncompressed", ["groupByKey", "megabyteBlocks", "hugeBlock", "sqlJoin",
-                              "aqeCoalesced"],
-             {"spark.shuffle.compress": "false", "spark.shuffle.spill.compress": "false"},
-             newest=True),
-    Scenario("kryo-zstd", RDD + ["someTinyBlocks", "sqlJoin", "aqeSkewed"],
-             {"spark.serializer": "org.apache.spark.serializer.KryoSerializer",
-              "spark.io.compression.codec": "zstd"}, newest=True),
-    Scenario("io-encryption", FEW + ["megabyteBlocks", "aqeCoalesced"],
-             {"spark.io.encryption.enabled": "true"}),
-    Scenario("checksum-crc32", FEW, {"spark.shuffle.checksum.enabled": "true",
-                                     "spark.shuffle.checksum.algorithm": "CRC32",
-                                     "spark.shuffle.push.enabled": "false"}, newest=True),
-    Scenario("small-limits", FEW + ["megabyteBlocks"],
-             {"spark.reducer.maxSizeInFlight": "1m", "spark.reducer.maxReqsInFlight": "3",
-              "spark.reducer.maxBlocksInFlightPerAddress": "7"}, newest=True),
+    Scenario(
+        "no-batch-fetch",
+        ["aqeCoalesced", "aqeSkewed"],
+        {"spark.sql.adaptive.fetchShuffleBlocksInBatch": "false"},
+        newest=True,
+    ),
+    Scenario(
+        "uncompressed",
+        ["groupByKey", "megabyteBlocks", "hugeBlock", "sqlJoin", "aqeCoalesced"],
+        {"spark.shuffle.compress": "false", "spark.shuffle.spill.compress": "false"},
+        newest=True,
+    ),
+    Scenario(
+        "kryo-zstd",
+        [*RDD, "someTinyBlocks", "sqlJoin", "aqeSkewed"],
+        {
+            "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+            "spark.io.compression.codec": "zstd",
+        },
+        newest=True,
+    ),
+    Scenario(
+        "io-encryption",
+        [*FEW, "megabyteBlocks", "aqeCoalesced"],
+        {"spark.io.encryption.enabled": "true"},
+    ),
+    Scenario(
+        "checksum-crc32",
+        FEW,
+        {
+            "spark.shuffle.checksum.enabled": "true",
+            "spark.shuffle.checksum.algorithm": "CRC32",
+            "spark.shuffle.push.enabled": "false",
+        },
+        newest=True,
+    ),
+    Scenario(
+        "small-limits",
+        [*FEW, "megabyteBlocks"],
+        {
+            "spark.reducer.maxSizeInFlight": "1m",
+            "spark.reducer.maxReqsInFlight": "3",
+            "spark.reducer.maxBlocksInFlightPerAddress": "7",
+        },
+        newest=True,
+    ),
     # Slabs go and come back in the middle of a job.
-    Scenario("idle-release", ["hugeBlock", "largeShuffle"] + FEW,
-             {"spark.faro.memory.idleRelease": "100ms"}, newest=True, faro_only=True,
-             must_count="pool.slabsReleased"),
-    Scenario("to-disk", ["groupByKey", "megabyteBlocks", "sqlJoin"],
-             {"spark.network.maxRemoteBlockSizeFetchToMem": "100k"},
-             faro=ANY, fallback="auto", newest=True),
-    Scenario("shuffle-service", FEW + ["aqeCoalesced", "killWithService"],
-             {"spark.shuffle.service.enabled": "true"}, with_service=True,
-             faro=ANY, fallback="auto"),
-    Scenario("dynamic-allocation", ["dynamicAllocation"],
-             {"spark.dynamicAllocation.enabled": "true",
-              "spark.dynamicAllocation.shuffleTracking.enabled": "true",
-              "spark.dynamicAllocation.shuffleTracking.timeout": "1s",
-              "spark.dynamicAllocation.minExecutors": "1",
-              "spark.dynamicAllocation.initialExecutors": "1",
-              "spark.dynamicAllocation.maxExecutors": "2",
-              "spark.dynamicAllocation.executorIdleTimeout": "2s",
-              "spark.dynamicAllocation.schedulerBacklogTimeout": "1s",
-              "spark.scheduler.minRegisteredResourcesRatio": "0"}),
-    Scenario("decommission", ["decommission"],
-             {"spark.decommission.enabled": "true",
-              "spark.storage.decommission.enabled": "true",
-              "spark.storage.decommission.shuffleBlocks.enabled": "true",
-              "spark.storage.decommission.rddBlocks.enabled": "true"}),
-    Scenario("speculation", ["speculation"],
-             {"spark.speculation": "true", "spark.speculation.interval": "50ms",
-              "spark.speculation.quantile": "0.5", "spark.speculation.multiplier": "1.1"},
-             newest=True),
-    Scenario("killed", ["killBetweenStages", "killInReduce", "killInMap"],
-             {"spark.task.maxFailures": "8"}),
-    Scenario("killed-fallback", ["killBetweenStages", "killInReduce", "killInMap"],
-             {"spark.task.maxFailures": "8"}, faro=TRIED, fallback="auto", faro_only=True,
-             newest=True),
+    Scenario(
+        "idle-release",
+        ["hugeBlock", "largeShuffle", *FEW],
+        {"spark.faro.memory.idleRelease": "100ms"},
+        newest=True,
+        faro_only=True,
+        must_count="pool.slabsReleased",
+    ),
+    Scenario(
+        "to-disk",
+        ["groupByKey", "megabyteBlocks", "sqlJoin"],
+        {"spark.network.maxRemoteBlockSizeFetchToMem": "100k"},
+        faro=ANY,
+        fallback="auto",
+        newest=True,
+    ),
+    Scenario(
+        "shuffle-service",
+        [*FEW, "aqeCoalesced", "killWithService"],
+        {"spark.shuffle.service.enabled": "true"},
+        with_service=True,
+        faro=ANY,
+        fallback="auto",
+    ),
+    Scenario(
+        "dynamic-allocation",
+        ["dynamicAllocation"],
+        {
+            "spark.dynamicAllocation.enabled": "true",
+            "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+            "spark.dynamicAllocation.shuffleTracking.timeout": "1s",
+            "spark.dynamicAllocation.minExecutors": "1",
+            "spark.dynamicAllocation.initialExecutors": "1",
+            "spark.dynamicAllocation.maxExecutors": "2",
+            "spark.dynamicAllocation.executorIdleTimeout": "2s",
+            "spark.dynamicAllocation.schedulerBacklogTimeout": "1s",
+            "spark.scheduler.minRegisteredResourcesRatio": "0",
+        },
+    ),
+    Scenario(
+        "decommission",
+        ["decommission"],
+        {
+            "spark.decommission.enabled": "true",
+            "spark.storage.decommission.enabled": "true",
+            "spark.storage.decommission.shuffleBlocks.enabled": "true",
+            "spark.storage.decommission.rddBlocks.enabled": "true",
+        },
+    ),
+    Scenario(
+        "speculation",
+        ["speculation"],
+        {
+            "spark.speculation": "true",
+            "spark.speculation.interval": "50ms",
+            "spark.speculation.quantile": "0.5",
+            "spark.speculation.multiplier": "1.1",
+        },
+        newest=True,
+    ),
+    Scenario(
+        "killed",
+        ["killBetweenStages", "killInReduce", "killInMap"],
+        {"spark.task.maxFailures": "8"},
+    ),
+    Scenario(
+        "killed-fallback",
+        ["killBetweenStages", "killInReduce", "killInMap"],
+        {"spark.task.maxFailures": "8"},
+        faro=TRIED,
+        fallback="auto",
+        faro_only=True,
+        newest=True,
+    ),
     faults("corrupt", "flip=5", "crcErrors"),
     faults("disconnect", "drop=4", "retries", newest=False),
     faults("deadline", "swallow=6", "timeouts", {"spark.faro.request.timeout": "500ms"}),
     faults("dead-endpoint", "die=5", "fallbackReason"),
-    Scenario("small-arena", ["megabyteBlocks", "hugeBlock", "sqlJoin"],
-             {"spark.faro.memory.limit": "32m", "spark.shuffle.compress": "false"},
-             faro=TRIED, fallback="auto", faro_only=True),
-    Scenario("authenticate", FEW,
-             {"spark.authenticate": "true", "spark.authenticate.secret": "not-a-secret"},
-             faro=DECLINED, fallback="auto", declined_because="spark.authenticate"),
-    Scenario("network-crypto", FEW,
-             {"spark.authenticate": "true", "spark.authenticate.secret": "not-a-secret",
-              "spark.network.crypto.enabled": "true"},
-             faro=DECLINED, fallback="auto",
-             declined_because="spark.network.crypto.enabled|spark.authenticate", newest=True),
+    Scenario(
+        "small-arena",
+        ["megabyteBlocks", "hugeBlock", "sqlJoin"],
+        {"spark.faro.memory.limit": "32m", "spark.shuffle.compress": "false"},
+        faro=TRIED,
+        fallback="auto",
+        faro_only=True,
+    ),
+    Scenario(
+        "authenticate",
+        FEW,
+        {"spark.authenticate": "true", "spark.authenticate.secret": "not-a-secret"},
+        faro=DECLINED,
+        fallback="auto",
+        declined_because="spark.authenticate",
+    ),
+    Scenario(
+        "network-crypto",
+        FEW,
+        {
+            "spark.authenticate": "true",
+            "spark.authenticate.secret": "not-a-secret",
+            "spark.network.crypto.enabled": "true",
+        },
+        faro=DECLINED,
+        fallback="auto",
+        declined_because="spark.network.crypto.enabled|spark.authenticate",
+        newest=True,
+    ),
     # Barrier stages whose tasks all-reduce: one fails, one executor is killed, two do not agree.
-    Scenario("barrier", ["allReduce", "allReduceTaskFails", "allReduceKilled",
-                         "allReduceMismatch"], faro=ANY, faro_only=True, newest=True),
+    Scenario(
+        "barrier",
+        ["allReduce", "allReduceTaskFails", "allReduceKilled", "allReduceMismatch"],
+        faro=ANY,
+        faro_only=True,
+        newest=True,
+    ),
     Scenario("fabric-tcp", FEW, {"spark.faro.fabric": "tcp"}, faro_only=True, newest=True),
-    # Four executors, so that there is a schedule: below, everybody has everybody.
-    Scenario("exchange-grouped", FEW + ["megabyteBlocks"],
-             {"spark.faro.exchange": "grouped", "spark.faro.exchange.slice": "5ms"},
-             faro_only=True, newest=True, executors=4, must_count="exchange.rounds"),
+    # Four executors: with fewer, all of them are in one group and there is no schedule.
+    Scenario(
+        "exchange-grouped",
+        [*FEW, "megabyteBlocks"],
+        {"spark.faro.exchange": "grouped", "spark.faro.exchange.slice": "5ms"},
+        faro_only=True,
+        newest=True,
+        executors=4,
+        must_count="exchange.rounds",
+    ),
     Scenario("fabric-shm", FEW, {"spark.faro.fabric": "shm"}, faro_only=True, newest=True),
-    Scenario("never-and-declined", ["badConfig"],
-             {"spark.authenticate": "true", "spark.authenticate.secret": "not-a-secret"},
-             faro=ANY, fallback="auto", faro_only=True,
-             bad_values=[("spark.faro.fallback", "never", "spark.authenticate")]),
+    Scenario(
+        "never-and-declined",
+        ["badConfig"],
+        {"spark.authenticate": "true", "spark.authenticate.secret": "not-a-secret"},
+        faro=ANY,
+        fallback="auto",
+        faro_only=True,
+        bad_values=[("spark.faro.fallback", "never", "spark.authenticate")],
+    ),
     Scenario("bad-values", ["badConfig"], faro=ANY, faro_only=True, bad_values=BAD_VALUES),
 ]
 
 
 def chosen(depth, names, stock):
-    """The scenarios of a depth ('full', 'most' or 'smoke'), or those that were named."""
+    """The scenarios of a depth ('full', 'most' or 'smoke'), or the named ones."""
     known = {s.name: s for s in SCENARIOS}
     unknown = [n for n in names if n not in known]
     if unknown:
-        raise SystemExit(f"run: unknown scenario {', '.join(unknown)}; there are: "
-                         f"{', '.join(known)}")
-    picked = [known[n] for n in names] or [s for s in SCENARIOS if s.smoke == (depth == "smoke")
-                                          and (depth == "full" or not s.newest)]
+        raise SystemExit(
+            f"run: unknown scenario {', '.join(unknown)}; there are: {', '.join(known)}"
+        )
+    picked = [known[n] for n in names] or [
+        s for s in SCENARIOS if s.smoke == (depth == "smoke") and (depth == "full" or not s.newest)
+    ]
     return [s for s in picked if not (stock and s.faro_only)]

@@ -1,4 +1,6 @@
-"""Turns what an application printed and logged into results, one per case."""
+"""Turns what an application printed and logged into results."""
+
+import contextlib
 import re
 from dataclasses import dataclass
 
@@ -12,18 +14,18 @@ class Result:
     detail: str = ""
 
 
-def judge(scenario, outcome, with_faro):
-    results = [_case_result(line) for line in outcome.lines("CASE ")]
-    expected = len(scenario.bad_values) or len(scenario.cases)
+def cases(outcome):
+    """What the application reported of its cases, in their order."""
+    return [_case_result(line) for line in outcome.lines("CASE ")]
+
+
+def end_problem(outcome):
+    """Why the application did not end as it should; empty if it did."""
     if outcome.timed_out:
-        results.append(Result("application", False, f"still ran after {launch.TIME_LIMIT} s"))
-    elif not outcome.lines("JOBS DONE") or len(results) != expected:
-        results.append(Result("application", False,
-                              f"{len(results)} of {expected} cases reported, exit code "
-                              f"{outcome.exit_code}: {_last_error(outcome.driver_log)}"))
-    if with_faro and scenario.faro != scenarios.ANY:
-        results.append(_faro_result(scenario, outcome))
-    return results
+        return f"still ran after {launch.TIME_LIMIT} s"
+    if not outcome.lines("JOBS DONE"):
+        return f"exit code {outcome.exit_code}: {_last_error(outcome.driver_log)}"
+    return ""
 
 
 def _case_result(line):
@@ -47,10 +49,8 @@ def counters_of(outcome):
     logged = {}
     for log in outcome.executor_logs.values():
         for key, value in (launch.summary_of(log) or {}).items():
-            try:
+            with contextlib.suppress(ValueError):
                 logged[key] = logged.get(key, 0) + float(value)
-            except ValueError:
-                pass
     return {k: max(metrics.get(k, 0), logged.get(k, 0)) for k in {*metrics, *logged}}
 
 
@@ -60,17 +60,19 @@ def total(counters, name):
     return int(counters.get(name, parts))
 
 
-def _faro_result(scenario, outcome):
+def faro_result(scenario, outcome):
     counters = counters_of(outcome)
     blocks = total(counters, "remoteBlocks")
     fallbacks = total(counters, "fallbacks")
     crc_errors = total(counters, "crcErrors")
     ready = [e for e, log in outcome.executor_logs.items() if "Faro ready:" in log]
-    # Counted and not asked for: when a local-cluster ends, Spark's worker stops reading an executor's
-    # output before it ends the executor, so that the last lines are lost now and then.
+    # Counted and not asked for: when a local-cluster ends, Spark's worker stops reading an
+    # executor's output before it ends the executor, so that the last lines are lost now and then.
     summaries = [e for e, log in outcome.executor_logs.items() if launch.summary_of(log)]
-    seen = (f"{blocks} remote blocks, {fallbacks} fall-backs, {crc_errors} CRC errors; executors "
-            f"{len(outcome.executor_logs)}, ready {len(ready)}, summaries {len(summaries)}")
+    seen = (
+        f"{blocks} remote blocks, {fallbacks} fall-backs, {crc_errors} CRC errors; executors "
+        f"{len(outcome.executor_logs)}, ready {len(ready)}, summaries {len(summaries)}"
+    )
     problems = []
     if scenario.faro == scenarios.DECLINED:
         if blocks:
@@ -95,9 +97,14 @@ def _faro_result(scenario, outcome):
 def _notice_problems(scenario, outcome):
     problems = []
     for executor, log in outcome.executor_logs.items():
-        notices = [line for line in log.splitlines()
-                   if "Faro" in line and re.search(scenario.declined_because, line)]
+        notices = [
+            line
+            for line in log.splitlines()
+            if "Faro" in line and re.search(scenario.declined_because, line)
+        ]
         if len(notices) != 1:
-            problems.append(f"executor {executor} said {len(notices)} times that Faro stands "
-                            f"aside for {scenario.declined_because}")
+            problems.append(
+                f"executor {executor} logged {len(notices)} times that it leaves the "
+                f"shuffle to Spark because of {scenario.declined_because}"
+            )
     return problems

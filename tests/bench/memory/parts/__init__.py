@@ -3,6 +3,7 @@
 A part is a module with NAME, TITLE, ABOUT, `measure(root, target, options) -> cells` and
 `section(cells) -> text`. A new one is a file here and a place in the list.
 """
+
 from parts import arena_share, exits, idle, lease, modes, registration, transfer
 from parts.guest import Skipped
 

@@ -1,25 +1,32 @@
 """What a read costs, by where its bytes are."""
+
 import tempfile
 from pathlib import Path
 
-from parts import guest
 from report.figures import number, table
+
+from parts import guest
 
 NAME = "exits"
 TITLE = "The exits of a read"
 ABOUT = (
-    "One block from one endpoint to another, both in one program (in the guest for verbs), one request "
-    "at a time, by the place where its bytes are: *resident* in a page of the arena, in the page cache (*minor* "
-    "fault), on the disk (*major* fault; on the host's, or a loop device of the guest). *READ* is a plain "
-    "one-sided read between two fabrics that one thread drives, *READ + version* the same followed by the 8 "
-    "bytes of a version: what a pull does. *medium* is the same bytes with `pread` from the disk. "
-    "Microseconds, medians of the rounds. Every fetch crosses four threads, each of which has to be "
-    "woken; differences between columns are what an exit costs. Reads of 1 MB are of 256 KB for READ.")
+    "One block from one endpoint to another, both in one program (in the guest for verbs), one "
+    "request at a time, by the place where its bytes are: *resident* in a page of the arena, "
+    "in the page cache (*minor* fault), on the disk (*major* fault; on the host's, or a loop "
+    "device of the guest). *READ* is a plain one-sided read between two fabrics that one "
+    "thread drives, *READ + version* the same followed by the 8 bytes of a version: what a "
+    "pull does. *medium* is the same bytes with `pread` from the disk. Microseconds, medians "
+    "of the rounds. Every fetch crosses four threads, each of which has to be woken; "
+    "differences between columns are what an exit costs. Reads of 1 MB are of 256 KB for "
+    "READ."
+)
 EXITS = ["read", "read+version", "resident", "minor", "major", "medium"]
 FABRICS = ["shm", "tcp", "verbs"]
 # In the guest the root is an overlay, which cannot say what its page cache has.
-ON_A_DISK = "truncate -s 1G /var/tmp/d && mkfs.ext4 -q /var/tmp/d && mkdir /d && " \
-            "mount -o loop,noatime /var/tmp/d /d && exec \"$@\""
+ON_A_DISK = (
+    "truncate -s 1G /var/tmp/d && mkfs.ext4 -q /var/tmp/d && mkdir /d && "
+    'mount -o loop,noatime /var/tmp/d /d && exec "$@"'
+)
 
 
 def measure(root, _target, options):
@@ -43,18 +50,31 @@ def section(cells):
     for fabric in FABRICS:
         for size in sorted({c["bytes"] for c in cells if c["fabric"] == fabric}):
             of = {c["exit"]: c for c in cells if (c["fabric"], c["bytes"]) == (fabric, size)}
-            rows.append([fabric, guest.size(size), *(number(of[exit]["median"]) for exit in EXITS)])
+            rows.append([fabric, guest.size(size), *(number(of[way]["median"]) for way in EXITS)])
             if fabric == "shm":
-                median = {exit: of[exit]["median"] for exit in EXITS}
+                median = {way: of[way]["median"] for way in EXITS}
                 verdicts.append([guest.size(size), *aims(median)])
-    return "\n\n".join([
-        table(["fabric", "bytes", "READ", "READ + version", *EXITS[2:]], rows),
-        "Aims, on shm (differences of the medians above, µs):",
-        table(["bytes", "version check (≤ 0.1)", "minor - resident (≤ 3.5)",
-               "major - minor - medium (≤ 60)"], verdicts)])
+    return "\n\n".join(
+        [
+            table(["fabric", "bytes", "READ", "READ + version", *EXITS[2:]], rows),
+            "Aims, on shm (differences of the medians above, µs):",
+            table(
+                [
+                    "bytes",
+                    "version check (≤ 0.1)",
+                    "minor - resident (≤ 3.5)",
+                    "major - minor - medium (≤ 60)",
+                ],
+                verdicts,
+            ),
+        ]
+    )
 
 
 def aims(median):
-    found = [(median["read+version"] - median["read"], 0.1), (median["minor"] - median["resident"], 3.5),
-             (median["major"] - median["minor"] - median["medium"], 60)]
+    found = [
+        (median["read+version"] - median["read"], 0.1),
+        (median["minor"] - median["resident"], 3.5),
+        (median["major"] - median["minor"] - median["medium"], 60),
+    ]
     return [f"{value:.2f} {'met' if value <= aim else '**missed**'}" for value, aim in found]

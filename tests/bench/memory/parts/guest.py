@@ -1,4 +1,5 @@
 """Builds the programs that measure and runs them, here or in a guest with an RDMA device."""
+
 import json
 import re
 import subprocess
@@ -21,8 +22,17 @@ def bench(root, package, name):
 
 
 def build(root, package, kind, name):
-    command = ["cargo", "build", "--locked", "--release", "-p", package, f"--{kind}", name,
-               "--message-format=json-render-diagnostics"]
+    command = [
+        "cargo",
+        "build",
+        "--locked",
+        "--release",
+        "-p",
+        package,
+        f"--{kind}",
+        name,
+        "--message-format=json-render-diagnostics",
+    ]
     done = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"cargo could not build the {kind} {name} of {package}")
@@ -35,8 +45,13 @@ def build(root, package, kind, name):
 
 def here(command):
     """Runs a program on this machine; the figures that it prints."""
-    done = subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(
+        [str(part) for part in command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         raise RuntimeError(f"{command[0]} ended with {done.returncode}")
     return figures(done.stdout)
@@ -44,10 +59,24 @@ def here(command):
 
 def on_device(root, command, memory="4G", timeout=900):
     """Runs a program in a guest with an RDMA device; the figures that it prints."""
-    run = [root / "tests" / "softroce" / "run", "--hosts", "1", "--memory", memory, "--timeout",
-           timeout, "--", *command]
-    done = subprocess.run([str(part) for part in run], stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    run = [
+        root / "tests" / "softroce" / "run",
+        "--hosts",
+        "1",
+        "--memory",
+        memory,
+        "--timeout",
+        timeout,
+        "--",
+        *command,
+    ]
+    done = subprocess.run(
+        [str(part) for part in run],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode == SKIPPED:
         reasons = re.findall(r"^softroce: skipped: (.*)$", done.stderr + done.stdout, re.M)
         raise Skipped(reasons[-1] if reasons else "no guest with an RDMA device")

@@ -1,7 +1,9 @@
 """What giving up an idle slab costs, and its coming back."""
+
 from measure import spread
-from parts import guest
 from report.figures import table, with_spread
+
+from parts import guest
 
 NAME = "idle"
 TITLE = "An idle slab"
@@ -11,7 +13,8 @@ ABOUT = (
     "over the verbs fabric of the SoftRoCE guest, with the slab's new pages and its registration "
     "in it; the next use is the same write again, without the filling. Microseconds, for one slab; "
     "the median of the rounds with least and most. What is given up is paid for again by the first "
-    "use: this is why a slab has to be idle for a minute.")
+    "use: this is why a slab has to be idle for a minute."
+)
 STEPS = [
     ("rest_us", "all its pages are withdrawn (progress thread)"),
     ("deregister_us", "the device forgets it (a thread of its own)"),
@@ -27,5 +30,6 @@ def measure(root, _target, options):
 
 
 def section(cells):
-    return table(["step", "µs"],
-                 [[text, with_spread(spread.of(cells, key))] for key, text in STEPS])
+    return table(
+        ["step", "µs"], [[text, with_spread(spread.of(cells, key))] for key, text in STEPS]
+    )

@@ -1,7 +1,9 @@
 """A lease from the arena."""
+
 from measure import spread
-from parts import guest
 from report.figures import number, table, with_spread
+
+from parts import guest
 
 NAME = "lease"
 TITLE = "A lease of the arena"
@@ -13,7 +15,8 @@ ABOUT = (
     "each time. A figure is nanoseconds of processor time of a thread for a pair (so that other "
     "work on the machine does not count, but what it does to the caches does), the median of the "
     "rounds with their least and most. In steady state nothing is mapped and so nothing is "
-    "registered: the last column counts slabs mapped while measuring, after the first round.")
+    "registered: the last column counts slabs mapped while measuring, after the first round."
+)
 AIM_NS = 50
 
 
@@ -30,12 +33,29 @@ def section(cells):
         ours = [c for c in these if c["side"] == "arena"]
         theirs = [c for c in these if c["side"] == "malloc"]
         steady = sum(c["slabs_mapped"] for c in ours if c["round"] > 0)
-        rows.append([guest.size(size), threads, with_spread(spread.of(ours, "ns")),
-                     with_spread(spread.of(theirs, "ns")), steady])
-    alone = {size: spread.of([c for c in cells if c["side"] == "arena" and c["bytes"] == size
-                              and c["threads"] == 1], "ns")[0] for size, _ in shapes}
-    verdicts = [f"{guest.size(size)}: {number(ns)} ns, {'met' if ns <= AIM_NS else '**missed**'}"
-                for size, ns in alone.items()]
-    return "\n\n".join([
-        table(["bytes", "threads", "arena, ns", "malloc, ns", "slabs mapped"], rows),
-        f"Aim: at most {AIM_NS} ns uncontended. {'; '.join(verdicts)}."])
+        rows.append(
+            [
+                guest.size(size),
+                threads,
+                with_spread(spread.of(ours, "ns")),
+                with_spread(spread.of(theirs, "ns")),
+                steady,
+            ]
+        )
+    alone = {
+        size: spread.of(
+            [c for c in cells if c["side"] == "arena" and c["bytes"] == size and c["threads"] == 1],
+            "ns",
+        )[0]
+        for size, _ in shapes
+    }
+    verdicts = [
+        f"{guest.size(size)}: {number(ns)} ns, {'met' if ns <= AIM_NS else '**missed**'}"
+        for size, ns in alone.items()
+    ]
+    return "\n\n".join(
+        [
+            table(["bytes", "threads", "arena, ns", "malloc, ns", "slabs mapped"], rows),
+            f"Aim: at most {AIM_NS} ns uncontended. {'; '.join(verdicts)}.",
+        ]
+    )

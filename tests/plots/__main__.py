@@ -1,0 +1,28 @@
+"""See tests/plots/draw, which starts this with the Python that has matplotlib."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from . import benchmarks, scaling
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="tests/plots/draw", description="Draws the plots again.")
+    parser.add_argument("what", nargs="?", choices=["scaling", "benchmarks"], help="(both)")
+    parser.add_argument("--docs", type=Path, default=DOCS, help="where the documents are")
+    options = parser.parse_args()
+    if options.what in (None, "scaling"):
+        result = json.loads((options.docs / "scaling" / "results.json").read_text())
+        scaling.draw(result, options.docs / "scaling")
+    if options.what in (None, "benchmarks"):
+        page = (options.docs / "benchmarks.md").read_text()
+        benchmarks.draw(page, options.docs / "benchmarks")
+
+
+if __name__ == "__main__":
+    main()

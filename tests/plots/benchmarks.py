@@ -1,0 +1,145 @@
+"""The pictures of docs/benchmarks.md, from the tables of that page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from matplotlib import pyplot
+from matplotlib.axes import Axes
+
+from . import style, tables
+
+# side -> colour, marker: of the transports in the ladder, of the sides of the Spark workloads.
+SIDES = {
+    "Netty": (style.VERMILION, "^"),
+    "stock Spark": (style.VERMILION, "^"),
+    "Faro tcp": (style.BLUE, "s"),
+    "Faro shm": (style.GREEN, "o"),
+    "Faro auto (shm)": (style.GREEN, "o"),
+    "free": (style.GREY, "D"),
+}
+# column -> title of the panel, level that is aimed at
+LADDER = {
+    "blocks/s": ("Blocks per second", None),
+    "MB/s": ("MB per second", None),
+    "CPU µs/block": ("CPU of both processes, µs per block", (2.0, "aim for 1 KB and less")),
+    "CPU ms/MB": ("CPU of both processes, ms per MB", (0.3, "aim for 64 KB and more")),
+}
+SPARK = {
+    "job s": "Job, s",
+    "reduce stage s": "Reduce stage, s",
+    "executors' CPU s": "CPU of both executors, s",
+}
+# Workload A1 has blocks of 200 bytes.
+BYTES_OF_A1 = 200
+UNITS = {"KB": 1 << 10, "MB": 1 << 20}
+
+
+def ladder(document: str, path: Path) -> None:
+    clients, rows = clients_shown(document)
+    blocks = list(dict.fromkeys(row["block"] for row in rows))
+    figure, panels = pyplot.subplots(2, 2, figsize=(10.5, 7.6))
+    for axes, (column, (title, aim)) in zip(panels.flat, LADDER.items()):
+        for side in dict.fromkeys(row["side"] for row in rows):
+            found = {
+                block_bytes(row["block"]): tables.measured(row[column])
+                for row in rows
+                if row["side"] == side
+            }
+            line(axes, side, {size: value for size, value in found.items() if value})
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        if aim:
+            level, words = aim
+            axes.axhline(level, color=style.INK, linewidth=1, linestyle=(0, (5, 4)))
+            axes.annotate(
+                f"{words}: {level:g}",
+                (1, level),
+                xycoords=("axes fraction", "data"),
+                xytext=(0, -3),
+                textcoords="offset points",
+                ha="right",
+                va="top",
+                fontsize=9,
+            )
+        axes.set_title(title)
+        axes.set_xlabel("size of a block")
+        labels = [f"{BYTES_OF_A1} B\n(A1)" if block == "A1" else block for block in blocks]
+        style.ticks_at(axes, [block_bytes(block) for block in blocks], labels)
+        axes.tick_params(axis="x", labelsize=9)
+        style.shorten(axes)
+    figure.suptitle(f"Faro and Spark's own transport, {clients} clients, by size of the blocks")
+    lines, names = panels.flat[0].get_legend_handles_labels()
+    figure.legend(lines, names, loc="outside lower center", ncols=len(names))
+    style.save(figure, path)
+
+
+def clients_shown(document: str) -> tuple[int, list[dict[str, str]]]:
+    """Eight clients where the page has them, otherwise the most."""
+    there = [int(n) for n in re.findall(r"<summary>All figures with (\d+) client", document)]
+    clients = 8 if 8 in there else max(there)
+    return clients, tables.after(document, f"All figures with {clients} client")
+
+
+def block_bytes(name: str) -> int:
+    """`4 KB` in bytes."""
+    if name == "A1":
+        return BYTES_OF_A1
+    number, unit = name.split()
+    return int(number) * UNITS[unit]
+
+
+def line(axes: Axes, side: str, points: dict[int, tables.Measured]) -> None:
+    colour, marker = SIDES[side]
+    middles = [value.middle for value in points.values()]
+    spread = spread_of(list(points.values()))
+    axes.errorbar(list(points), middles, spread, color=colour, marker=marker, capsize=2, label=side)
+
+
+def spread_of(values: list[tables.Measured]) -> list[list[float]]:
+    """How far least and most are from the median, as error bars want it."""
+    return [
+        [value.middle - value.least for value in values],
+        [value.most - value.middle for value in values],
+    ]
+
+
+def spark(document: str, path: Path) -> None:
+    rows = tables.after(document, "(benchmarks/spark.svg)")
+    workloads = list(dict.fromkeys(row["workload"] for row in rows))
+    sides = list(dict.fromkeys(row["side"] for row in rows))
+    figure, panels = pyplot.subplots(1, len(SPARK), figsize=(10.5, 3.8))
+    width = 0.8 / len(sides)
+    for axes, (column, title) in zip(panels, SPARK.items()):
+        for number, side in enumerate(sides):
+            found = {
+                workloads.index(row["workload"]): tables.measured(row[column])
+                for row in rows
+                if row["side"] == side
+            }
+            there = {at: value for at, value in found.items() if value}
+            axes.bar(
+                [at + (number - (len(sides) - 1) / 2) * width for at in there],
+                [value.middle for value in there.values()],
+                width * 0.92,
+                yerr=spread_of(list(there.values())),
+                color=SIDES[side][0],
+                error_kw={"ecolor": style.INK, "elinewidth": 1, "capsize": 2},
+                label=side,
+            )
+        axes.set_title(title)
+        axes.grid(visible=False, axis="x")
+        style.ticks_at(axes, list(range(len(workloads))), workloads)
+    figure.suptitle("Spark workloads: medians of the runs, with their least and most")
+    bars, labels = panels[0].get_legend_handles_labels()
+    figure.legend(bars, labels, loc="outside lower center", ncols=len(labels))
+    style.save(figure, path)
+
+
+def draw(document: str, folder: Path) -> None:
+    """The pictures of the sections that the page has."""
+    if "<!-- ladder: begin -->" in document:
+        ladder(document, folder / "ladder.svg")
+    if "<!-- spark: begin -->" in document:
+        spark(document, folder / "spark.svg")

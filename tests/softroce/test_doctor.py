@@ -1,0 +1,139 @@
+"""`faro doctor` on hosts with an RDMA device each; runs in a guest of two hosts."""
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+DEVICES = "/dev/infiniband"
+# As an executor's user: without the capability to lock memory, and to open what is root's.
+UNPRIVILEGED = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
+@pytest.fixture
+def faro(pytestconfig):
+    """The path of the program."""
+    return pytestconfig.option.faro
+
+
+@pytest.fixture
+def doctor(faro):
+    """A function that runs `faro doctor` on a host and returns its result."""
+
+    def run(*options, host="h1", under=(), environment=None):
+        ran = subprocess.run(
+            ["at", host, *under, faro, "doctor", "--json", *options],
+            stdout=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+            env={**os.environ, **(environment or {})},
+        )
+        result = json.loads(ran.stdout)
+        assert result["exit_code"] == ran.returncode, (ran.returncode, result)
+        return result
+
+    return run
+
+
+def check(result, name, level, words="", fix=""):
+    found = [row for row in result["checks"] if row["check"] == name]
+    assert found, f"no {name} in {result}"
+    assert found[-1]["level"] == level, found
+    assert words in found[-1]["message"], (words, found)
+    assert fix in (found[-1]["fix"] or ""), (fix, found)
+
+
+def test_each_host_chooses_its_own_device(doctor):
+    """Each host finds its own device, and the GID of its own address."""
+    for number in (1, 2):
+        result = doctor(host=f"h{number}")
+        assert result["exit_code"] == 0, result
+        check(result, "choice", "ok", f"rxe{number}:1, GID 1 10.77.0.{number}, because it has")
+        check(result, "library", "ok", "libibverbs.so.1.")
+        check(result, "MTU", "ok", "4096")
+        check(result, "verbs", "ok", "blocks pass")
+
+
+def test_blocks_pass_to_the_other_host(doctor, faro):
+    """Blocks pass to the other host over both fabrics."""
+    with subprocess.Popen(
+        ["at", "h2", faro, "doctor", "--serve"], stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            lines = [server.stdout.readline().split() for _ in range(2)]
+            assert lines == [["tcp", "10.77.0.2:7600"], ["verbs", "10.77.0.2:7601"]], lines
+            result = doctor("--peer", "h2:7600")
+            assert result["exit_code"] == 0, result
+            check(result, "peer tcp", "ok", "10.77.0.2:7600")
+            check(result, "peer verbs", "ok", "10.77.0.2:7601")
+        finally:
+            server.kill()
+
+
+def test_a_peer_that_does_not_listen_is_broken(doctor):
+    """As between hosts that do not reach each other."""
+    result = doctor("--peer", "h2:7700")
+    assert result["exit_code"] == 2, result
+    check(result, "peer tcp", "broken", "10.77.0.2:7700", "faro doctor --serve")
+
+
+def test_too_little_locked_memory(doctor):
+    """64 KiB of locked memory for an arena of 256 MiB."""
+    under = ["setpriv", "--bounding-set=-ipc_lock", "prlimit", "--memlock=65536:65536"]
+    result = doctor(under=under)
+    assert result["exit_code"] == 1, result
+    check(
+        result,
+        "memlock",
+        "slower",
+        "may lock 65536 bytes of memory, the arena needs 268435456",
+        "ulimit -l 262144",
+    )
+    result = doctor("--fabric", "verbs", under=under)
+    assert result["exit_code"] == 2, result
+    result = doctor("--fabric", "tcp", under=under)
+    assert result["exit_code"] == 0, result
+
+
+def test_a_device_without_permission(doctor):
+    """A device that the user may not open."""
+    files = sorted(Path(DEVICES).glob("uverbs*"))
+    assert files, f"no {DEVICES}/uverbs*"
+    modes = {file: file.stat().st_mode for file in files}
+    try:
+        for file in files:
+            file.chmod(0o600)
+        result = doctor(under=UNPRIVILEGED)
+    finally:
+        for file, mode in modes.items():
+            file.chmod(mode)
+    assert result["exit_code"] == 1, result
+    check(result, "permission", "slower", f"no permission for {DEVICES}/uverbs", "chmod a+rw")
+
+
+def test_a_host_without_libibverbs(doctor):
+    """A host without libibverbs: an empty file is in its place."""
+    empty = Path("/tmp/doctor-no-library")
+    empty.mkdir(exist_ok=True)
+    (empty / "libibverbs.so.1").write_bytes(b"")
+    result = doctor(environment={"LD_LIBRARY_PATH": str(empty)})
+    assert result["exit_code"] == 1, result
+    check(result, "library", "slower", "install libibverbs1", "apt-get install libibverbs1")
+
+
+def test_an_interface_that_is_down(doctor):
+    """The interface behind the device is down."""
+    subprocess.run(["link", "h1", "down"], check=True)
+    try:
+        deadline = time.monotonic() + 10
+        while True:
+            result = doctor("--address", "10.77.0.1")
+            if result["exit_code"] or time.monotonic() > deadline:
+                break
+        check(result, "choice", "slower", "rxe1:1 is DOWN", "ip link set dev eth0 up")
+    finally:
+        subprocess.run(["link", "h1", "up"], check=True)

@@ -1,0 +1,207 @@
+"""Spark jobs over RDMA between two hosts of a guest, and how they end when RDMA fails.
+
+The jobs check their own answers; Faro's counters and the devices' own show the way that blocks
+took. All logs stay: target/test-logs/softroce/spark/SCENARIO.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import spark_home
+from guests import SKIPPED, no_guest
+from harness import build
+from spark_scenarios import SCENARIOS, Scenario
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+LOGS = ROOT / "target" / "test-logs" / "softroce" / "spark"
+JAR = ROOT / "dist" / "faro-spark.jar"
+VERSION = "4.3.0"
+RDMA_PACKET = 4096
+# Beside the cases and the counters of a scenario.
+ENDS, SAYS, OVER_VERBS, DEVICES = "ends", "says why", "all over verbs", "devices agree"
+
+
+@dataclass
+class Ended:
+    """A scenario whose guest has ended: its results by name, as (passed, detail)."""
+
+    results: dict[str, list[tuple[bool, str]]] = field(default_factory=dict)
+
+    def add(self, name: str, passed: bool, detail: str) -> None:
+        self.results.setdefault(name, []).append((passed, detail))
+
+
+def names(scenario: Scenario) -> list[str]:
+    """What is looked at in a scenario."""
+    found = [*dict.fromkeys(scenario.cases), ENDS]
+    if scenario.says:
+        found.append(SAYS)
+    found += scenario.counts
+    if scenario.only_verbs:
+        found += [OVER_VERBS, DEVICES]
+    return found
+
+
+def chosen(options) -> list[Scenario]:
+    known = {scenario.name: scenario for scenario in SCENARIOS}
+    unknown = [name for name in options.guests if name not in known]
+    if unknown:
+        raise pytest.UsageError(f"no scenario {', '.join(unknown)}; there are {', '.join(known)}")
+    return [known[name] for name in options.guests] or [
+        scenario for scenario in SCENARIOS if scenario.quick or not options.quick
+    ]
+
+
+def pytest_generate_tests(metafunc):
+    pairs = [(one, name) for one in chosen(metafunc.config.option) for name in names(one)]
+    ids = [f"{scenario.name}-{name}" for scenario, name in pairs]
+    metafunc.parametrize(("scenario", "name"), pairs, ids=ids)
+
+
+@pytest.fixture(scope="session")
+def ended():
+    """A function that runs a scenario in a guest, once."""
+    if not JAR.is_file():
+        pytest.exit(f"{JAR} is missing: run 'make jar' first", returncode=2)
+    jobs = build.java_jar("jobs", sorted((ROOT / "tests" / "spark" / "jobs").rglob("*.java")))
+    home = spark_home.ensure(spark_home.versions_named([VERSION])[0])
+    known: dict[str, Ended] = {}
+
+    def once(scenario: Scenario) -> Ended:
+        if scenario.name not in known:
+            known[scenario.name] = run(scenario, home, jobs)
+        return known[scenario.name]
+
+    return once
+
+
+def test_spark(ended, scenario, name, record_property):
+    results = ended(scenario).results
+    passed, detail = min(results.get(name, [(False, f"no result; {results[ENDS][0][1]}")]))
+    record_property("detail", detail)
+    if not passed:
+        logs = (LOGS / scenario.name).relative_to(ROOT)
+        pytest.fail(f"{detail}\nlogs: {logs}", pytrace=False)
+
+
+@contextlib.contextmanager
+def enough_mappings(count):
+    """Raises the host's limit meanwhile; without the right to do so it says so."""
+    limit = Path("/proc/sys/vm/max_map_count")
+    before = int(limit.read_text())
+    try:
+        if before < count:
+            limit.write_text(str(count))
+    except OSError as error:
+        print(f"  (vm.max_map_count is {before}, {count} would be needed: {error})")
+    try:
+        yield
+    finally:
+        if before < count:
+            with contextlib.suppress(OSError):
+                limit.write_text(str(before))
+
+
+def run(scenario: Scenario, home: Path, jobs: Path) -> Ended:
+    logs = LOGS / scenario.name
+    shutil.rmtree(logs, ignore_errors=True)
+    logs.mkdir(parents=True)
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(home),
+        "JOBS": str(jobs),
+        "FARO_JAR": str(JAR),
+        "CONF": " ".join(f"--conf {key}={value}" for key, value in scenario.conf.items()),
+        "AS": scenario.run_as,
+        "PREPARE": scenario.prepare,
+        "HOOK": scenario.hook,
+    }
+    machine = ["--hosts", "2", "--cpus", "1", "--memory", "6G", "--timeout", "900"]
+    command = [HERE / "run", *machine, "--keep", logs, *scenario.guest, "--"]
+    started = time.monotonic()
+    with enough_mappings(scenario.mappings):
+        guest = subprocess.run(
+            [*command, "cluster", logs, *scenario.cases],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if guest.returncode == SKIPPED:
+        no_guest(guest.stderr)
+    ended = judge(scenario, logs)
+    missing = len(scenario.cases) - sum(len(ended.results.get(c, [])) for c in {*scenario.cases})
+    words = (guest.stderr + guest.stdout).strip().splitlines()[-3:] if guest.returncode else []
+    ended.add(
+        ENDS,
+        not guest.returncode and not missing,
+        f"exit code {guest.returncode}, {missing} cases did not report, "
+        f"{time.monotonic() - started:.0f} s {' '.join(words)}".strip(),
+    )
+    return ended
+
+
+def read(path: Path) -> str:
+    return path.read_text(errors="replace") if path.exists() else ""
+
+
+def judge(scenario: Scenario, logs: Path) -> Ended:
+    ended = Ended()
+    for line in read(logs / "driver.out").splitlines():
+        if line.startswith("CASE "):
+            _, name, state, *rest = line.split(" ", 3)
+            ended.add(name, state == "OK", " ".join(rest) + (" ms" if state == "OK" else ""))
+    executors = [read(log) for log in sorted(logs.glob("work/*/*/*/stderr"))]
+    if scenario.says:
+        said = [len(re.findall(scenario.says, log)) for log in executors]
+        good = any(said) and max(said) <= scenario.often
+        ended.add(SAYS, good, f"{scenario.says!r}: {said} times")
+    for name in scenario.counts:
+        total = summed(logs, name)
+        ended.add(name, total > 0, f"{total} over all executors")
+    if scenario.only_verbs:
+        judge_the_way(ended, logs)
+    return ended
+
+
+def summed(logs: Path, name: str) -> int:
+    """Of the metrics that the jobs printed, over all executors: summary lines can be cut off, as
+    Spark's workers stop reading an executor's output before they end it."""
+    pattern = rf"^COUNTERS .*?[{{ ]{re.escape(name)}=([\d.E]+)"
+    return sum(int(float(n)) for n in re.findall(pattern, read(logs / "driver.out"), re.M))
+
+
+def judge_the_way(ended: Ended, logs: Path) -> None:
+    """All remote bytes came over verbs, by Faro's counters and by the devices'."""
+    read_bytes, served = (summed(logs, f"{what}.verbs") for what in ("remoteBytes", "servedBytes"))
+    elsewhere = ("remoteBytes.tcp", "remoteBytes.shm", "fallbacks", "crcErrors")
+    others = sum(summed(logs, name) for name in elsewhere)
+    ended.add(
+        OVER_VERBS,
+        read_bytes == served > 0 and others == 0,
+        f"{read_bytes} bytes read, {served} served over verbs, "
+        f"{others} otherwise, fallen back or corrupt",
+    )
+    before, after = (
+        dict(line.split("=", 1) for line in read(logs / name).splitlines())
+        for name in ("before", "after")
+    )
+    counted = {key: int(value or 0) - int(before.get(key) or 0) for key, value in after.items()}
+    sent, received = (
+        sum(counted.get(f"{device}.{what}_pkts", 0) for device in ("rxe1", "rxe2"))
+        for what in ("sent", "rcvd")
+    )
+    # Every byte was in a packet, and the packets were the devices'.
+    agrees = sent * RDMA_PACKET >= served and received * RDMA_PACKET >= served
+    ended.add(DEVICES, agrees, f"{sent} packets sent, {received} received, for {served} bytes")

@@ -1,0 +1,36 @@
+"""What the Spark suites have in common: their options, Faro's jar, the compiled jobs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def pytest_addoption(parser):
+    add = parser.getgroup("faro", "Spark with Faro").addoption
+    add("--versions", nargs="+", metavar="V", help="names in tests/setup/spark-versions (all)")
+    add("--jar", type=Path, default=ROOT / "dist" / "faro-spark.jar")
+    # Of tests/spark/run only.
+    add("--full", action="store_true", help="every scenario on every version")
+    add("--smoke", action="store_true", help="the smoke scenario only")
+    add("--scenarios", nargs="+", metavar="S", default=[])
+    add("--cases", nargs="+", metavar="C", default=[], help="of the chosen scenarios")
+    add("--stock", action="store_true", help="without Faro: Spark's own shuffle")
+    add("--at-once", type=int, metavar="N", default=min(2, os.cpu_count() or 1))
+    add("--keep-logs", action="store_true", help="also the logs of what passed")
+
+
+def pytest_configure(config):
+    if not config.option.stock and not config.option.jar.is_file():
+        raise pytest.UsageError(
+            f"{config.option.jar} is missing: run 'make jar' first, or pass --jar"
+        )
+
+
+@pytest.fixture(scope="session")
+def faro_jar(pytestconfig) -> Path:
+    return pytestconfig.option.jar.resolve()
