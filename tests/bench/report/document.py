@@ -6,8 +6,8 @@ HEAD = """# Benchmarks
 
 `make bench` measures the transport ladder and the Spark workloads, `make bench-softroce` the RDMA
 section, and `make bench-memory` the sections on memory. Each command writes its sections between
-the markers. `tests/bench/run --ladder` and `--spark` measure one part. `--quick` is a smoke run that
-does not change this file.
+the markers. `tests/bench/run --ladder` and `--spark` measure one part. `--quick` is a smoke run
+that does not change this file.
 """
 
 
