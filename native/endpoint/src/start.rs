@@ -9,7 +9,7 @@ use crate::owner::IoPool;
 use crate::progress::{Command, Inbox, Parts, Progress};
 use crate::router::Router;
 use crate::Endpoint;
-use faro_fabric::diagnose::Host;
+use faro_fabric::diagnose::{Host, SettingNames};
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric};
@@ -178,6 +178,8 @@ fn host(config: &Config) -> Host<'_> {
         wishes: &config.verbs,
         near: config.advertise,
         memory_limit: config.memory_limit,
+        // For commands, which the log does not print.
+        names: SettingNames::default(),
     }
 }
 

@@ -12,16 +12,27 @@ class Skipped(Exception):
 
 def example(root, package, name):
     """The path of an example of a crate, built."""
-    command = ["cargo", "build", "--locked", "--release", "-p", package, "--example", name,
+    return program(root, package, "example", name)
+
+
+def bench(root, package, name):
+    """The path of a benchmark of a crate, built."""
+    return program(root, package, "bench", name)
+
+
+def program(root, package, kind, name):
+    """The path of a program that `cargo build --KIND NAME` builds."""
+    command = ["cargo", "build", "--locked", "--release", "-p", package, f"--{kind}", name,
                "--message-format=json-render-diagnostics"]
     done = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
-        raise RuntimeError(f"cargo could not build the example {name} of {package}")
+        raise RuntimeError(f"cargo could not build the {kind} {name} of {package}")
     for line in done.stdout.splitlines():
         message = json.loads(line)
-        if message.get("executable") and message["target"]["name"] == name:
+        target = message.get("target", {})
+        if message.get("executable") and (target["name"], target["kind"]) == (name, [kind]):
             return message["executable"]
-    raise RuntimeError(f"cargo built no example {name}")
+    raise RuntimeError(f"cargo built no {kind} {name}")
 
 
 def here(command):
