@@ -16,11 +16,19 @@ pub use verdict::Verdict;
 use crate::perf::args::FabricName;
 use crate::CliError;
 use args::Choice;
-use faro_fabric::diagnose::{Finding, Host, Level};
+use faro_fabric::diagnose::{Finding, Host, Level, SettingNames};
 use faro_fabric::verbs::VerbsOptions;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::Path;
+
+/// What a Spark user sets to follow a command's advice.
+const SPARK: SettingNames = SettingNames {
+    memory_limit: "spark.faro.memory.limit",
+    memory_overhead: "spark.executor.memoryOverhead",
+    device: "spark.faro.verbs.device",
+    gid_index: "spark.faro.verbs.gidIndex",
+};
 
 /// Runs the checks, or serves another host's. Returns the process's exit code.
 ///
@@ -49,6 +57,7 @@ fn examine(args: &Args, local: IpAddr) -> Vec<Finding> {
         wishes: &options,
         near: local,
         memory_limit: args.memory_limit,
+        names: SPARK,
     };
     let mut findings = host.rdma();
     // Devices can be opened only if the checked host is this one.

@@ -13,7 +13,7 @@ use crate::progress::{Progress, Services, Shared};
 use crate::schedule::{host_of, Exchange, ServerQueue};
 use crate::serve::{IoPool, Returned, ServeService};
 use crossbeam_channel::Receiver;
-use faro_fabric::diagnose::Host;
+use faro_fabric::diagnose::{Host, SettingNames};
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric};
@@ -260,6 +260,8 @@ fn host(config: &Config) -> Host<'_> {
         wishes: &config.verbs,
         near: config.advertise,
         memory_limit: config.memory_limit,
+        // For commands, which the log does not print.
+        names: SettingNames::default(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Huge pages, and what a container may take.
+//! Huge pages, and the memory limit of a container.
 
 use super::{Finding, Host, Level};
 use std::fs;
@@ -12,7 +12,7 @@ const HUGE: u64 = 2 << 20;
 struct Bound {
     /// Most memory, bytes.
     bytes: u64,
-    /// The file that says so.
+    /// The file with the limit.
     file: PathBuf,
 }
 
@@ -73,10 +73,12 @@ fn container(host: &Host<'_>) -> Finding {
                 bytes(most),
                 bytes(needed)
             );
-            let mend = "give the container more memory (docker --memory, Kubernetes \
-                        resources.limits.memory, spark.executor.memoryOverhead), or lower \
-                        spark.faro.memory.limit";
-            Finding::bad("memory limit", Level::Broken, says, mend.to_owned())
+            let mend = format!(
+                "give the container more memory (docker --memory, Kubernetes \
+                 resources.limits.memory, {}), or lower {}",
+                host.names.memory_overhead, host.names.memory_limit
+            );
+            Finding::bad("memory limit", Level::Broken, says, mend)
         }
         Some(Bound { bytes: most, .. }) => {
             let says = format!("{place}; its memory is limited to {}", bytes(most));
@@ -86,7 +88,7 @@ fn container(host: &Host<'_>) -> Finding {
     }
 }
 
-/// What says that this is a container.
+/// The container runtime, if this process runs in a container.
 fn kind(root: &Path) -> Option<&'static str> {
     if root.join(".dockerenv").exists() {
         return Some("Docker");
@@ -129,7 +131,7 @@ fn bound(root: &Path) -> Option<Bound> {
             let Ok(bytes) = read(&file).trim().parse::<u64>() else {
                 continue;
             };
-            // Version 1 says "none" as the largest number of whole pages.
+            // Version 1 writes "no limit" as the largest number of whole pages.
             if bytes < i64::MAX as u64 / 2 && least.as_ref().is_none_or(|b| bytes < b.bytes) {
                 least = Some(Bound { bytes, file });
             }

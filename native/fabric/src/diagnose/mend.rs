@@ -1,9 +1,10 @@
-//! The command that mends what a [`VerbsError`] tells of.
+//! The command that removes the cause of a [`VerbsError`].
 
+use super::SettingNames;
 use crate::verbs::VerbsError;
 
-/// Commands are for root on the host, where nothing else is said.
-pub(super) fn mend(error: &VerbsError, interface: &str) -> String {
+/// Commands are for root on the host unless the text says otherwise.
+pub(super) fn mend(error: &VerbsError, interface: &str, names: &SettingNames) -> String {
     let interface = if interface.is_empty() {
         "eth0"
     } else {
@@ -17,10 +18,10 @@ pub(super) fn mend(error: &VerbsError, interface: &str) -> String {
              software: `modprobe rdma_rxe && rdma link add rxe0 type rxe netdev {interface}`"
         ),
         VerbsError::NoSuchDevice { .. } => {
-            "take one of these for spark.faro.verbs.device, or leave it out".to_owned()
+            format!("set {} to one of these, or do not set it", names.device)
         }
         VerbsError::NoSuchGid { .. } => {
-            "take one of these for spark.faro.verbs.gidIndex, or leave it out".to_owned()
+            format!("set {} to one of these, or do not set it", names.gid_index)
         }
         VerbsError::NoPort { .. } => {
             format!("ip link set dev {interface} up; ip address add IP/PREFIX dev {interface}")
@@ -35,8 +36,9 @@ pub(super) fn mend(error: &VerbsError, interface: &str) -> String {
         ),
         VerbsError::Memlock { needed, .. } => format!(
             "ulimit -l {kib} before the executor starts; systemd: LimitMEMLOCK=infinity; docker: \
-             --ulimit memlock=-1; or spark.faro.memory.limit lower than the limit",
-            kib = needed.div_ceil(1024)
+             --ulimit memlock=-1; or set {setting} below that limit",
+            kib = needed.div_ceil(1024),
+            setting = names.memory_limit
         ),
         VerbsError::Register { .. } => {
             "ulimit -l unlimited; docker: --ulimit memlock=-1".to_owned()

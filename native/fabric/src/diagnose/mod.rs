@@ -1,11 +1,11 @@
-//! Why RDMA is or is not used on this host, and what mends it.
+//! Why RDMA is or is not used on this host, and which command changes that.
 //!
 //! One list of checks with two readers: `faro doctor` prints all of them, and an endpoint that
-//! falls back to TCP puts those that found something into the line of its log. What a check says
-//! is the [`crate::verbs::VerbsError`] that opening the fabric would end with, so both say the same.
+//! falls back to TCP adds those that found something to its log line. What a check says is the
+//! [`crate::verbs::VerbsError`] that opening the fabric would end with, so both say the same.
 //!
-//! What files tell is read below a root, so that tests bring their own `/proc`, `/sys` and `/dev`;
-//! what only the library and the device can tell ([`Host::tried`]) is asked of the real ones.
+//! Files are read below a root, so that tests bring their own `/proc`, `/sys` and `/dev`;
+//! [`Host::tried`] uses the real library and device.
 
 mod memory;
 mod mend;
@@ -66,28 +66,54 @@ impl Finding {
     }
 }
 
+/// What the user calls the settings that a `mend` may name. The default describes them in words.
+#[derive(Debug, Clone, Copy)]
+pub struct SettingNames {
+    /// [`Host::memory_limit`].
+    pub memory_limit: &'static str,
+    /// What the resource manager gives the process besides its heap.
+    pub memory_overhead: &'static str,
+    /// [`VerbsOptions::device`].
+    pub device: &'static str,
+    /// [`VerbsOptions::gid_index`].
+    pub gid_index: &'static str,
+}
+
+impl Default for SettingNames {
+    fn default() -> Self {
+        Self {
+            memory_limit: "the memory limit",
+            memory_overhead: "the memory overhead",
+            device: "the RDMA device",
+            gid_index: "the GID index",
+        }
+    }
+}
+
 /// The host as an executor with these settings would find it.
 #[derive(Debug, Clone, Copy)]
 pub struct Host<'a> {
     /// `/`; a test's own tree.
     pub root: &'a Path,
-    /// `spark.faro.verbs.*`.
+    /// What the user set for RDMA.
     pub wishes: &'a VerbsOptions,
     /// The address that the executor tells its peers.
     pub near: IpAddr,
-    /// `spark.faro.memory.limit`, bytes.
+    /// Most bytes of the arena.
     pub memory_limit: u64,
+    /// For `mend`.
+    pub names: SettingNames,
 }
 
 impl Host<'_> {
-    /// What files tell of RDMA: ports, the choice, permission, locked memory.
+    /// What files say about RDMA: ports, the choice, permission, locked memory.
     #[must_use]
     pub fn rdma(&self) -> Vec<Finding> {
         rdma::seen(self)
     }
 
-    /// What the library and the device tell when they are tried: version, MTU, on-demand paging.
-    /// Opens the device and closes it again. Nothing on a host without a device.
+    /// What the library and the device say: version, MTU, on-demand paging. Opens the device and
+    /// closes it again; empty but for the library on a host without a device.
     #[must_use]
     pub fn tried(&self) -> Vec<Finding> {
         rdma::tried(self)
@@ -99,8 +125,8 @@ impl Host<'_> {
         memory::checks(self)
     }
 
-    /// For the log, behind why the fabric did not open: what else keeps it from opening, so that
-    /// not every start brings the next reason. Empty if there is nothing else.
+    /// The other reasons why the fabric cannot open, to follow `error` in the log, so that a user does
+    /// not find them one start after the other. Empty if there are none.
     #[must_use]
     pub fn also(&self, error: &str) -> String {
         let mut said: Vec<String> = Vec::new();

@@ -24,7 +24,7 @@ pub(super) fn seen(host: &Host<'_>) -> Vec<Finding> {
             findings.push(choice(&chosen));
             findings.push(permission(host, &chosen));
         }
-        Err(error) => findings.push(no_rdma(name(&error), &error, interface(&ports))),
+        Err(error) => findings.push(no_rdma(host, name(&error), &error, interface(&ports))),
     }
     // Without a device nothing is going to be locked.
     if !ports.is_empty() {
@@ -38,10 +38,10 @@ pub(super) fn tried(host: &Host<'_>) -> Vec<Finding> {
     let file = match library_file() {
         Ok(file) => file,
         Err(error) if ports.is_empty() => {
-            // Nobody misses it here.
+            // Without a device the library is not needed.
             return vec![Finding::good("library", error.to_string())];
         }
-        Err(error) => return vec![no_rdma("library", &error, "")],
+        Err(error) => return vec![no_rdma(host, "library", &error, "")],
     };
     let mut findings = vec![Finding::good("library", file)];
     if ports.is_empty() {
@@ -52,12 +52,12 @@ pub(super) fn tried(host: &Host<'_>) -> Vec<Finding> {
             findings.push(mtu(&tried, &tried.interface));
             findings.push(on_demand(&tried));
         }
-        Err(error) => findings.push(no_rdma("opening", &error, interface(&ports))),
+        Err(error) => findings.push(no_rdma(host, "opening", &error, interface(&ports))),
     }
     findings
 }
 
-/// The network interface that a mending command is about: the one behind the first port.
+/// The network interface of the first port that has one, for the commands.
 fn interface(ports: &[Port]) -> &str {
     let gids = ports.iter().flat_map(|port| &port.gids);
     gids.map(|gid| gid.interface.as_str())
@@ -72,8 +72,13 @@ fn name(error: &VerbsError) -> &'static str {
     }
 }
 
-fn no_rdma(check: &'static str, error: &VerbsError, interface: &str) -> Finding {
-    let mend = mend(error, interface);
+fn no_rdma(
+    host: &Host<'_>,
+    check: &'static str,
+    error: &VerbsError,
+    interface: &str,
+) -> Finding {
+    let mend = mend(error, interface, &host.names);
     Finding::bad(check, Level::NoRdma, error.to_string(), mend)
 }
 
@@ -136,16 +141,18 @@ fn permission(host: &Host<'_>, chosen: &Choice) -> Finding {
     let interface = &chosen.gid.interface;
     match opened.map_err(|error| error.kind()) {
         Err(ErrorKind::NotFound) => no_rdma(
+            host,
             "permission",
             &VerbsError::NoFile { device, path },
             interface,
         ),
         Err(ErrorKind::PermissionDenied) => no_rdma(
+            host,
             "permission",
             &VerbsError::Permission { device, path },
             interface,
         ),
-        // Other reasons are those of the driver, which `tried` asks.
+        // Other errors come from the driver, which `tried` opens.
         _ => Finding::good("permission", format!("{shown} can be read and written")),
     }
 }
@@ -154,7 +161,7 @@ fn memlock(host: &Host<'_>) -> Finding {
     let needed = host.memory_limit;
     let locked = locked(host.root);
     if let Err(error) = locked.judge(needed) {
-        return no_rdma("memlock", &error, "");
+        return no_rdma(host, "memlock", &error, "");
     }
     let may = match locked.limit {
         Some(limit) if !locked.privileged => bytes(limit),
@@ -174,7 +181,7 @@ fn mtu(tried: &Tried, interface: &str) -> Finding {
         return Finding::good("MTU", says);
     }
     let mend = format!(
-        "ip link set dev {interface} mtu {FULL_LINK_MTU}, on every host and switch of the way"
+        "ip link set dev {interface} mtu {FULL_LINK_MTU}, on every host and switch between them"
     );
     Finding::bad("MTU", Level::Note, says, mend)
 }
@@ -182,7 +189,7 @@ fn mtu(tried: &Tried, interface: &str) -> Finding {
 fn on_demand(tried: &Tried) -> Finding {
     let says = match tried.on_demand {
         true => "the device pages on demand (ODP)",
-        // No loss: `odp` is one of three modes, and not the default.
+        // Not a fault: `odp` is one of three modes, and not the default.
         false => "the device does not page on demand (ODP); Faro's default mode needs none",
     };
     Finding::good("ODP", says.to_owned())

@@ -1,6 +1,6 @@
 //! The checks on trees that look like a host's `/proc`, `/sys` and `/dev`.
 
-use super::{bytes, Finding, Host, Level};
+use super::{bytes, Finding, Host, Level, SettingNames};
 use crate::verbs::VerbsOptions;
 use std::fs;
 use std::net::Ipv4Addr;
@@ -62,6 +62,10 @@ impl Tree {
             wishes: &VerbsOptions::default(),
             near: Ipv4Addr::new(10, 0, 0, 1).into(),
             memory_limit: 256 << 20,
+            names: SettingNames {
+                memory_limit: "arena.limit",
+                ..SettingNames::default()
+            },
         })
     }
 }
@@ -142,6 +146,8 @@ fn what_is_missing_is_found_together() {
         "uverbs0",
         "--device=",
     );
+    let mend = memlock.mend.as_deref().unwrap_or_default();
+    assert!(mend.ends_with("set arena.limit below that limit"), "{mend}");
     // The log has each reason once.
     let error = format!("verbs is not available: {}", memlock.says);
     let also = tree.ask(|host| host.also(&error));
@@ -193,6 +199,7 @@ fn the_smallest_limit_of_all_groups_counts() {
     tree.put(".dockerenv", "");
     let small = of(&tree.memory(), "memory limit").clone();
     says(&small, Level::Broken, "in a container (Docker)", "--memory");
+    says(&small, Level::Broken, "Docker", "or lower arena.limit");
     assert!(
         small.says.contains("pods/memory.max allows 256 MiB"),
         "{small:?}"

@@ -1,4 +1,4 @@
-//! The directory: which memory peers may read, told without a word.
+//! The directory: which memory peers may read, in shared memory, so that they need not ask.
 //!
 //! One sealed memfd per fabric, mapped read-only by peers, of 64-byte slots:
 //!
@@ -9,19 +9,19 @@
 //! ```
 //! A seqlock without a counter: keys are never reused, so a slot that has the same key before and
 //! after a copy was not revoked in between. Publish: the fields, then the key (release).
-//! Revoke: clear the key, then a fence, and only then is the memory given back; whoever
-//! read a byte that was written after that fence sees the key gone (fence to fence, SeqCst).
+//! Revoke: clear the key, then a fence, and only then is the memory given back. A reader that read a
+//! byte written after that fence also sees the key cleared (fence to fence, SeqCst).
 //! The upper half of an exposure's offset names its slot, so that a look-up is one step.
 //!
-//! The grantee is checked by the reader itself: within one user this keeps honest peers from mistakes.
+//! The reader itself checks the grantee. That protects against mistakes, not against a malicious
+//! process of the same user.
 
 use super::slabs::Mapping;
 use crate::{EndpointId, FabricError};
 use faro_pool::Lease;
+use memmap2::{MmapOptions, MmapRaw};
 use rustix::fs::{fcntl_add_seals, ftruncate, memfd_create, MemfdFlags, SealFlags};
-use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
 use std::os::fd::OwnedFd;
-use std::ptr::NonNull;
 use std::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(super) const SLOTS: u32 = 16_384;
 /// Bytes of a directory.
 pub(super) const DIRECTORY_BYTES: usize = SLOTS as usize * size_of::<Slot>();
 
-/// See the module's diagram. Written by the owner only.
+/// One entry, laid out as in the module's diagram; only the owner writes it.
 #[repr(C, align(64))]
 struct Slot {
     /// 0: empty. Decides whether the rest means anything.
@@ -44,7 +44,7 @@ struct Slot {
 
 const _: () = assert!(size_of::<Slot>() == 64);
 
-/// What a slot says.
+/// The memory that a slot names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) slab: u32,
@@ -52,18 +52,16 @@ pub(super) struct Place {
     pub(super) length: u32,
 }
 
-/// Ours.
+/// The directory of our own exposures.
 pub(super) struct Directory {
-    /// For peers.
+    /// The file that peers map.
     file: Arc<OwnedFd>,
-    /// Our writable mapping of `DIRECTORY_BYTES`, the only one there can be.
-    base: NonNull<Slot>,
-    /// Slots nobody uses.
+    /// Our mapping of `DIRECTORY_BYTES`, the only writable one (see the seals in `new`). Peers read
+    /// it at any moment, so it is used through atomics only.
+    memory: MmapRaw,
+    /// Slots without an exposure.
     free: Vec<u32>,
 }
-
-// SAFETY: `base` is a mapping that belongs to this value alone and is valid in every thread.
-unsafe impl Send for Directory {}
 
 impl Directory {
     pub(super) fn new() -> Result<Self, FabricError> {
@@ -77,24 +75,16 @@ impl Directory {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = memfd_create("faro-directory", flags).map_err(failed("memfd_create"))?;
         ftruncate(&file, DIRECTORY_BYTES as u64).map_err(failed("ftruncate"))?;
-        // SAFETY: a null hint without MAP_FIXED changes no memory of ours; the file is that long.
-        let base = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                DIRECTORY_BYTES,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED,
-                &file,
-                0,
-            )
-        }
-        .map_err(failed("mmap"))?;
-        let Some(base) = NonNull::new(base.cast()) else {
-            return Err(failed("mmap at address 0")(rustix::io::Errno::FAULT));
-        };
+        let memory = MmapOptions::new()
+            .len(DIRECTORY_BYTES)
+            .map_raw(&file)
+            .map_err(|source| FabricError::Io {
+                what: "mmap of the directory of readable memory".to_owned(),
+                source,
+            })?;
         let directory = Self {
             file: Arc::new(file),
-            base,
+            memory,
             free: (0..SLOTS).rev().collect(),
         };
         let resize = SealFlags::SHRINK | SealFlags::GROW;
@@ -114,10 +104,10 @@ impl Directory {
 
     fn slot(&self, index: u32) -> &Slot {
         debug_assert!(index < SLOTS);
-        // SAFETY: `index < SLOTS`, for indexes come from `free` only, so the slot lies in the
-        // mapping, which lives as long as `self`; pages are aligned to more than 64 bytes, any
-        // bits are valid atomics, and everybody else can only read.
-        unsafe { self.base.add(index as usize).as_ref() }
+        // SAFETY: `index < SLOTS`, because indexes come from `free` only, so the slot lies in the
+        // mapping, which lives as long as `self`. Pages are aligned to more than 64 bytes, any bits
+        // are valid atomics, and peers map the file for reading only.
+        unsafe { &*self.memory.as_ptr().cast::<Slot>().add(index as usize) }
     }
 
     /// Lets `grantee` find `lease` under `key`; `None` if no slot is free.
@@ -134,7 +124,7 @@ impl Directory {
         Some(index)
     }
 
-    /// From here on no read of the slot's memory can end well.
+    /// From its return on, no read of the slot's memory ends `Done`.
     pub(super) fn withdraw(&mut self, index: u32) {
         self.slot(index).key.store(0, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -142,22 +132,13 @@ impl Directory {
     }
 }
 
-impl Drop for Directory {
-    fn drop(&mut self) {
-        // SAFETY: a mapping of exactly DIRECTORY_BYTES made by `new`; no slot is borrowed any more.
-        if let Err(error) = unsafe { munmap(self.base.as_ptr().cast(), DIRECTORY_BYTES) } {
-            log::warn!("munmap of the directory: {error}");
-        }
-    }
-}
-
-/// A peer's.
+/// A peer's directory, mapped read-only.
 pub(super) struct View {
     mapping: Mapping,
 }
 
 impl View {
-    /// Trusts no more of a peer's file than its length.
+    /// `None` if the file is too short; what it holds is not trusted.
     pub(super) fn new(mapping: Mapping) -> Option<Self> {
         (mapping.bytes() >= DIRECTORY_BYTES).then_some(Self { mapping })
     }
@@ -178,7 +159,7 @@ impl View {
         })
     }
 
-    /// What `reader` may read under `key`.
+    /// The memory that `reader` may read under `key`.
     pub(super) fn find(&self, index: u32, key: u64, reader: EndpointId) -> Option<Place> {
         let slot = self.slot(index)?;
         if key == 0 || slot.key.load(Ordering::Acquire) != key {
@@ -195,7 +176,7 @@ impl View {
         (granted == reader && self.still(index, key)).then_some(place)
     }
 
-    /// Whether what was read since `find` was read in time.
+    /// Whether the exposure was not revoked since `find`.
     pub(super) fn still(&self, index: u32, key: u64) -> bool {
         fence(Ordering::SeqCst);
         self.slot(index)
@@ -227,7 +208,7 @@ mod tests {
         assert_eq!(view.find(slot, 78, reader), None);
         assert_eq!(view.find(slot + 1, 77, reader), None);
         assert_eq!(view.find(SLOTS, 77, reader), None);
-        assert_eq!(view.find(slot + 1, 0, 0), None, "an empty slot is nobody's");
+        assert_eq!(view.find(slot + 1, 0, 0), None, "an empty slot");
         directory.withdraw(slot);
         assert!(!view.still(slot, 77));
         assert_eq!(view.find(slot, 77, reader), None);
@@ -238,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_can_write_it() {
+    fn a_second_mapping_cannot_write_it() {
         let directory = Directory::new().unwrap();
         let file = directory.file();
         let seals = rustix::fs::fcntl_get_seals(&*file).unwrap();

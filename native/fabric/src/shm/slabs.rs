@@ -1,8 +1,8 @@
 //! Peers' memory, mapped read-only.
 
 use faro_wire::WireError;
+use memmap2::{MmapOptions, MmapRaw};
 use rustix::fs::{fcntl_get_seals, fstat, fstatfs, SealFlags};
-use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 
@@ -11,18 +11,9 @@ const MAX_MAPPING_BYTES: u64 = 1 << 30;
 /// `f_type` of huge-page files.
 const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
 
-/// A file of a peer, mapped for reading. What it holds can change at any moment, so nothing of it
-/// is ever lent out as a reference; bytes are copied out, and numbers are loaded atomically.
-pub(super) struct Mapping {
-    /// First byte of a mapping of `bytes`, readable until drop.
-    base: NonNull<u8>,
-    /// Length; the file can never become shorter, by seal.
-    bytes: usize,
-}
-
-// SAFETY: the mapping belongs to this value alone, is valid in every thread and is unmapped by
-// `drop` only.
-unsafe impl Send for Mapping {}
+/// A file of a peer, mapped for reading. The peer can change its bytes at any moment, so no
+/// reference to them exists (hence `MmapRaw`): bytes are copied out, numbers are loaded atomically.
+pub(super) struct Mapping(MmapRaw);
 
 impl Mapping {
     /// Maps a peer's file after making sure that reading it can never fault.
@@ -31,7 +22,7 @@ impl Mapping {
         if bytes == 0 || bytes > MAX_MAPPING_BYTES {
             return wrong("slab's length", bytes);
         }
-        // No file but one of memory can have seals.
+        // Only files of memory can have seals.
         let seals = fcntl_get_seals(file).unwrap_or(SealFlags::empty());
         if !seals.contains(SealFlags::SHRINK) {
             return wrong("slab's seals", u64::from(seals.bits()));
@@ -42,9 +33,8 @@ impl Mapping {
         if (stat.st_size as u64) < bytes {
             return wrong("slab file's length", stat.st_size as u64);
         }
-        // Reading a hole of a file of huge pages raises SIGBUS when none is left. So all of them
-        // must be there, and no hole must be possible any more, which is what sealing it against
-        // writes does as well.
+        // Reading a hole of a file of huge pages raises SIGBUS when no huge page is free. So the file
+        // must have no hole, and a seal against writes must keep the peer from punching one.
         let kind = fstatfs(file).map_or(HUGETLBFS_MAGIC, |stat| stat.f_type as u64);
         if kind == HUGETLBFS_MAGIC {
             if !seals.intersects(SealFlags::WRITE | SealFlags::FUTURE_WRITE) {
@@ -57,68 +47,47 @@ impl Mapping {
                 return wrong("length of a slab of huge pages", bytes);
             }
         }
-        // SAFETY: a null hint without MAP_FIXED lets the kernel choose free address space, so no
-        // memory of ours changes; `bytes` is nonzero and within the file.
-        let base = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                bytes as usize,
-                ProtFlags::READ,
-                MapFlags::SHARED,
-                file,
-                0,
-            )
-        };
-        match base.map(|base| NonNull::new(base.cast())) {
-            Ok(Some(base)) => Ok(Self {
-                base,
-                bytes: bytes as usize,
-            }),
-            Ok(None) => wrong("slab's mapping", 0),
+        let mapped = MmapOptions::new()
+            .len(bytes as usize)
+            .map_raw_read_only(file);
+        match mapped {
+            Ok(memory) => Ok(Self(memory)),
             Err(error) => wrong(
                 "slab that cannot be mapped, errno",
-                error.raw_os_error() as u64,
+                error.raw_os_error().unwrap_or(0) as u64,
             ),
         }
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.bytes
+        self.0.len()
     }
 
     /// First byte; valid for reads of `bytes()` while `self` lives.
     pub(super) fn base(&self) -> NonNull<u8> {
-        self.base
+        // A mapping is never at address 0; dangling has no bytes to read, and cannot happen.
+        NonNull::new(self.0.as_mut_ptr()).unwrap_or(NonNull::dangling())
     }
 
     /// Copies the bytes from `offset` on into all of `target`; false if they are not there.
     pub(super) fn copy_to(&self, offset: usize, target: &mut [u8]) -> bool {
         match offset.checked_add(target.len()) {
-            Some(end) if end <= self.bytes => {}
+            Some(end) if end <= self.bytes() => {}
             _ => return false,
         }
-        // SAFETY: source: `offset + len <= bytes`, checked above, of a mapping that lives as long
+        // SAFETY: source: `offset + len <= bytes()`, checked above, of a mapping that lives as long
         // as `self` and cannot fault (see `new`). Target: a live exclusive slice. They do not
-        // overlap, because nothing in this process holds a `&mut` into a peer's mapping; if the
-        // peer is in this process, its slab is mapped at another address. The peer may change
-        // the bytes meanwhile; then we copy some mix of them, which is its own fault and found by the CRC.
+        // overlap: nothing in this process has a `&mut` into a peer's mapping, and if the peer is
+        // in this process, its slab is mapped at another address. If the peer changes the bytes
+        // meanwhile, we copy a mix of old and new ones, which the CRC above the fabric detects.
         unsafe {
             std::ptr::copy_nonoverlapping(
-                self.base.as_ptr().add(offset),
+                self.0.as_ptr().add(offset),
                 target.as_mut_ptr(),
                 target.len(),
             );
         }
         true
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: a mapping of exactly `bytes` made by `new`; nothing borrowed from it outlives it.
-        if let Err(error) = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) } {
-            log::warn!("munmap of a peer's slab: {error}");
-        }
     }
 }
 
@@ -159,7 +128,7 @@ mod tests {
         assert_eq!(refused(&socket.into(), 4096), "slab's seals");
     }
 
-    /// Where the machine has huge pages; says so where not.
+    /// Needs free huge pages; prints a line where there are none.
     #[test]
     fn huge_pages_are_mapped_if_no_hole_is_possible() {
         const BYTES: u64 = 2 << 20;

@@ -4,7 +4,7 @@
 //! and is cut at `net.core.?mem_max`, which is mostly below what autotuning reaches. Within a host
 //! there is no bandwidth-delay product to fill, and every byte in flight beyond the L2 cache is
 //! written to and read from memory once more; there the send buffer is small. Measured with
-//! `examples/throughput.rs` (256 KiB writes over loopback, 2 MiB of L2): 0.15 instead
+//! `benches/throughput.rs` (256 KiB writes over loopback, 2 MiB of L2): 0.15 instead
 //! of 0.36 to 0.44 ms of CPU per MB.
 
 use super::datapath::Tcp;

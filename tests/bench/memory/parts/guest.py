@@ -38,7 +38,8 @@ def build(root, package, kind, name):
         raise RuntimeError(f"cargo could not build the {kind} {name} of {package}")
     for line in done.stdout.splitlines():
         message = json.loads(line)
-        if message.get("executable") and message["target"]["name"] == name:
+        target = message.get("target", {})
+        if message.get("executable") and (target["name"], target["kind"]) == (name, [kind]):
             return message["executable"]
     raise RuntimeError(f"cargo built no {kind} {name}")
 

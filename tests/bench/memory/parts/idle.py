@@ -26,7 +26,7 @@ STEPS = [
 
 
 def measure(root, _target, options):
-    program = guest.example(root, "faro-fabric", "memory")
+    program = guest.bench(root, "faro-fabric", "memory")
     return guest.on_device(root, [program, "idle", options.rounds * 2])
 
 

@@ -19,7 +19,7 @@ MORE_ROUNDS = 4
 
 
 def measure(root, _target, options):
-    program = guest.example(root, "faro-fabric", "memory")
+    program = guest.bench(root, "faro-fabric", "memory")
     return guest.on_device(
         root, [program, "registration", options.rounds * MORE_ROUNDS], memory="8G"
     )

@@ -27,7 +27,7 @@ MODES = ["per block", "lazy, per object", "eager, per object", "eager, slab"]
 
 
 def measure(root, _target, options):
-    program = guest.example(root, "faro-fabric", "memory")
+    program = guest.bench(root, "faro-fabric", "memory")
     return guest.on_device(root, [program, "transfer", options.rounds])
 
 

@@ -55,7 +55,7 @@ pub enum VerbsError {
     #[error(
         "this process may lock {limit} bytes of memory, the arena needs {needed}; raise the limit \
          (ulimit -l unlimited, LimitMEMLOCK=infinity, docker --ulimit memlock=-1) or lower \
-         spark.faro.memory.limit"
+         the memory limit"
     )]
     Memlock { limit: u64, needed: u64 },
     /// A wish outside of what the standard allows.

@@ -1,12 +1,12 @@
 //! What registered memory costs on an RDMA device. Prints a JSON object per figure;
 //! `tests/bench/memory/run` reads them.
 //!
-//! `cargo run --release -p faro-fabric --example memory -- registration|transfer|idle [ROUNDS]`
+//! `cargo bench -p faro-fabric --bench memory -- registration|transfer|idle [ROUNDS]`
 //!
 //! - *registration*: `ibv_reg_mr` and `ibv_dereg_mr` of 4 KB to 1 GB.
 //! - *transfer*: blocks written from one end to another of this process, with the source's memory
 //!   registered for each block, lazily for each object, eagerly for each object, or in a slab.
-//! - *idle*: a slab that is given up and comes back.
+//! - *idle*: a slab that is de-registered because it is idle, and registered again for its next use.
 
 use faro_fabric::verbs::{CostProbe, VerbsConfig, VerbsFabric, VerbsOptions};
 use faro_fabric::{ConnectionId, Event, Exposure, Fabric, Outcome, RemoteRange, Write};
@@ -22,7 +22,7 @@ const OBJECTS: usize = 64;
 const USES: usize = 8;
 /// Writes on their way at once.
 const WINDOW: usize = 16;
-/// Sizes of objects: up to a frame, so that every mode has them.
+/// Sizes of objects: up to a page, so that every mode has them.
 const SIZES: [usize; 3] = [4 << 10, 64 << 10, PAGE_BYTES];
 
 fn near() -> IpAddr {
@@ -308,23 +308,23 @@ fn one_transfer(two: &mut Two, targets: &[RemoteRange], mode: Mode, bytes: usize
     )
 }
 
-/// A slab that nobody needs goes, in its three steps, and comes back with its next use.
+/// De-registers idle slabs, in three steps, and uses one of them again.
 fn idle(rounds: u32) {
     let mut two = Two::new();
     let pool = two.writer.pool.clone();
-    let frames = SLAB_BYTES / PAGE_BYTES;
+    let pages = SLAB_BYTES / PAGE_BYTES;
     let mut events = Vec::new();
     let target = two.target.pool.try_lease(PAGE_BYTES, Purpose::Read);
     let target = two.expose(target.expect("room"));
     for round in 0..rounds {
         // Two slabs' worth, all of it written; the connection's own memory is in the first.
-        let mut leases: Vec<_> = (0..2 * frames)
+        let mut leases: Vec<_> = (0..2 * pages)
             .map(|_| pool.try_lease(PAGE_BYTES, Purpose::Serve).expect("room"))
             .collect();
         leases
             .iter_mut()
             .for_each(|lease| lease.bytes_mut().fill(1));
-        // Those that came back in the last round were not all used by the device.
+        // Not every slab of the last round was registered again.
         for lease in &leases {
             two.writer.fabric.register(lease).expect("a registration");
         }
@@ -341,7 +341,7 @@ fn idle(rounds: u32) {
         let start = Instant::now();
         assert_eq!(pool.release_idle_pages(u32::MAX), rested);
         let empty = start.elapsed();
-        // The first use of a slab that was away: its pages are new, and the device must know it.
+        // The first use of a slab that was de-registered: its pages are new, and it is registered.
         let mut held = Vec::new();
         let (start, mut lease) = loop {
             let start = Instant::now();
@@ -375,7 +375,8 @@ fn idle(rounds: u32) {
 }
 
 fn main() {
-    let mut arguments = std::env::args().skip(1);
+    // `cargo bench` adds an argument of its own.
+    let mut arguments = std::env::args().skip(1).filter(|text| text != "--bench");
     let part = arguments.next().unwrap_or_default();
     let rounds = arguments.next();
     let rounds = rounds.map_or(3, |text| text.parse().expect("a number of rounds"));

@@ -1,7 +1,7 @@
 //! What a fabric costs by itself: two threads, one connection, writes followed by a message per
-//! batch, as the endpoint pushes blocks. Prints MB/s, writes/s, CPU of both sides and system calls.
+//! batch, as the endpoint writes blocks. Prints MB/s, writes/s, CPU of both sides and system calls.
 //!
-//! `cargo run --release -p faro-fabric --example throughput [-- tcp|shm]`
+//! `cargo bench -p faro-fabric --bench throughput [-- tcp|shm]`
 
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
@@ -35,7 +35,7 @@ fn site(kind: &str, endpoint: u128) -> (Box<dyn Fabric>, Arc<Pool>) {
     (fabric, pool)
 }
 
-/// Exposes a batch of targets; answers each message with one, as a reader would with credits.
+/// Exposes a batch of targets; answers each message with one, as a client does with more buffers.
 fn target(kind: &str, size: usize, ranges: Sender<Vec<RemoteRange>>, location: Sender<String>) {
     let (mut fabric, pool) = site(kind, 2);
     location.send(fabric.location()).expect("the other thread");
@@ -183,7 +183,9 @@ fn cpu_now() -> f64 {
 }
 
 fn main() {
-    let kinds: Vec<String> = match std::env::args().nth(1) {
+    // `cargo bench` adds an argument of its own.
+    let mut arguments = std::env::args().skip(1).filter(|text| text != "--bench");
+    let kinds: Vec<String> = match arguments.next() {
         Some(kind) => vec![kind],
         None => vec!["tcp".to_owned(), "shm".to_owned()],
     };
