@@ -96,7 +96,7 @@ SCENARIOS = [
         ["megabyteBlocks", "hugeBlock"],
         {**NEVER, "spark.faro.staging": "onCommit"},
         only_verbs=True,
-        counts=("region.staged", "region.stagedHits", "pulls"),
+        counts=("region.prefetched", "region.prefetchHits", "remoteReads"),
     ),
     *(
         Scenario(
@@ -104,7 +104,7 @@ SCENARIOS = [
             ["largeShuffle", "megabyteBlocks"],
             {**rules, "spark.faro.regions": mode},
             only_verbs=rules is NEVER,
-            counts=() if mode == "unpinned" else ("pulls",),
+            counts=() if mode == "unpinned" else ("remoteReads",),
             mappings=1 << 20,
             hook="for p in $(pgrep -f CoarseGrainedExecutorBackend); do "
             "grep VmHWM /proc/$p/status; done",
@@ -122,7 +122,7 @@ SCENARIOS = [
         hook="cd /sys/fs/cgroup/cage; head memory.current memory.events; grep -E '^(anon|file) ' "
         "memory.stat",
         only_verbs=True,
-        counts=("region.major",),
+        counts=("region.majorFaults",),
     ),
     Scenario("killed", ["killInReduce", "groupByKey"], AUTO),
 ]

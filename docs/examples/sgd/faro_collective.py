@@ -92,7 +92,7 @@ def map_partitions(
     context = rdd.ctx
     plain = rdd._pickled()
     teams = context._jvm.io.faro.spark.collective.PythonTeams
-    seated = teams.seated(plain._jrdd, mode, group, seed, nan_policy, timeout_ms)
+    joined = teams.joinTeams(plain._jrdd, mode, group, seed, nan_policy, timeout_ms)
 
     def run(records):
         records = iter(records)
@@ -104,4 +104,4 @@ def map_partitions(
         finally:
             team.close()
 
-    return RDD(seated, context, plain._jrdd_deserializer).barrier().mapPartitions(run)
+    return RDD(joined, context, plain._jrdd_deserializer).barrier().mapPartitions(run)

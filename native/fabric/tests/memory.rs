@@ -210,7 +210,11 @@ fn an_idle_slab_is_deregistered_and_comes_back() {
     let rested = pool.mark_idle(Duration::ZERO);
     // The connection's own segments lie in the first one.
     assert_eq!(rested, SLABS as u32 - 1);
-    assert_eq!(pool.release_idle_pages(u32::MAX), 0, "the device has them still");
+    assert_eq!(
+        pool.release_idle_pages(u32::MAX),
+        0,
+        "the device has them still"
+    );
     two.let_go();
     assert_eq!(pool.release_idle_pages(u32::MAX), rested);
     let idle = pool.counters();

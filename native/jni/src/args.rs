@@ -6,7 +6,7 @@ use jni::sys::jlong;
 use jni::Env;
 use std::time::Duration;
 
-/// Longest wait in one call: a Java thread looks around at least this often.
+/// Longest wait in one call, so that a Java thread can check for its own end.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// A Java string; null is an error that names the argument.
@@ -22,7 +22,7 @@ pub fn millis(value: jlong) -> Duration {
     Duration::from_millis(value.max(0) as u64)
 }
 
-/// How long to wait, at most [`MAX_WAIT`].
+/// The time to wait, at most [`MAX_WAIT`].
 pub fn wait(value: jlong) -> Duration {
     millis(value).min(MAX_WAIT)
 }

@@ -1,21 +1,22 @@
-//! What Java holds: batches (leases of delivered blocks) and pins (slabs it has buffers over).
+//! Memory that Java holds: batches (leases of delivered blocks) and references to slabs.
 
 use crate::endpoints;
 use crate::registry::Registry;
 use crate::throw::{Failure, Outcome, Typed};
-use faro_endpoint::Piece;
+use faro_endpoint::BufferSlice;
 use faro_pool::Slab;
 use jni::objects::{JByteBuffer, JClass};
 use jni::sys::{jint, jlong};
 use jni::EnvUnowned;
 use std::sync::Arc;
 
-/// Delivered and not yet released. A batch does not need its endpoint: leases keep their arena.
-pub static BATCHES: Registry<Vec<Piece>> = Registry::new();
+/// Delivered blocks that are not yet released. Leases keep their arena, so a batch may outlive its
+/// endpoint.
+pub static BATCHES: Registry<Vec<BufferSlice>> = Registry::new();
 
-/// Slabs that Java can reach. Java lets go of a pin when its collector finds no buffer over the
-/// slab any more, so no buffer ever outlives the mapping, whatever its user does.
-static PINS: Registry<Arc<Slab>> = Registry::new();
+/// Slabs with buffers in Java. Java releases a reference when its garbage collector finds the buffer
+/// and its views unreachable, so no buffer outlives the mapping.
+static SLABS: Registry<Arc<Slab>> = Registry::new();
 
 /// `Native.releaseBatch`.
 #[no_mangle]
@@ -37,9 +38,9 @@ pub extern "system" fn Java_io_faro_Native_releaseBatch<'local>(
     .resolve::<Typed>();
 }
 
-/// `Native.pinSlab`.
+/// `Native.referenceSlab`.
 #[no_mangle]
-pub extern "system" fn Java_io_faro_Native_pinSlab<'local>(
+pub extern "system" fn Java_io_faro_Native_referenceSlab<'local>(
     mut env: EnvUnowned<'local>,
     _class: JClass<'local>,
     endpoint: jlong,
@@ -51,7 +52,7 @@ pub extern "system" fn Java_io_faro_Native_pinSlab<'local>(
             .ok()
             .and_then(|index| held.endpoint.pool().slab(index))
             .ok_or_else(|| Failure::Argument(format!("no slab {index}")))?;
-        Ok(PINS.insert(slab) as jlong)
+        Ok(SLABS.insert(slab) as jlong)
     })
     .resolve::<Typed>()
 }
@@ -61,35 +62,35 @@ pub extern "system" fn Java_io_faro_Native_pinSlab<'local>(
 pub extern "system" fn Java_io_faro_Native_slabBytes<'local>(
     mut env: EnvUnowned<'local>,
     _class: JClass<'local>,
-    pin: jlong,
+    slab: jlong,
 ) -> JByteBuffer<'local> {
     env.with_env(|env| -> Outcome<JByteBuffer<'local>> {
-        let slab = PINS.get(pin as u64).ok_or(Failure::NotHeld {
-            what: "slab pin",
-            handle: pin as u64,
+        let mapped = SLABS.get(slab as u64).ok_or(Failure::NotHeld {
+            what: "slab reference",
+            handle: slab as u64,
         })?;
         // SAFETY: the slab is a mapping of `bytes()` bytes from `base()`. It stays mapped while the
-        // pin's Arc lives, and Java keeps the pin until neither this buffer nor a view of it is
-        // reachable (Slabs.java: a phantom reference to this buffer, which every view refers to).
-        let buffer = unsafe { env.new_direct_byte_buffer(slab.base().as_ptr(), slab.bytes()) }?;
+        // Arc in `SLABS` lives, and Java releases that only when neither this buffer nor a view of it
+        // is reachable (Slabs.java: a phantom reference to this buffer, which every view refers to).
+        let buffer = unsafe { env.new_direct_byte_buffer(mapped.base().as_ptr(), mapped.bytes()) }?;
         Ok(buffer)
     })
     .resolve::<Typed>()
 }
 
-/// `Native.unpinSlab`.
+/// `Native.releaseSlab`.
 #[no_mangle]
-pub extern "system" fn Java_io_faro_Native_unpinSlab<'local>(
+pub extern "system" fn Java_io_faro_Native_releaseSlab<'local>(
     mut env: EnvUnowned<'local>,
     _class: JClass<'local>,
-    pin: jlong,
+    slab: jlong,
 ) {
     env.with_env(|_| -> Outcome<()> {
-        let slab = PINS.remove(pin as u64).ok_or(Failure::NotHeld {
-            what: "slab pin",
-            handle: pin as u64,
+        let removed = SLABS.remove(slab as u64).ok_or(Failure::NotHeld {
+            what: "slab reference",
+            handle: slab as u64,
         })?;
-        drop(slab);
+        drop(removed);
         Ok(())
     })
     .resolve::<Typed>();

@@ -1,4 +1,4 @@
-//! Registered buffers: leases of the arena that Java asked for.
+//! Registered buffers: leases of the arena for Java.
 
 use crate::registry::Registry;
 use crate::throw::{Failure, Outcome, Typed};
@@ -11,10 +11,10 @@ use jni::EnvUnowned;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// What Java is told of a buffer's place: slab, offset, capacity.
-const PLACE_INTS: usize = 3;
+/// Java gets the position of a buffer as three ints: slab, offset, capacity.
+const POSITION_INTS: usize = 3;
 
-/// Acquired and not yet released. A lease does not need its endpoint: it keeps its arena.
+/// Leases that are not yet released. A lease keeps its arena, so it may outlive its endpoint.
 static LEASES: Registry<Lease> = Registry::new();
 
 /// `Native.acquireBuffer`.
@@ -25,11 +25,13 @@ pub extern "system" fn Java_io_faro_Native_acquireBuffer<'local>(
     endpoint: jlong,
     bytes: jint,
     timeout_millis: jlong,
-    place: JIntArray<'local>,
+    position: JIntArray<'local>,
 ) -> jlong {
     env.with_env(|env| -> Outcome<jlong> {
-        if place.is_null() || place.len(env)? < PLACE_INTS {
-            return Err(Failure::Argument(format!("place has no {PLACE_INTS} ints")));
+        if position.is_null() || position.len(env)? < POSITION_INTS {
+            return Err(Failure::Argument(format!(
+                "position has fewer than {POSITION_INTS} ints"
+            )));
         }
         let held = endpoints::get(endpoint)?;
         if held.ended.load(Ordering::Acquire) {
@@ -42,10 +44,10 @@ pub extern "system" fn Java_io_faro_Native_acquireBuffer<'local>(
             .pool()
             .lease_before(size, Purpose::Read, deadline)
         {
-            // With the number that was asked for, which may be negative.
+            // The text has Java's number, which may be negative.
             Err(PoolError::BadSize { max, .. }) => {
                 return Err(Failure::Argument(format!(
-                    "a buffer of {bytes} bytes is not possible, 1 to {max} bytes are"
+                    "a buffer of {bytes} bytes, allowed: 1 to {max} bytes"
                 )));
             }
             result => result.map_err(EndpointError::Pool)?,
@@ -56,7 +58,7 @@ pub extern "system" fn Java_io_faro_Native_acquireBuffer<'local>(
             lease.offset() as jint,
             lease.capacity() as jint,
         ];
-        place.set_region(env, 0, &ints)?;
+        position.set_region(env, 0, &ints)?;
         Ok(LEASES.insert(lease) as jlong)
     })
     .resolve::<Typed>()
@@ -71,7 +73,7 @@ pub extern "system" fn Java_io_faro_Native_releaseBuffer<'local>(
 ) {
     env.with_env(|_| -> Outcome<()> {
         let handle = buffer as u64;
-        // Goes back after the registry's lock is released.
+        // The lease is dropped after the registry's lock is released.
         let lease = LEASES.remove(handle).ok_or(Failure::NotHeld {
             what: "registered buffer",
             handle,

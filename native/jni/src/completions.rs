@@ -1,8 +1,8 @@
-//! Many finished blocks for one crossing: completions become records in Java's direct buffer.
+//! Completions become records in Java's direct buffer, many with one call.
 //!
-//! A record is never split. What does not fit waits here for the next call, and a record larger
-//! than the whole buffer is announced with its size, so that Java comes back with a larger buffer:
-//! neither side needs a bound on how long a record can be.
+//! A record is never split. Records that do not fit wait here for the next call. If a record is
+//! larger than the whole buffer, Java gets its size and calls again with a larger buffer, so neither
+//! side needs a bound for the size of a record.
 
 use crate::batches::BATCHES;
 use crate::record::{BufferSlice, Record, BLOCK_ENTRY_BYTES, RECORD_HEAD_BYTES, SLICE_BYTES};
@@ -21,12 +21,12 @@ const MAX_TAKEN: usize = 256;
 /// Returned when the endpoint is closed and everything has been handed over.
 const CLOSED: jint = -1;
 
-/// Between an endpoint and its one caller of `completions`.
+/// The completions between an endpoint and its one caller of `completions`.
 #[derive(Default)]
 pub struct Outgoing {
     /// Taken from the endpoint, not yet written; in order.
     waiting: VecDeque<Completion>,
-    /// Where completions are taken to; empty between calls, kept for its capacity.
+    /// For `Endpoint::completions`; empty between calls, kept for its capacity.
     taken: Vec<Completion>,
     /// Encoded records of one call; empty between calls, kept for its capacity.
     records: Vec<u8>,
@@ -39,14 +39,14 @@ fn encoded_bytes(completion: &Completion) -> usize {
     RECORD_HEAD_BYTES
         + match &completion.outcome {
             Ok(delivery) => {
-                delivery.pieces.len() * SLICE_BYTES + delivery.blocks.len() * BLOCK_ENTRY_BYTES
+                delivery.slices.len() * SLICE_BYTES + delivery.blocks.len() * BLOCK_ENTRY_BYTES
             }
             Err(failure) => failure.detail.len().next_multiple_of(8),
         }
 }
 
 impl Outgoing {
-    /// Encodes what fits into `capacity` bytes. Batches written here belong to Java from now on.
+    /// Encodes the records that fit into `capacity` bytes. Java owns their batches from now on.
     fn encode(&mut self, capacity: usize) {
         while let Some(completion) = self.waiting.pop_front() {
             if self.records.len() + encoded_bytes(&completion) > capacity {
@@ -59,7 +59,7 @@ impl Outgoing {
 
     fn encode_one(&mut self, completion: Completion) {
         let (error, blocks, detail, pieces) = match completion.outcome {
-            Ok(delivery) => (None, delivery.blocks, String::new(), delivery.pieces),
+            Ok(delivery) => (None, delivery.blocks, String::new(), delivery.slices),
             Err(failure) => (Some(failure.code), Vec::new(), failure.detail, Vec::new()),
         };
         self.slices.clear();
@@ -105,7 +105,7 @@ pub extern "system" fn Java_io_faro_Native_completions<'local>(
         let mut guard = held.outgoing.lock().unwrap_or_else(PoisonError::into_inner);
         let outgoing = &mut *guard;
         if outgoing.waiting.is_empty() {
-            // Asked before taking, so that what a closing endpoint delivers last is not left behind.
+            // Read before taking: completions that a closing endpoint delivers last are then taken too.
             let closed = held.ended.load(Ordering::Acquire);
             let timeout = args::wait(if closed { 0 } else { timeout_millis });
             held.endpoint

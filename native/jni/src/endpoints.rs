@@ -1,120 +1,54 @@
-//! Endpoints by handle: start, peers, fetches, counters, end.
+//! Endpoints by handle: start, peers, fetches, counters, close.
 
 use crate::args;
 use crate::completions::Outgoing;
 use crate::registry::Registry;
-use crate::settings::Settings;
+use crate::settings;
 use crate::throw::{Failure, Outcome, Typed};
-use faro_endpoint::{Config, Endpoint, FabricChoice, VerbsOptions};
+use faro_endpoint::Endpoint;
 use faro_wire::block::BLOCK_ID_BYTES;
 use faro_wire::message::MAX_BLOCKS;
 use faro_wire::BlockId;
 use jni::objects::{JByteArray, JByteBuffer, JClass, JString};
 use jni::sys::{jint, jlong};
 use jni::EnvUnowned;
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-/// An endpoint and what its `completions` caller left over.
+/// An endpoint, and the completions that its caller has not taken yet.
 pub struct Held {
     pub endpoint: Arc<Endpoint>,
+    /// How long a fetch may make no progress unless it has a timeout of its own.
+    request_timeout: Duration,
     pub outgoing: Mutex<Outgoing>,
-    /// `close` has returned: nothing new will come, so an empty answer is the last one.
+    /// `close` has returned: there are no new completions, so an empty answer is the last one.
     pub ended: AtomicBool,
 }
 
 static ENDPOINTS: Registry<Arc<Held>> = Registry::new();
 
-/// The endpoint behind a handle, alive for as long as the caller keeps it.
+/// The endpoint of a handle; the caller keeps it alive.
 pub fn get(handle: jlong) -> Outcome<Arc<Held>> {
     ENDPOINTS
         .get(handle as u64)
         .ok_or(Failure::NoEndpoint(handle as u64))
 }
 
-fn address(key: &'static str, value: String) -> Outcome<IpAddr> {
-    value.parse().map_err(|_| Failure::Config {
-        key,
-        value,
-        allowed: "an IPv4 or IPv6 address".to_owned(),
-    })
-}
-
-fn byte(key: &'static str, value: jint) -> Outcome<u8> {
-    u8::try_from(value).map_err(|_| Failure::Config {
-        key,
-        value: value.to_string(),
-        allowed: "0 to 255".to_owned(),
-    })
-}
-
-/// `Native.start`. What is null or negative of `verbs` is chosen.
-#[allow(
-    clippy::too_many_arguments,
-    reason = "one call, so that Java need not build an object"
-)]
+/// `Native.start`.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_Native_start<'local>(
     mut env: EnvUnowned<'local>,
     _class: JClass<'local>,
-    name: JString<'local>,
-    fabric: jint,
-    bind: JString<'local>,
-    advertise: JString<'local>,
-    port: jint,
-    memory_limit: jlong,
-    request_timeout_millis: jlong,
-    verbs_device: JString<'local>,
-    verbs_gid_index: jint,
-    verbs_traffic_class: jint,
-    verbs_timeout: jint,
-    verbs_retry_count: jint,
-    verbs_rnr_retry: jint,
     settings: JString<'local>,
 ) -> jlong {
     env.with_env(|env| -> Outcome<jlong> {
-        let settings = Settings::parse(&args::text(env, "settings", &settings)?)?;
-        let config = Config {
-            name: args::text(env, "name", &name)?,
-            fabric: match fabric {
-                0 => FabricChoice::Auto,
-                1 => FabricChoice::Tcp,
-                2 => FabricChoice::Shm,
-                3 => FabricChoice::Verbs,
-                other => return Err(Failure::Argument(format!("fabric code {other}"))),
-            },
-            bind: address("bindAddress", args::text(env, "bindAddress", &bind)?)?,
-            advertise: address(
-                "advertisedAddress",
-                args::text(env, "advertisedAddress", &advertise)?,
-            )?,
-            port: u16::try_from(port).map_err(|_| Failure::Config {
-                key: "port",
-                value: port.to_string(),
-                allowed: "0 (any) to 65535".to_owned(),
-            })?,
-            memory_limit: memory_limit.max(0) as u64,
-            idle_release: settings.idle_release,
-            staging: settings.staging,
-            regions: settings.regions,
-            request_timeout: args::millis(request_timeout_millis),
-            verbs: VerbsOptions {
-                device: match verbs_device.is_null() {
-                    true => None,
-                    false => Some(args::text(env, "verbs.device", &verbs_device)?),
-                },
-                gid_index: u32::try_from(verbs_gid_index).ok(),
-                traffic_class: byte("verbs.trafficClass", verbs_traffic_class)?,
-                timeout: byte("verbs.timeout", verbs_timeout)?,
-                retry_count: byte("verbs.retryCount", verbs_retry_count)?,
-                rnr_retry: byte("verbs.rnrRetry", verbs_rnr_retry)?,
-            },
-            exchange: settings.exchange,
-        };
+        let config = settings::parse(&args::text(env, "settings", &settings)?)?;
+        let request_timeout = config.request_timeout;
         let endpoint = Endpoint::start(config)?;
         Ok(ENDPOINTS.insert(Arc::new(Held {
             endpoint,
+            request_timeout,
             outgoing: Mutex::new(Outgoing::default()),
             ended: AtomicBool::new(false),
         })) as jlong)
@@ -155,7 +89,7 @@ pub extern "system" fn Java_io_faro_Native_addPeer<'local>(
     .resolve::<Typed>()
 }
 
-/// `Native.fetch`.
+/// `Native.fetch`; a timeout of 0 is the endpoint's own.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_Native_fetch<'local>(
     mut env: EnvUnowned<'local>,
@@ -179,9 +113,11 @@ pub extern "system" fn Java_io_faro_Native_fetch<'local>(
         // unaligned plain bytes; Java's Endpoint.fetch keeps the buffer reachable and unwritten
         // during this call, and nothing keeps the slice after it.
         let ids = unsafe { std::slice::from_raw_parts(address.cast::<BlockId>(), count) };
-        let request = held
-            .endpoint
-            .fetch(peer as u64, ids, args::millis(timeout_millis))?;
+        let timeout = match timeout_millis {
+            0 => held.request_timeout,
+            millis => args::millis(millis),
+        };
+        let request = held.endpoint.fetch(peer as u64, ids, timeout)?;
         Ok(request as jlong)
     })
     .resolve::<Typed>()

@@ -1,21 +1,21 @@
-//! `libfaro_jni.so`: the JNI side of `io.faro.Native` and `io.faro.collective.TeamNative`, and nothing
-//! more.
+//! `libfaro_jni.so`: the JNI side of `io.faro.Native` and `io.faro.collective.TeamNative`.
 //!
 //! ```text
 //!  Java thread --- Native.x(handle, ..) ---> entry point --- registry: handle -> Arc ---> Endpoint
 //!                                               |  error or panic
 //!  Java thread <-- typed exception -------- throw.rs
 //! ```
-//! - **Handles** are slot numbers with a generation, never addresses (`registry`): a stale or
-//!   invented handle is an exception, and a call that is under way keeps what it uses alive, so
-//!   that Java may free a handle at any time.
-//! - **Panics** end in `throw`, as `EndpointException.NativeFault` with the panic's own text and
-//!   place. None crosses into the JVM.
-//! - **Threads**: only Java threads run code of this crate that touches the JVM. Native threads log
-//!   into a bounded queue (`log_queue`) that a Java thread empties.
-//! - **Memory** that Java sees is a slab's. A batch keeps the leases of its blocks; a pin keeps a
-//!   slab mapped for as long as Java can reach a buffer over it (`batches`). Java may lease memory
-//!   of its own as well (`buffers`).
+//! - **Handles** are keys with a generation, never addresses (`registry`): a stale or unknown handle
+//!   is an exception. A running call keeps the objects that it uses, so Java may free a handle at
+//!   any time.
+//! - **Panics** do not cross into the JVM: `throw` turns them into `EndpointException.NativeFault`
+//!   with the panic's text and place.
+//! - **Threads**: only Java threads run code of this crate that uses the JVM. Native threads log into
+//!   a bounded queue (`log_queue`), which a Java thread empties.
+//! - **Settings** of an endpoint cross as one text (`settings`).
+//! - **Memory**: Java has buffers over slabs. A batch keeps the leases of its blocks, and a reference
+//!   keeps a slab mapped while Java can reach a buffer over it (`batches`). Java can lease memory
+//!   itself (`buffers`).
 
 mod args;
 mod batches;

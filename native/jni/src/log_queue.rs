@@ -1,5 +1,5 @@
 //! A bounded queue of log lines. Native threads put lines in and never wait; one Java thread takes
-//! them out. When the reader is too slow, lines are dropped and their number is told.
+//! them out. If that is too slow, lines are dropped and their number is logged.
 
 use crossbeam_queue::ArrayQueue;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,9 +16,9 @@ pub struct LogQueue {
     lines: ArrayQueue<String>,
     /// Lines that found the queue full since the last `drain`.
     dropped: AtomicU64,
-    /// The reader waits, or is about to: a writer must wake it.
+    /// The reader waits or is about to wait: a writer must wake it.
     waiting: AtomicBool,
-    gate: Mutex<()>,
+    mutex: Mutex<()>,
     wake: Condvar,
 }
 
@@ -28,7 +28,7 @@ impl LogQueue {
             lines: ArrayQueue::new(CAPACITY),
             dropped: AtomicU64::new(0),
             waiting: AtomicBool::new(false),
-            gate: Mutex::new(()),
+            mutex: Mutex::new(()),
             wake: Condvar::new(),
         }
     }
@@ -51,28 +51,28 @@ impl LogQueue {
         if self.lines.push(line).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
-        // Pairs with the reader's store-then-look (both SeqCst): either the reader sees the line,
-        // or this sees that it waits.
+        // Pairs with the reader's store and then load (both SeqCst): either the reader sees the line,
+        // or this thread sees that the reader waits.
         if self.waiting.load(Ordering::SeqCst) {
-            let _gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+            let _guard = self.mutex.lock().unwrap_or_else(PoisonError::into_inner);
             self.wake.notify_one();
         }
     }
 
-    /// Waits up to `timeout` for a line and takes all there are, one per `\n`; `None`: none came.
+    /// Waits up to `timeout` for a line and takes all lines, each ended by `\n`; `None`: no line.
     pub fn drain(&self, timeout: Duration) -> Option<String> {
         if self.lines.is_empty() {
-            let gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+            let guard = self.mutex.lock().unwrap_or_else(PoisonError::into_inner);
             self.waiting.store(true, Ordering::SeqCst);
             std::sync::atomic::fence(Ordering::SeqCst);
             let waited = self
                 .wake
-                .wait_timeout_while(gate, timeout, |()| self.lines.is_empty());
+                .wait_timeout_while(guard, timeout, |()| self.lines.is_empty());
             self.waiting.store(false, Ordering::SeqCst);
             drop(waited);
         }
         let mut text = String::new();
-        // As many as were there, so that a busy writer cannot keep the reader in here.
+        // Bounded, so that a busy writer cannot keep the reader here.
         for _ in 0..CAPACITY {
             let Some(line) = self.lines.pop() else { break };
             text.push_str(&line);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn overflow_is_counted_and_told_once() {
+    fn overflow_is_counted_and_logged_once() {
         let queue = LogQueue::new();
         for _ in 0..CAPACITY + 7 {
             queue.push(3, "t", "x");

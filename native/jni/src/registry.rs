@@ -1,101 +1,62 @@
-//! Handles for Java: slot number and generation, checked on every use.
+//! Handles for Java: keys of a [`SlotMap`] as numbers, checked on every use.
 //!
-//! An address would save the look-up, but a second `free` or a forged value would then be a crash
-//! or worse. One uncontended lock and one index cost some 20 ns, and there is one look-up for each
-//! call or batch, none for a block.
+//! A key has a slot number and a generation, which changes when the slot's value is removed. An
+//! address as a handle would save the look-up, but a second `free` or a wrong number would then
+//! access freed memory. A call from Java makes one look-up under a lock that is rarely contended;
+//! blocks need none.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use slotmap::{DefaultKey, Key, KeyData, SlotMap};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-/// Values by handle. A handle is `generation << 32 | slot + 1`, so it is never 0.
+/// Values by handle. A handle is never 0, which Java uses for "none".
 pub struct Registry<T> {
-    state: Mutex<State<T>>,
-}
-
-struct State<T> {
-    /// `None`: free, and listed in `free`.
-    slots: Vec<Slot<T>>,
-    /// Slots that may be used again, last freed first (its memory is warm).
-    free: Vec<u32>,
-}
-
-struct Slot<T> {
-    /// Counts the values this slot had; a handle of an older one is stale.
-    generation: u32,
-    value: Option<T>,
+    values: LazyLock<Mutex<SlotMap<DefaultKey, T>>>,
 }
 
 impl<T> Registry<T> {
     /// An empty registry.
     pub const fn new() -> Self {
         Self {
-            state: Mutex::new(State {
-                slots: Vec::new(),
-                free: Vec::new(),
-            }),
+            values: LazyLock::new(|| Mutex::new(SlotMap::new())),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
-        // No code that can panic runs under this lock but an allocation.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, SlotMap<DefaultKey, T>> {
+        // Under this lock only an allocation can panic, and that leaves the map consistent.
+        self.values.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps `value` and names it.
+    /// Keeps `value` and returns its handle.
     pub fn insert(&self, value: T) -> u64 {
-        let mut state = self.lock();
-        let slot = match state.free.pop() {
-            Some(slot) => slot,
-            None => {
-                state.slots.push(Slot {
-                    generation: 0,
-                    value: None,
-                });
-                (state.slots.len() - 1) as u32
-            }
-        };
-        let entry = &mut state.slots[slot as usize];
-        entry.generation = entry.generation.wrapping_add(1);
-        entry.value = Some(value);
-        u64::from(entry.generation) << 32 | (u64::from(slot) + 1)
+        self.lock().insert(value).data().as_ffi()
     }
 
-    /// Takes the value out; `None` for a stale or invented handle.
+    /// Takes the value out; `None`: the handle is stale or was never given out.
     pub fn remove(&self, handle: u64) -> Option<T> {
-        let mut state = self.lock();
-        let (slot, generation) = split(handle)?;
-        let entry = state.slots.get_mut(slot as usize)?;
-        if entry.generation != generation {
-            return None;
-        }
-        let value = entry.value.take()?;
-        state.free.push(slot);
-        Some(value)
+        let key = key(handle)?;
+        self.lock().remove(key)
     }
 
-    /// How many values are kept.
+    /// The number of values.
     #[cfg(test)]
     pub fn len(&self) -> usize {
-        let state = self.lock();
-        state.slots.len() - state.free.len()
+        self.lock().len()
     }
 }
 
 impl<T: Clone> Registry<T> {
-    /// A clone of the value (an `Arc`); `None` for a stale or invented handle.
+    /// A clone of the value (an `Arc`); `None`: the handle is stale or was never given out.
     pub fn get(&self, handle: u64) -> Option<T> {
-        let state = self.lock();
-        let (slot, generation) = split(handle)?;
-        let entry = state.slots.get(slot as usize)?;
-        if entry.generation != generation {
-            return None;
-        }
-        entry.value.clone()
+        let key = key(handle)?;
+        self.lock().get(key).cloned()
     }
 }
 
-fn split(handle: u64) -> Option<(u32, u32)> {
-    let slot = (handle as u32).checked_sub(1)?;
-    Some((slot, (handle >> 32) as u32))
+/// The key of a handle. `from_ffi` accepts any number and makes an even generation odd, so that
+/// a wrong number could become a valid key: the key must give the same number back.
+fn key(handle: u64) -> Option<DefaultKey> {
+    let data = KeyData::from_ffi(handle);
+    (data.as_ffi() == handle).then(|| DefaultKey::from(data))
 }
 
 #[cfg(test)]
@@ -128,8 +89,14 @@ mod tests {
     #[test]
     fn invented_handles_are_refused() {
         let registry = Registry::new();
-        registry.insert(());
-        for handle in [0, 1, 2, u64::MAX, 1 << 32, 0xffff_ffff, 1 << 32 | 7] {
+        let valid = registry.insert(());
+        assert_ne!(valid, 0);
+        // The slot of the one value with every wrong generation that is near, and other slots.
+        let slot = valid & 0xffff_ffff;
+        let generations = [0, 2, 3, 4].map(|generation| generation << 32 | slot);
+        let others = [0, 1, 2, u64::MAX, 1 << 32, 0xffff_ffff, 1 << 32 | 7];
+        for handle in generations.into_iter().chain(others) {
+            assert_eq!(registry.get(handle), None, "{handle:#x}");
             assert_eq!(registry.remove(handle), None, "{handle:#x}");
         }
         assert_eq!(registry.len(), 1);

@@ -1,4 +1,4 @@
-//! Where map outputs lie is Spark's knowledge: questions go to Java, answers come back.
+//! Spark knows the files of map outputs: questions go to Java, answers come back.
 
 use crate::throw::{Failure, Outcome, Typed};
 use crate::{args, endpoints};

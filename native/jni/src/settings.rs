@@ -1,80 +1,173 @@
-//! The settings of an endpoint that have a default, as Java sends them: one `name=value` per line, so
-//! that a new one changes no signature.
+//! The settings of an endpoint: Java sends them as text, one `name=value` per line, and this module
+//! turns them into a [`Config`].
+//!
+//! The name of a setting is the name of its key in Spark's configuration without `spark.faro.`.
+//! A new setting is one line of [`SETTINGS`] and a default in [`defaults`]. Durations are in
+//! milliseconds and sizes in bytes: Java has converted the units by then.
 
 use crate::throw::{Failure, Outcome};
-use faro_endpoint::{ExchangeConfig, ExchangePolicy, RegionMode, Staging};
+use faro_endpoint::{
+    Config, ExchangeConfig, ExchangePolicy, FabricChoice, RegionMode, Staging, VerbsOptions,
+};
+use std::fmt::Display;
+use std::net::{IpAddr, Ipv4Addr};
+use std::str::FromStr;
 use std::time::Duration;
 
-/// What may be set.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Settings {
-    pub idle_release: Duration,
-    pub staging: Staging,
-    pub regions: RegionMode,
-    pub exchange: ExchangeConfig,
-}
+/// What a user writes before the name of a setting.
+const KEY_PREFIX: &str = "spark.faro.";
 
-impl Settings {
-    /// # Errors
-    /// A name that is none, or a value that is not allowed.
-    pub fn parse(text: &str) -> Outcome<Self> {
-        let mut settings = Self::default();
-        for line in text.lines() {
-            let (name, value) = line
-                .split_once('=')
-                .ok_or_else(|| Failure::Argument(format!("setting '{line}' has no value")))?;
-            match name {
-                "memory.idleRelease" => {
-                    settings.idle_release = millis("memory.idleRelease", value)?
-                }
-                "staging" => settings.staging = one_of("staging", value, Staging::ALL)?,
-                "regions" => settings.regions = one_of("regions", value, RegionMode::ALL)?,
-                "exchange" => {
-                    settings.exchange.policy = one_of("exchange", value, ExchangePolicy::ALL)?;
-                }
-                "exchange.slice" => settings.exchange.slice = slice(value)?,
-                _ => return Err(Failure::Argument(format!("there is no setting '{name}'"))),
-            }
-        }
-        Ok(settings)
+/// Settings that Java makes up, for which there is no key.
+const NAME: &str = "name";
+const ADVERTISED_ADDRESS: &str = "advertisedAddress";
+
+const FABRICS: [(&str, FabricChoice); 4] = [
+    ("auto", FabricChoice::Auto),
+    ("verbs", FabricChoice::Verbs),
+    ("tcp", FabricChoice::Tcp),
+    ("shm", FabricChoice::Shm),
+];
+
+/// Why a value is refused: what would be allowed.
+struct Allowed(String);
+
+/// Parses a value into its field.
+type Setter = fn(&mut Config, &str) -> Result<(), Allowed>;
+
+/// Every setting by its name.
+const SETTINGS: [(&str, Setter); 18] = [
+    (NAME, |c, v| set(&mut c.name, Ok(v.to_owned()))),
+    ("fabric", |c, v| set(&mut c.fabric, one_of(v, FABRICS))),
+    ("bindAddress", |c, v| set(&mut c.bind, address(v))),
+    (ADVERTISED_ADDRESS, |c, v| set(&mut c.advertise, address(v))),
+    ("port", |c, v| set(&mut c.port, within(v, 0, u16::MAX))),
+    ("memory.limit", |c, v| {
+        set(&mut c.memory_limit, within(v, 1, u64::MAX))
+    }),
+    ("memory.idleRelease", |c, v| {
+        set(&mut c.idle_release, millis(v, 0))
+    }),
+    ("request.timeout", |c, v| {
+        set(&mut c.request_timeout, millis(v, 1))
+    }),
+    ("regions", |c, v| {
+        set(&mut c.regions, one_of(v, RegionMode::ALL))
+    }),
+    ("staging", |c, v| {
+        set(&mut c.staging, one_of(v, Staging::ALL))
+    }),
+    ("exchange", |c, v| {
+        set(&mut c.exchange.policy, one_of(v, ExchangePolicy::ALL))
+    }),
+    ("exchange.slice", |c, v| {
+        set(&mut c.exchange.slice, millis(v, 1))
+    }),
+    ("verbs.device", |c, v| {
+        set(&mut c.verbs.device, Ok(Some(v.to_owned())))
+    }),
+    ("verbs.gidIndex", |c, v| {
+        set(&mut c.verbs.gid_index, within(v, 0, 255).map(Some))
+    }),
+    ("verbs.trafficClass", |c, v| {
+        set(&mut c.verbs.traffic_class, within(v, 0, 255))
+    }),
+    ("verbs.timeout", |c, v| {
+        set(&mut c.verbs.timeout, within(v, 1, 31))
+    }),
+    ("verbs.retryCount", |c, v| {
+        set(&mut c.verbs.retry_count, within(v, 0, 7))
+    }),
+    ("verbs.rnrRetry", |c, v| {
+        set(&mut c.verbs.rnr_retry, within(v, 0, 7))
+    }),
+];
+
+/// The values of settings that are not given. They equal the defaults of the keys, except for the
+/// addresses, which Spark's executors always give.
+fn defaults() -> Config {
+    let local = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    Config {
+        name: "faro".to_owned(),
+        fabric: FabricChoice::Auto,
+        bind: local,
+        advertise: local,
+        port: 0,
+        verbs: VerbsOptions::default(),
+        memory_limit: 256 << 20,
+        idle_release: Duration::from_secs(60),
+        staging: Staging::default(),
+        regions: RegionMode::default(),
+        request_timeout: Duration::from_secs(30),
+        exchange: ExchangeConfig::default(),
     }
 }
 
-fn slice(value: &str) -> Outcome<Duration> {
-    let millis = value.parse().ok().filter(|millis| *millis > 0);
-    millis
-        .map(Duration::from_millis)
-        .ok_or_else(|| Failure::Config {
-            key: "exchange.slice",
+/// The configuration that `text` describes. Without an advertised address, peers get the bind
+/// address.
+///
+/// # Errors
+/// `Config`: a value is not allowed. `Argument`: a line without `=`, or an unknown name.
+pub fn parse(text: &str) -> Outcome<Config> {
+    let mut config = defaults();
+    let mut advertised = false;
+    for line in text.lines() {
+        let (name, value) = line
+            .split_once('=')
+            .ok_or_else(|| Failure::Argument(format!("setting '{line}' has no value")))?;
+        let (name, setter) = SETTINGS
+            .iter()
+            .find(|(known, _)| *known == name)
+            .ok_or_else(|| Failure::Argument(format!("there is no setting '{name}'")))?;
+        setter(&mut config, value).map_err(|Allowed(allowed)| Failure::Config {
+            key: key(name),
             value: value.to_owned(),
-            allowed: "milliseconds, more than 0".to_owned(),
-        })
+            allowed,
+        })?;
+        advertised |= *name == ADVERTISED_ADDRESS;
+    }
+    if !advertised {
+        config.advertise = config.bind;
+    }
+    Ok(config)
 }
 
-fn millis(key: &'static str, value: &str) -> Outcome<Duration> {
-    value
-        .parse()
-        .map(Duration::from_millis)
-        .map_err(|_| Failure::Config {
-            key,
-            value: value.to_owned(),
-            allowed: "milliseconds, 0 or more".to_owned(),
-        })
+/// The name of a setting as the user wrote it.
+pub fn key(name: &str) -> String {
+    match name {
+        NAME | ADVERTISED_ADDRESS => name.to_owned(),
+        _ => format!("{KEY_PREFIX}{name}"),
+    }
 }
 
-fn one_of<T: Copy, const N: usize>(
-    key: &'static str,
-    value: &str,
-    all: [(&str, T); N],
-) -> Outcome<T> {
-    let found = all.iter().find(|(name, _)| *name == value);
+fn set<T>(field: &mut T, value: Result<T, Allowed>) -> Result<(), Allowed> {
+    *field = value?;
+    Ok(())
+}
+
+fn address(text: &str) -> Result<IpAddr, Allowed> {
+    text.parse()
+        .map_err(|_| Allowed("an IPv4 or IPv6 address".to_owned()))
+}
+
+fn within<T: FromStr + PartialOrd + Display>(text: &str, least: T, most: T) -> Result<T, Allowed> {
+    match text.parse() {
+        Ok(number) if number >= least && number <= most => Ok(number),
+        _ => Err(Allowed(format!("{least} to {most}"))),
+    }
+}
+
+fn millis(text: &str, least: u64) -> Result<Duration, Allowed> {
+    match text.parse() {
+        Ok(millis) if millis >= least => Ok(Duration::from_millis(millis)),
+        _ => Err(Allowed(format!("milliseconds, {least} or more"))),
+    }
+}
+
+fn one_of<T: Copy, const N: usize>(text: &str, all: [(&str, T); N]) -> Result<T, Allowed> {
+    let found = all.iter().find(|(name, _)| *name == text);
     found.map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
-        Failure::Config {
-            key,
-            value: value.to_owned(),
-            allowed: names.join(", "),
-        }
+        Allowed(names.join(", "))
     })
 }
 
@@ -82,56 +175,107 @@ fn one_of<T: Copy, const N: usize>(
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_is_not_set_has_its_default() {
-        let settings = Settings::parse("").ok().unwrap();
-        assert_eq!(settings.staging, Staging::OnDemand);
-        assert_eq!(settings.regions, RegionMode::Unpinned);
-        assert_eq!(settings.idle_release, Duration::ZERO);
-        let settings = Settings::parse("memory.idleRelease=1500\nstaging=onCommit\nregions=odp")
-            .ok()
-            .unwrap();
-        assert_eq!(settings.idle_release, Duration::from_millis(1500));
-        assert_eq!(settings.staging, Staging::OnCommit);
-        assert_eq!(settings.regions, RegionMode::Odp);
-        let settings = Settings::parse("exchange=rotated\nexchange.slice=5")
-            .ok()
-            .unwrap();
-        assert_eq!(settings.exchange.policy, ExchangePolicy::Rotated);
-        assert_eq!(settings.exchange.slice, Duration::from_millis(5));
+    fn accepted(text: &str) -> Config {
+        parse(text).unwrap_or_else(|failure| panic!("{text}: {failure:?}"))
     }
 
-    #[test]
-    fn what_is_wrong_is_named() {
-        let refused = |text| match Settings::parse(text) {
+    fn refused(text: &str) -> String {
+        match parse(text) {
             Err(Failure::Config {
                 key,
                 value,
                 allowed,
-            }) => format!("{key} {value} {allowed}"),
+            }) => format!("{key} '{value}' {allowed}"),
             Err(Failure::Argument(text)) => text,
-            _ => panic!("accepted"),
-        };
-        assert_eq!(
-            refused("staging=always"),
-            "staging always onDemand, onCommit, planned"
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_setting_that_is_not_given_has_its_default() {
+        let config = accepted("");
+        assert_eq!(config.fabric, FabricChoice::Auto);
+        assert_eq!(config.port, 0);
+        assert_eq!(config.memory_limit, 256 << 20);
+        assert_eq!(config.idle_release, Duration::from_secs(60));
+        assert_eq!(config.request_timeout, Duration::from_secs(30));
+        assert_eq!(config.staging, Staging::OnDemand);
+        assert_eq!(config.regions, RegionMode::Unpinned);
+        assert_eq!(config.exchange, ExchangeConfig::default());
+        assert_eq!(config.verbs.device, None);
+        assert_eq!(config.verbs.gid_index, None);
+    }
+
+    #[test]
+    fn every_setting_reaches_its_field() {
+        let config = accepted(
+            "name=a=b\nfabric=shm\nbindAddress=::1\nadvertisedAddress=10.0.0.8\nport=65535\n\
+             memory.limit=268435456\nmemory.idleRelease=1500\nrequest.timeout=2500\nregions=odp\n\
+             staging=onCommit\nexchange=rotated\nexchange.slice=5\nverbs.device=mlx5_0:1\n\
+             verbs.gidIndex=255\nverbs.trafficClass=104\nverbs.timeout=31\nverbs.retryCount=0\n\
+             verbs.rnrRetry=5",
         );
+        assert_eq!(config.name, "a=b");
+        assert_eq!(config.fabric, FabricChoice::Shm);
+        assert_eq!(config.bind.to_string(), "::1");
+        assert_eq!(config.advertise.to_string(), "10.0.0.8");
+        assert_eq!(config.port, 65_535);
+        assert_eq!(config.memory_limit, 256 << 20);
+        assert_eq!(config.idle_release, Duration::from_millis(1_500));
+        assert_eq!(config.request_timeout, Duration::from_millis(2_500));
+        assert_eq!(config.regions, RegionMode::Odp);
+        assert_eq!(config.staging, Staging::OnCommit);
+        assert_eq!(config.exchange.policy, ExchangePolicy::Rotated);
+        assert_eq!(config.exchange.slice, Duration::from_millis(5));
+        assert_eq!(config.verbs.device.as_deref(), Some("mlx5_0:1"));
+        assert_eq!(config.verbs.gid_index, Some(255));
+        assert_eq!(config.verbs.traffic_class, 104);
+        assert_eq!(config.verbs.timeout, 31);
+        assert_eq!(config.verbs.retry_count, 0);
+        assert_eq!(config.verbs.rnr_retry, 5);
+    }
+
+    #[test]
+    fn the_advertised_address_is_the_bind_address_unless_given() {
+        let config = accepted("bindAddress=10.0.0.7");
+        assert_eq!(config.advertise.to_string(), "10.0.0.7");
+        let config = accepted("advertisedAddress=10.0.0.8\nbindAddress=0.0.0.0");
+        assert_eq!(config.advertise.to_string(), "10.0.0.8");
+    }
+
+    #[test]
+    fn a_refused_value_is_named_with_its_key_and_what_is_allowed() {
+        for (line, message) in [
+            ("fabric=TCP", "'TCP' auto, verbs, tcp, shm"),
+            ("bindAddress=here", "'here' an IPv4 or IPv6 address"),
+            ("port=65536", "'65536' 0 to 65535"),
+            ("port=-1", "'-1' 0 to 65535"),
+            ("memory.limit=0", "'0' 1 to 18446744073709551615"),
+            ("memory.idleRelease=-1", "'-1' milliseconds, 0 or more"),
+            ("request.timeout=0", "'0' milliseconds, 1 or more"),
+            ("regions=mapped", "'mapped' unpinned, odp, pinned"),
+            ("staging=always", "'always' onDemand, onCommit, planned"),
+            ("exchange=sorted", "'sorted' grouped, rotated, random"),
+            ("exchange.slice=0", "'0' milliseconds, 1 or more"),
+            ("verbs.gidIndex=256", "'256' 0 to 255"),
+            ("verbs.trafficClass=-1", "'-1' 0 to 255"),
+            ("verbs.trafficClass=256", "'256' 0 to 255"),
+            ("verbs.timeout=0", "'0' 1 to 31"),
+            ("verbs.timeout=32", "'32' 1 to 31"),
+            ("verbs.retryCount=8", "'8' 0 to 7"),
+            ("verbs.rnrRetry=8", "'8' 0 to 7"),
+        ] {
+            let (name, _) = line.split_once('=').unwrap();
+            assert_eq!(refused(line), format!("spark.faro.{name} {message}"));
+        }
         assert_eq!(
-            refused("regions=mapped"),
-            "regions mapped unpinned, odp, pinned"
+            refused("advertisedAddress=there"),
+            "advertisedAddress 'there' an IPv4 or IPv6 address"
         );
-        assert_eq!(
-            refused("exchange=sorted"),
-            "exchange sorted grouped, rotated, random"
-        );
-        assert_eq!(
-            refused("exchange.slice=0"),
-            "exchange.slice 0 milliseconds, more than 0"
-        );
-        assert_eq!(
-            refused("memory.idleRelease=-1"),
-            "memory.idleRelease -1 milliseconds, 0 or more"
-        );
+    }
+
+    #[test]
+    fn a_line_that_is_no_setting_is_refused() {
         assert_eq!(refused("colour=red"), "there is no setting 'colour'");
         assert_eq!(refused("staging"), "setting 'staging' has no value");
     }

@@ -1,5 +1,6 @@
-//! Errors and panics become Java exceptions, of the class that says what to do about them.
+//! Errors and panics become Java exceptions; the class tells the caller how to handle them.
 
+use crate::settings;
 use faro_endpoint::collective::CollectiveError;
 use faro_endpoint::EndpointError;
 use faro_pool::PoolError;
@@ -10,31 +11,31 @@ use jni::{jni_sig, jni_str, Env};
 use std::any::Any;
 use std::cell::RefCell;
 
-/// What an entry point's body returns.
+/// The result of an entry point's body.
 pub type Outcome<T> = Result<T, Failure>;
 
 /// Why a call from Java fails.
 #[derive(Debug)]
 pub enum Failure {
-    /// The JVM refused something; an exception may be pending already.
+    /// A call of the JVM failed; an exception may be pending already.
     Jni(jni::errors::Error),
-    /// The endpoint did.
+    /// A call of the endpoint failed.
     Endpoint(EndpointError),
-    /// No endpoint with this handle, or not any more.
+    /// The handle of an endpoint is stale or unknown.
     NoEndpoint(u64),
-    /// A batch or pin that is not there (any more): the caller released it twice.
+    /// Another handle is stale or unknown; often it was released twice.
     NotHeld { what: &'static str, handle: u64 },
-    /// A round or a team of a collective.
+    /// A collective failed.
     Collective(CollectiveError),
-    /// Something that cannot be done now.
+    /// The call is not allowed now.
     State(String),
-    /// A setting out of its domain.
+    /// A setting has a value that is not allowed.
     Config {
-        key: &'static str,
+        key: String,
         value: String,
         allowed: String,
     },
-    /// An argument that breaks the boundary's contract.
+    /// An argument is not allowed.
     Argument(String),
 }
 
@@ -48,9 +49,9 @@ impl From<EndpointError> for Failure {
     fn from(error: EndpointError) -> Self {
         match error {
             EndpointError::Pool(PoolError::LimitTooSmall { got, min }) => Self::Config {
-                key: "memoryLimitBytes",
+                key: settings::key("memory.limit"),
                 value: got.to_string(),
-                allowed: format!("at least {min}"),
+                allowed: format!("at least {min} bytes"),
             },
             EndpointError::Collective(error) => Self::Collective(error),
             error => Self::Endpoint(error),
@@ -65,7 +66,7 @@ impl From<CollectiveError> for Failure {
 }
 
 impl Failure {
-    /// Class and message, for classes that have a constructor of one text.
+    /// The Java class and the message, for classes with a constructor of one string.
     fn exception(&self) -> (&'static JNIStr, String) {
         let endpoint = jni_str!("io/faro/EndpointException");
         let closed = jni_str!("io/faro/EndpointException$Closed");
@@ -100,7 +101,7 @@ impl Failure {
             Self::State(text) => (jni_str!("java/lang/IllegalStateException"), text.clone()),
             Self::NoEndpoint(handle) => (
                 closed,
-                format!("endpoint handle {handle:#x} is not, or no longer, valid"),
+                format!("endpoint handle {handle:#x} is not valid (any more)"),
             ),
             Self::NotHeld { what, handle } => (
                 jni_str!("java/lang/IllegalStateException"),
@@ -171,11 +172,11 @@ impl<T: Default> ErrorPolicy<T, Failure> for Typed {
 }
 
 thread_local! {
-    /// Where this thread's last panic happened; the payload does not say.
+    /// The place of this thread's last panic, which the payload does not have.
     static PANIC_PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Panics of any thread go to the log queue with their place, instead of to stderr.
+/// Panics of all threads go to the log queue with their place, and not to stderr.
 pub fn install_panic_hook() {
     std::panic::set_hook(Box::new(|info| {
         let place = info.location().map(ToString::to_string);
@@ -186,7 +187,7 @@ pub fn install_panic_hook() {
             place.as_deref().unwrap_or("an unknown place"),
             text_of(info.payload())
         );
-        // Gone when the thread is ending.
+        // Fails when the thread is ending.
         let _ = PANIC_PLACE.try_with(|cell| *cell.borrow_mut() = place);
     }));
 }

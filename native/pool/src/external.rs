@@ -1,14 +1,15 @@
-//! Memory outside the slabs: a caller's own, wrapped, or allocated to be registered lazily.
+//! External memory: memory outside the slabs. It is a caller's own, wrapped, or allocated to be
+//! registered lazily.
 //!
-//! It is leased like any other and counts against the cap from the moment it is wrapped, that is
-//! before any device can register it. No device knows it until a fabric first uses it. What the
-//! fabric then makes (a registration) it leaves here as an *attachment*, of which this crate knows
-//! only that it has to go before the memory does: when the lease is dropped, on whatever thread,
-//! attachments are dropped first, so that the memory is de-registered, then the owner's clean-up is
-//! called, then the cap has room again. A fabric that goes away takes its attachments out before.
+//! It is leased like memory of a slab, and counts against the limit from the moment it is wrapped,
+//! so before a device can register it. No device knows it until a fabric first uses it. The fabric
+//! then leaves its registration here as an *attachment*, of which this crate knows only that it must
+//! be dropped before the memory goes. When the lease is dropped, on any thread, the attachments are
+//! dropped first, which de-registers the memory. Then the clean-up is called, and then the limit has
+//! room again. A fabric that ends takes its attachments out before.
 //!
-//! Cheaper than it looks for large, long-lived memory (one registration), dearer than a slab for
-//! anything that comes and goes: `make bench-memory` shows both.
+//! For large memory that lives long this is cheap: one registration. For all other memory a slab is
+//! cheaper; `make bench-memory` measures both.
 
 use crate::{Pool, PoolError};
 use faro_sync::{lock, Mutex};
@@ -18,19 +19,18 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Called once, when nobody uses wrapped memory any more and no device has it registered.
+/// Called once, when wrapped memory is no longer used and no device has it registered.
 pub type CleanUp = Box<dyn FnOnce() + Send>;
-/// What a fabric keeps with memory; dropped before the memory is cleaned up.
+/// A fabric's registration of external memory; dropped before the memory is cleaned up.
 pub type Attachment = Box<dyn Any + Send>;
 
-/// Memory that was not wrapped, with the clean-up that was not called: the memory is still the
-/// caller's.
+/// The error of `Pool::wrap`. The memory is still the caller's, and `clean_up` was not called.
 #[derive(thiserror::Error)]
 #[error("{error}")]
 pub struct WrapRefused {
-    /// Why.
+    /// The reason.
     pub error: PoolError,
-    /// As it was given.
+    /// The caller's clean-up.
     pub clean_up: CleanUp,
 }
 
@@ -40,25 +40,25 @@ impl fmt::Debug for WrapRefused {
     }
 }
 
-/// Longest: ranges on the wire have 32 bits.
+/// Most bytes of one piece of external memory: ranges on the wire have 32 bits.
 pub const MAX_EXTERNAL_BYTES: usize = u32::MAX as usize;
-/// Numbers of memory outside the slabs start here; slabs have those below.
+/// The first number of external memory. Slabs have smaller ones.
 const FIRST_NUMBER: u32 = 1 << 31;
 
-/// What a device may do with memory outside the slabs.
+/// What a device may do with external memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Everything.
+    /// Read and write.
     ReadWrite,
     /// Read.
     Read,
-    /// Read, and bring in by itself what is not there (on-demand paging), if it can.
+    /// Read, and page in by itself what is not in memory (on-demand paging), if the device can.
     ReadOnDemand,
 }
 
-/// See the module's comment.
+/// One piece of external memory, with the registrations that fabrics have made of it.
 pub struct ExternalMemory {
-    /// Never given twice; no slab's.
+    /// Different from that of every slab and of all other external memory.
     number: u32,
     /// First byte; valid for `bytes` until `clean_up` is called.
     start: NonNull<u8>,
@@ -66,21 +66,24 @@ pub struct ExternalMemory {
     access: Access,
     /// Counts against the pool's limit.
     counted: bool,
-    /// By fabric instance, at most one each.
+    /// By number of the fabric instance; one for each.
     attachments: Mutex<Vec<(u64, Attachment)>>,
-    /// There until drop.
+    /// `Some` until drop.
     clean_up: Option<CleanUp>,
     pool: Arc<Pool>,
 }
 
-// SAFETY: `start` is memory that its owner lent to this value until `clean_up` (contract of
-// `Pool::wrap`), in any thread; everything else is Send.
+// SAFETY: `start` is memory that the caller of `Pool::wrap` lent to this value until `clean_up`, for
+// all threads; all other fields are Send.
 unsafe impl Send for ExternalMemory {}
-// SAFETY: shared uses read immutable fields, and attachments under their lock.
+// SAFETY: through `&self` the fields are only read, and the attachments are behind their lock.
 unsafe impl Sync for ExternalMemory {}
 
 impl ExternalMemory {
-    /// Takes `clean_up` over only if it succeeds.
+    /// Counts the memory against the limit.
+    ///
+    /// # Errors
+    /// `BadWrap`, `NoRoom`, with `clean_up`.
     pub(crate) fn new(
         pool: &Arc<Pool>,
         start: NonNull<u8>,
@@ -102,7 +105,7 @@ impl ExternalMemory {
         }
     }
 
-    /// Memory beyond the pool's limit.
+    /// Memory that does not count against the limit.
     pub(crate) fn uncounted(
         pool: &Arc<Pool>,
         start: NonNull<u8>,
@@ -128,7 +131,7 @@ impl ExternalMemory {
         self.access
     }
 
-    /// A name that no slab and no other memory of this pool has.
+    /// A number that no slab and no other external memory of this pool has.
     #[must_use]
     pub fn number(&self) -> u32 {
         self.number
@@ -140,20 +143,20 @@ impl ExternalMemory {
         self.start
     }
 
-    /// Length.
+    /// Its length.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Keeps what fabric instance `fabric` made for this memory until the memory goes or `detach`.
+    /// Keeps the registration that fabric instance `fabric` has made, until `detach` or drop.
     pub fn attach(&self, fabric: u64, attachment: Attachment) {
         let mut attachments = lock(&self.attachments);
         debug_assert!(attachments.iter().all(|(of, _)| *of != fabric));
         attachments.push((fabric, attachment));
     }
 
-    /// Takes it out again, to be dropped by the caller.
+    /// Takes the registration of `fabric` out; the caller drops it.
     pub fn detach(&self, fabric: u64) -> Option<Attachment> {
         let mut attachments = lock(&self.attachments);
         let at = attachments.iter().position(|(of, _)| *of == fabric)?;
@@ -163,7 +166,7 @@ impl ExternalMemory {
 
 impl Drop for ExternalMemory {
     fn drop(&mut self) {
-        // De-registers, while the memory is still there.
+        // De-registers the memory, while it is still there.
         let attachments = std::mem::take(&mut *lock(&self.attachments));
         drop(attachments);
         if let Some(clean_up) = self.clean_up.take() {
@@ -185,8 +188,10 @@ impl fmt::Debug for ExternalMemory {
     }
 }
 
+/// Checks the length of external memory.
+///
 /// # Errors
-/// `BadWrap` for a length that no such memory can have.
+/// `BadWrap` for 0 bytes or more than `MAX_EXTERNAL_BYTES`.
 pub(crate) fn check(bytes: usize) -> Result<(), PoolError> {
     match bytes {
         1..=MAX_EXTERNAL_BYTES => Ok(()),

@@ -1,30 +1,34 @@
-//! When idle slabs go to rest, and when their pages go.
+//! When slabs become idle, and when their pages are released.
 //!
-//! The pool has no thread of its own: whoever turns anyway (progress threads) calls `release_idle`. Policy:
-//! a slab of which no page was in use for `idle_release` goes to rest, the highest first, one stays;
-//! after that its registration and its pages go, one slab's pages for each call. A slab is looked at
-//! as a whole, and the free queue goes round, so that an arena under steady load of more than a few
-//! pages keeps all its slabs: what is given up is what a phase of the job no longer needs.
+//! The pool has no thread of its own: progress threads call `release_idle` now and then. A slab of
+//! which no page was in use for `idle_release` becomes idle, the one with the highest index first;
+//! one slab always stays. Then fabrics de-register it, and its pages are released, one slab for each
+//! call.
+//!
+//! A slab is idle as a whole or not at all, and free pages are used in turn. So an arena that is
+//! steadily in use keeps all its slabs, even if each of them is mostly free. It gives up what one
+//! phase of a job needed and the next does not.
 
 use crate::arena::Release;
 use crate::Pool;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often idle slabs are looked for: a quarter of their time, within these.
+/// Least and most time between two searches for idle slabs; within that, a quarter of
+/// `idle_release`.
 const SWEEPS: [Duration; 2] = [Duration::from_millis(1), Duration::from_secs(10)];
 
-/// What the pool remembers of it.
+/// The state of that.
 pub(crate) struct Idle {
-    /// Zero: nothing is given up.
+    /// `PoolOptions::idle_release`. Zero: no slab becomes idle.
     after: Duration,
-    /// Start of the arena's clock, which counts milliseconds.
+    /// Zero of the arena's clock, which counts milliseconds.
     started: Instant,
-    /// When idle slabs are looked for again; whoever moves it on does so.
+    /// Time of the next search, on that clock. The thread that moves it on searches.
     next_sweep: AtomicU32,
-    /// Some slab that rests may have pages to give back.
+    /// An idle slab may have pages to release.
     release_pending: AtomicBool,
-    /// Grows when slabs go to rest.
+    /// Grows when slabs become idle.
     epoch: AtomicU32,
 }
 
@@ -40,20 +44,20 @@ impl Idle {
     }
 
     fn now(&self) -> u32 {
-        // Wraps after 49 days; only differences count.
+        // Wraps after 49 days. Only differences are used.
         self.started.elapsed().as_millis() as u32
     }
 }
 
-/// Small enough for differences on a clock that wraps.
+/// Milliseconds, at most half the range of a clock that wraps.
 fn millis(time: Duration) -> u32 {
     u32::try_from(time.as_millis()).map_or(i32::MAX as u32, |millis| millis.min(i32::MAX as u32))
 }
 
 impl Pool {
-    /// To be called now and then, by any thread (a second call at the same time does nothing): has
-    /// slabs rest that were idle for `idle_release`, and gives back the pages of at most one that no
-    /// device has registered any more. Otherwise it only reads the clock.
+    /// Marks slabs as idle that were not used for `idle_release`, and releases the pages of at most one
+    /// idle slab that no device has registered. To be called every now and then, by any thread; most
+    /// calls only read the clock.
     pub fn release_idle(&self) {
         let idle = &self.idle;
         if idle.after.is_zero() {
@@ -77,34 +81,34 @@ impl Pool {
         }
     }
 
-    /// Has slabs rest of which no page is in use or was in use for `age`, but one at least stays.
-    /// How many; their pages are there until `release_idle_pages`.
+    /// Marks slabs as idle of which no page was in use for `age`; at least one stays active. Returns
+    /// their number. They keep their pages until `release_idle_pages`.
     pub fn mark_idle(&self, age: Duration) -> u32 {
         let marked = self.arena.mark_idle(self.idle.now(), millis(age));
         if marked > 0 {
-            log::debug!("{marked} idle slabs of the arena rest");
-            // After their registration_pins say so: who sees the number sees them.
+            log::debug!("{marked} slabs of the arena are idle");
+            // After the slabs are marked: a fabric that sees the new epoch sees the marks.
             self.idle.epoch.fetch_add(1, Ordering::Release);
             self.idle.release_pending.store(true, Ordering::Relaxed);
         }
         marked
     }
 
-    /// Gives the pages of up to `most` resting slabs back that no device has registered any more.
-    /// How many.
+    /// Releases the pages of up to `most` idle slabs that no device has registered. Returns their
+    /// number.
     pub fn release_idle_pages(&self, most: u32) -> u32 {
-        let empty = |index: u32| {
+        let release = |index: u32| {
             let slab = self.slabs[index as usize].get();
             if slab.is_some_and(|slab| slab.release()) {
                 self.counters.slab_released();
             }
         };
-        // Cleared before looking: a slab that goes to rest after the look sets it again.
+        // Cleared before the search: a slab that becomes idle after it sets the flag again.
         self.idle.release_pending.store(false, Ordering::Relaxed);
         let mut done = 0;
         let mut last = Release::One;
         while done < most && last == Release::One {
-            last = self.arena.release_one(&empty);
+            last = self.arena.release_one(&release);
             done += u32::from(last == Release::One);
         }
         if last != Release::All {
@@ -113,14 +117,14 @@ impl Pool {
         done
     }
 
-    /// Grows whenever slabs go to rest, so that a fabric knows when to look for them.
+    /// Changes whenever slabs become idle. A fabric looks for idle slabs when it has changed.
     #[must_use]
     pub fn idle_epoch(&self) -> u32 {
         self.idle.epoch.load(Ordering::Acquire)
     }
 
-    /// Whether a slab rests: who has it registered should de-register it. It may wake at any time;
-    /// then it is to be registered again when a lease of it is next used.
+    /// Whether a slab is idle. A fabric that has it registered should de-register it. The slab may
+    /// become active at any time; then the fabric registers it again for its next lease.
     #[must_use]
     pub fn is_idle(&self, index: u32) -> bool {
         self.arena

@@ -1,10 +1,9 @@
 //! A lease: exclusive, counted use of bytes that a device may be given.
 //!
-//! It is a plain value that may go to any thread and returns its bytes when dropped there. It
-//! holds the pool, and so its slab's mapping, alive. `&mut` is the only way to write, so whoever
-//! shares a lease (`Arc<Lease>`) shares bytes that no longer change in this process; a peer that
-//! was given a range to write must be fenced off before the bytes are read, which is the fabric's
-//! contract (`revoke`), not this type's.
+//! A lease is a value that may move to any thread. It keeps the pool and so its slab's mapping alive,
+//! and returns its bytes when it is dropped. Only `&mut` can write, so that the holders of an
+//! `Arc<Lease>` share bytes that no longer change in this process. A peer that was given a range to
+//! write to must be cut off before the bytes are read; fabrics ensure that (`revoke`), not this type.
 
 use crate::arena::Allocation;
 use crate::external::ExternalMemory;
@@ -13,44 +12,44 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Whose the bytes are.
+/// Where the bytes come from.
 enum Origin {
-    /// A place in a slab, ours alone in the pool's arena until `drop`. The pool keeps the mapping
-    /// and takes the place back.
+    /// Part of a slab. The pool keeps the mapping, and its arena gives this part to no other lease
+    /// until `drop` returns it.
     Slab(Arc<Pool>, Allocation),
-    /// All of that memory.
+    /// All of that external memory.
     ExternalMemory(Arc<ExternalMemory>),
 }
 
-/// Exclusive, counted use of bytes in a slab, or of wrapped memory; dropping it returns them.
+/// Exclusive, counted use of bytes of a slab or of external memory. Dropping it returns them.
 pub struct Lease {
     origin: Origin,
-    /// First byte: the place in the slab's mapping, or of the memory.
+    /// The first byte.
     start: NonNull<u8>,
 }
 
-// SAFETY: `start` points into memory that the arena, or the owner of wrapped memory, gave to this
-// lease alone and that `origin` keeps; it is reached only through `&self` and `&mut self`, like a
+// SAFETY: `start` points into memory that the arena, or the caller of `Pool::wrap`, gave to this
+// lease alone and that `origin` keeps. It is reached only through `&self` and `&mut self`, like a
 // boxed slice. `Pool` and `ExternalMemory` are Send and Sync.
 unsafe impl Send for Lease {}
 // SAFETY: as above; `&Lease` gives only `&[u8]`.
 unsafe impl Sync for Lease {}
 
 impl Lease {
-    /// Wraps a place that `pool`'s arena gave out and nobody else holds.
+    /// A lease of what `pool`'s arena has just allocated.
     pub(crate) fn new(pool: Arc<Pool>, allocation: Allocation, start: NonNull<u8>) -> Self {
         let origin = Origin::Slab(pool, allocation);
         Self { origin, start }
     }
 
-    /// All of that memory, which nobody else uses.
+    /// A lease of all of that memory, which no other code uses.
     pub(crate) fn of_external(memory: ExternalMemory) -> Self {
         let start = memory.start();
         let origin = Origin::ExternalMemory(Arc::new(memory));
         Self { origin, start }
     }
 
-    /// Usable bytes.
+    /// Bytes of the lease; at least as many as were asked for.
     pub fn capacity(&self) -> usize {
         match &self.origin {
             Origin::Slab(_, allocation) => allocation.bytes(),
@@ -58,7 +57,7 @@ impl Lease {
         }
     }
 
-    /// Slab index; for memory outside the slabs a number that no slab has.
+    /// The slab's index; for external memory a number that no slab has.
     pub fn slab(&self) -> u32 {
         match &self.origin {
             Origin::Slab(_, allocation) => allocation.page / (SLAB_BYTES / PAGE_BYTES) as u32,
@@ -66,7 +65,7 @@ impl Lease {
         }
     }
 
-    /// Offset in the slab.
+    /// Offset in the slab, bytes; 0 for external memory.
     pub fn offset(&self) -> u32 {
         match &self.origin {
             Origin::Slab(_, allocation) => {
@@ -77,7 +76,8 @@ impl Lease {
         }
     }
 
-    /// The memory, if it is not in a slab; for fabrics, which register it when they first use it.
+    /// The external memory; `None` for a lease of a slab. For fabrics, which register such memory
+    /// when they first use it.
     #[must_use]
     pub fn external(&self) -> Option<&Arc<ExternalMemory>> {
         match &self.origin {
@@ -86,15 +86,15 @@ impl Lease {
         }
     }
 
-    /// Whether `length` bytes from `offset` lie in the lease; for ranges that a peer names.
+    /// Whether `length` bytes from `offset` lie in the lease. For ranges that a peer names.
     pub fn contains(&self, offset: u64, length: u64) -> bool {
         offset
             .checked_add(length)
             .is_some_and(|end| end <= self.capacity() as u64)
     }
 
-    /// Address of the first byte, for memory that is shared with devices and changes under versions
-    /// (`faro-region`). Whoever writes through it answers for it that nobody holds `bytes` then.
+    /// Address of the first byte, for memory that changes under versions while devices read it
+    /// (`faro-region`). A caller that writes through it ensures that no slice of `bytes` exists.
     pub fn start(&self) -> NonNull<u8> {
         self.start
     }
@@ -102,13 +102,13 @@ impl Lease {
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: `start` is valid for `capacity` bytes while `origin` lives, which is as long as
-        // `self`; the bytes are initialised (zeroed by the kernel when new, or wrapped so). A place
-        // or wrapped memory is of one lease at a time, peers' mappings cannot write (`pages`), and
-        // `&self` excludes `bytes_mut`.
+        // `self`; the bytes are initialised (zeroed by the kernel, or by the contract of
+        // `Pool::wrap`). They belong to one lease at a time, peers' mappings cannot write
+        // (`mapping`), and `&self` excludes `bytes_mut`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.capacity()) }
     }
 
-    /// The bytes, to be written.
+    /// The bytes, for writing.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `bytes`; `&mut self` excludes every other reference.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.capacity()) }

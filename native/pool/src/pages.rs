@@ -1,20 +1,20 @@
-//! The free pages: a few recently returned ones per purpose in front of one bounded queue.
+//! The free pages: for each purpose a small stack of recently returned ones, and one bounded queue.
 //!
-//! A plain queue over a large arena hands out the page that was returned longest ago: by then
-//! none of its 256 KiB is in any cache, and every copy into it first misses on every line. So
-//! each purpose keeps its last [`HOT_PAGES`] returns in a small stack (2 MiB, about one core's
-//! L2), newest first; when it is full its *oldest* page moves to the queue. One stack for each
-//! purpose, because serving and reading run on different threads and so warm different caches.
-//! Measured with one thread that fills a page and reads it again, over 128 MiB: 2.3 GB/s first in,
-//! first out; 7.7 to 11.4 GB/s with the stack (a busy virtual Xeon, 2 MiB of L2 for each core).
+//! A queue alone would hand out the page that was returned longest ago. None of its 256 KiB is in any
+//! cache then, and a copy into it misses on every line. So each purpose keeps its last [`HOT_PAGES`]
+//! returned pages in a stack (2 MiB, about the L2 cache of a core), newest first. When the stack is
+//! full, its *oldest* page moves to the queue. Each purpose has its own stack, because serving and
+//! reading run on different threads and so warm different caches. One thread that fills a page and
+//! reads it again, over 128 MiB: 2.3 GB/s with a queue alone, 7.7 to 11.4 GB/s with the stack (a busy
+//! virtual Xeon with 2 MiB of L2 for each core).
 //!
-//! The stack is guarded by a lock that the common path only ever tries: who finds it taken uses
-//! the queue instead, so nobody waits there for a thread that lost its processor. Only a taker
-//! that found the queue empty as well waits for the locks, of its own stack and then the other
-//! purpose's, whose pages are as good as any before another slab gets mapped.
+//! A lock guards each stack. The common path only tries it: if another thread holds it, the queue is
+//! used instead, so that no thread waits there for one that has lost its processor. Only a thread that
+//! finds the queue empty waits for the locks, first of its own stack and then of the other purpose's:
+//! those pages are better than a new slab.
 //!
-//! The queue is crossbeam's `ArrayQueue`: bounded by construction at the number of pages there can be,
-//! never allocates, no epochs (a device in flight cannot be pinned by an epoch).
+//! The queue is crossbeam's `ArrayQueue`. It is bounded by the number of pages that can exist, never
+//! allocates after it was made, and reclaims nothing by epochs.
 
 use crate::Purpose;
 use crossbeam_utils::CachePadded;
@@ -24,19 +24,19 @@ use faro_sync::{lock, try_lock, ArrayQueue, Mutex};
 /// Pages in a hot stack.
 pub const HOT_PAGES: usize = 8;
 
-/// A page, counted over all slabs.
+/// Number of a page, counted over all slabs.
 pub type PageIndex = u32;
 
 /// A stack that loses its oldest entry when full.
 struct Hot {
-    /// Slots; the newest entry is at `top - 1`, all positions modulo the length.
+    /// A ring; the newest entry is at `top - 1`, modulo the length.
     slots: [PageIndex; HOT_PAGES],
     /// Entries, ≤ `HOT_PAGES`.
     count: usize,
     /// Position after the newest entry, < `HOT_PAGES`.
     top: usize,
-    /// Pages taken from here since the start. Counted here because the lock is held anyway: an
-    /// atomic of its own would cost a lease a tenth of its time.
+    /// Pages taken from here since the start. A plain number, because the lock is held anyway; an
+    /// atomic would make a lease slower by a tenth.
     taken: u64,
 }
 
@@ -66,7 +66,7 @@ impl Hot {
         Some(self.slots[self.top])
     }
 
-    /// Takes out those that are `wanted`; the others stay in their order.
+    /// Moves the `wanted` pages to `out`. The others stay in their order.
     fn withdraw(&mut self, wanted: impl Fn(PageIndex) -> bool, out: &mut Vec<PageIndex>) {
         let newest_first: Vec<_> = std::iter::from_fn(|| self.pop()).collect();
         for page in newest_first.into_iter().rev() {
@@ -79,11 +79,11 @@ impl Hot {
     }
 }
 
-/// All pages that nobody holds; each exactly once.
+/// All free pages, each exactly once.
 pub(crate) struct FreePages {
-    /// Last returns of each purpose.
+    /// The last pages that each purpose returned.
     hot: [CachePadded<Mutex<Hot>>; 2],
-    /// The rest; its capacity is the number of pages there can be, so that a push cannot fail.
+    /// The other free pages. It has room for all pages that can exist, so that a push cannot fail.
     cold: ArrayQueue<PageIndex>,
     /// Pages taken from `cold` since the start.
     cold_taken: AtomicU64,
@@ -116,8 +116,8 @@ impl FreePages {
         &self.hot[purpose as usize]
     }
 
-    /// The best free page for `purpose`; `None` if none was seen (not a proof that there is none:
-    /// one may have moved between the places while they were looked at).
+    /// The best free page for `purpose`. `None` is no proof that there is none: a page may have moved
+    /// between the lists meanwhile.
     pub(crate) fn take(&self, purpose: Purpose) -> Option<PageIndex> {
         let other = match purpose {
             Purpose::Read => Purpose::Serve,
@@ -134,7 +134,7 @@ impl FreePages {
             .or_else(|| lock(self.hot(other)).take())
     }
 
-    /// Lists a page that was used last for `purpose`.
+    /// Lists a page that `purpose` has just returned.
     pub(crate) fn give(&self, purpose: Purpose, page: PageIndex) {
         let to_cold = match try_lock(self.hot(purpose)) {
             Some(mut hot) => hot.push(page),
@@ -145,9 +145,9 @@ impl FreePages {
         }
     }
 
-    /// Takes out all pages that are `wanted` and seen; the others stay listed. Not seen are those
-    /// that move between the lists meanwhile. Whoever looks for a page at the same time may find
-    /// none although there are some, and must look again afterwards.
+    /// Takes out the `wanted` pages. It may miss pages that move between the lists meanwhile. Another
+    /// thread that looks for a page at the same time may find none although there are some, and must
+    /// look again afterwards.
     pub(crate) fn withdraw(&self, wanted: impl Fn(PageIndex) -> bool) -> Vec<PageIndex> {
         let mut out = Vec::new();
         for hot in &self.hot {
@@ -163,11 +163,11 @@ impl FreePages {
         out
     }
 
-    /// Lists a page that is in no cache.
+    /// Lists a page that is probably in no cache.
     pub(crate) fn give_cold(&self, page: PageIndex) {
         if self.cold.push(page).is_err() {
-            // Only a page listed twice could get here; to lose one is better than to share one.
-            log::error!("page {page} returned to a full list and was dropped");
+            // Happens only if a page is listed twice. Losing a page is better than sharing one.
+            log::error!("page {page} was returned twice; the second return is ignored");
             debug_assert!(false, "page {page} was listed twice");
         }
     }

@@ -1,28 +1,29 @@
-//! Whether a slab's pages must stay: it is in use, or a device has it registered.
+//! Whether a slab's pages must stay, because the slab is in use or a device has it registered.
 //!
-//! An idle slab goes to rest in three steps, taken by whoever is at hand, in this order:
+//! A slab that was not used for some time becomes idle and gives up its memory in three steps:
 //!
 //! ```text
-//!   arena   withdraws all its pages     word: IDLE | pins     nobody can lease from it
-//!   fabric  de-registers it, unpins      word: IDLE | 0        no device reaches it
-//!   pool    gives the pages back         (under the lock by which slabs wake)
+//!   arena   withdraws all its pages            word: IDLE | pins    no lease of it exists
+//!   fabric  de-registers it, drops its pin     word: IDLE | 0       no device reaches it
+//!   pool    releases the pages to the system   (under the lock of slabs)
 //! ```
-//! It may be woken after any of them, always under that lock: before the second nothing was lost,
-//! after it the fabric registers it again when it next needs it, after the third the pages are new.
+//! The arena may activate it again after each step, also under the lock of slabs. Before the second
+//! step nothing was lost. After it the fabric registers the slab again when it needs it. After the
+//! third the pages are new.
 //!
-//! The order of the last two is what matters. A device goes on with the pages that it pinned when
-//! it registered them, so that giving back registered pages would leave device and processor with
-//! different memory at one address. Therefore a fabric pins *before* it registers, a pin is refused
-//! while the slab rests, and pages go only if it rests without a pin. All three are in one word.
+//! The order of the last two steps is essential: a device keeps the pages that were there when it
+//! registered them. If registered pages were released, device and processor would see different
+//! memory at the same address. Therefore a fabric pins *before* it registers, an idle slab refuses
+//! pins, and only pages of an idle slab without pins are released. One word holds all of this.
 
 use faro_sync::atomic::{AtomicU32, Ordering};
 
-/// All pages are withdrawn. Changed only under the arena's lock of slabs.
+/// The slab is idle: all its pages are withdrawn. Changes only under the arena's lock of slabs.
 const IDLE: u32 = 1 << 31;
 
-/// One slab's.
+/// The pins of one slab.
 pub struct RegistrationPins {
-    /// Bit 31: resting; below: devices that have it registered or are about to.
+    /// Bit 31: `IDLE`. Bits 0..31: number of pins.
     word: AtomicU32,
 }
 
@@ -33,14 +34,14 @@ impl RegistrationPins {
         }
     }
 
-    /// The pages stay until `unpin`. False: it rests, and nobody needs it.
+    /// Keeps the pages until `unpin`. Returns `false` if the slab is idle.
     pub fn pin(&self) -> bool {
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
             if word & IDLE != 0 {
                 return false;
             }
-            // Acquire pairs with `activate`: what was done to the pages meanwhile is done.
+            // Acquire pairs with `activate`: the release of the pages, if any, has ended.
             match self.word.compare_exchange_weak(
                 word,
                 word + 1,
@@ -53,28 +54,29 @@ impl RegistrationPins {
         }
     }
 
-    /// No device reaches the pages by that pin any more.
+    /// Ends a `pin`. The device no longer reaches the pages.
     pub fn unpin(&self) {
         let before = self.word.fetch_sub(1, Ordering::Release);
         debug_assert!(before & !IDLE > 0, "unpinned more often than pinned");
     }
 
-    /// Whether whoever pinned it should let go.
+    /// Whether the slab is idle, so that fabrics should de-register it.
     pub fn is_idle(&self) -> bool {
         self.word.load(Ordering::Acquire) & IDLE != 0
     }
 
-    /// Under the lock of slabs, with all pages withdrawn.
+    /// Called under the lock of slabs, when all pages are withdrawn.
     pub(crate) fn mark_idle(&self) {
         self.word.fetch_or(IDLE, Ordering::AcqRel);
     }
 
-    /// Under the lock of slabs, before any page is listed.
+    /// Called under the lock of slabs, before any page is listed as free.
     pub(crate) fn activate(&self) {
         self.word.fetch_and(!IDLE, Ordering::AcqRel);
     }
 
-    /// Under the lock of slabs: whether the pages may go. It stays so until that lock is released.
+    /// Whether the pages may be released. The answer stays true while the caller holds the lock of
+    /// slabs.
     pub(crate) fn is_releasable(&self) -> bool {
         self.word.load(Ordering::Acquire) == IDLE
     }

@@ -1,4 +1,4 @@
-//! One slab: its pages, and which of them were ever leased.
+//! One slab: its memory, and which parts of it were ever leased.
 
 use crate::mapping::{PageKind, SlabMapping};
 use crate::{PoolError, PAGE_BYTES, SIZE_CLASSES, SLAB_BYTES};
@@ -9,24 +9,27 @@ use std::ptr::NonNull;
 
 /// Pages in a slab.
 pub(crate) const PAGES_PER_SLAB: usize = SLAB_BYTES / PAGE_BYTES;
-/// Smallest class; a page has 64 of them, one for each bit of a `touched` word.
+/// Bytes of the smallest size class. A page has 64 of them, one for each bit of a `touched` word.
 const GRAIN_BYTES: usize = SIZE_CLASSES[0];
 
 const _: () = assert!(SLAB_BYTES % PAGE_BYTES == 0);
 const _: () = assert!(PAGE_BYTES / GRAIN_BYTES == 64);
 const _: () = assert!(SLAB_BYTES <= u32::MAX as usize, "offsets in a slab are u32");
 
-/// One slab: a memfd and its mapping, shared with same-host peers by descriptor.
+/// One slab: a memfd and its mapping. Peers on the same host map it by descriptor.
 pub struct Slab {
     /// Position in the pool.
     index: u32,
     mapping: SlabMapping,
-    /// By page: which grains were leased since the pages were new, and so are in memory.
+    /// By page: which grains were leased since the memory was new.
     touched: Box<[AtomicU64]>,
 }
 
 impl Slab {
-    /// Maps a new slab; see `SlabMapping::new`.
+    /// Maps a new slab.
+    ///
+    /// # Errors
+    /// `NoMemory`; see `SlabMapping::new`.
     pub(crate) fn map(index: u32, huge: bool, releasable: bool) -> Result<Self, PoolError> {
         Ok(Self {
             index,
@@ -35,19 +38,20 @@ impl Slab {
         })
     }
 
-    /// Notes that a range of a page is being leased; `true` if all of it had been before.
-    /// `first` is its first byte in the page; both are multiples of the smallest class.
+    /// Notes that `bytes` bytes from byte `first` of a page are leased; both are multiples of the
+    /// smallest size class. Returns whether all of them had been leased before.
     pub(crate) fn touch(&self, page_in_slab: usize, first: usize, bytes: usize) -> bool {
         let grains = bytes / GRAIN_BYTES;
         let mask = (u64::MAX >> (64 - grains)) << (first / GRAIN_BYTES);
         let word = &self.touched[page_in_slab];
-        // Statistics only, so no ordering; the load spares a warm lease the locked instruction.
+        // Only for counters, so without ordering. The load saves the locked instruction for memory
+        // that was leased before.
         word.load(Ordering::Relaxed) & mask == mask
             || word.fetch_or(mask, Ordering::Relaxed) & mask == mask
     }
 
-    /// Gives the pages back to the system if they are of that kind; see `SlabMapping::release`. Nobody
-    /// has a lease of this slab, and no device has it registered.
+    /// Releases the pages to the system, if their kind allows it; see `SlabMapping::release`. No lease
+    /// of the slab exists, and no device has it registered. Returns `false` if the pages stay.
     pub(crate) fn release(&self) -> bool {
         let given = self.mapping.release();
         if given {
@@ -58,7 +62,7 @@ impl Slab {
         given
     }
 
-    /// Whether its pages are of the kind that can be given back.
+    /// Whether `release` can release its pages.
     pub(crate) fn is_releasable(&self) -> bool {
         self.mapping.is_releasable()
     }
@@ -68,7 +72,7 @@ impl Slab {
         self.index
     }
 
-    /// The memory's file descriptor, to be given to peers: nobody can write by it.
+    /// The memory's file descriptor, for peers: it cannot be used to write.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.mapping.fd()
     }
@@ -83,7 +87,7 @@ impl Slab {
         SLAB_BYTES
     }
 
-    /// Whether it lies on the machine's huge pages.
+    /// Whether it lies on reserved huge pages of 2 MiB.
     pub fn is_huge(&self) -> bool {
         self.mapping.kind() == PageKind::Huge
     }

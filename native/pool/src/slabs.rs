@@ -1,38 +1,38 @@
-//! Which slabs there are: mapped, resting, released; and what memory outside them takes of the cap.
+//! Which slabs are mapped, idle and released, and how much of the limit external memory takes.
 //!
-//! At every instant with_memory() + wrapped slabs ≤ limit`, where a slab is full unless its pages were
-//! given back: that is the cap on what can be registered. It needs no check on the way of a lease.
-//! Who was admitted (`admission`) and finds no page free knows that the pages of all slabs awake
-//! are held by others who were admitted, so that there are fewer of those slabs than the limit less
-//! the wrapped ones; hence one more may be woken or mapped.
+//! At every moment `with_memory() + slabs taken by external memory ≤ limit`, where a slab has memory
+//! unless its pages were released. This bounds what can be registered. A lease does not need to check
+//! it: a thread that was admitted (`admission`) and finds no free page knows that other admitted
+//! threads hold the pages of all active slabs. So there are fewer active slabs than the limit
+//! without external memory allows, and one more may be activated or mapped.
 
 use crate::SLAB_BYTES;
 
-/// A slab all of whose pages are withdrawn.
+/// A slab of which all pages are withdrawn.
 struct IdleSlab {
     slab: u32,
-    /// Its pages were given back, or are kept for good.
+    /// Its pages were released, or cannot be released.
     released: bool,
 }
 
-/// Where the next slab comes from.
+/// The next slab to take pages from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// It rests, and is to be woken.
+    /// An idle slab, to be activated.
     Idle(u32),
-    /// It is to be mapped.
+    /// A slab to be mapped.
     New(u32),
 }
 
-/// See the module's comment.
+/// The states of all slabs.
 pub(crate) struct Slabs {
-    /// All there may be.
+    /// Most slabs.
     limit: u32,
-    /// So far; never fewer.
+    /// Slabs mapped so far.
     mapped: u32,
-    /// In the order in which they went to rest, each once.
+    /// In the order in which they became idle.
     idle: Vec<IdleSlab>,
-    /// Of memory outside the slabs.
+    /// Bytes of external memory.
     wrapped_bytes: u64,
 }
 
@@ -50,7 +50,7 @@ impl Slabs {
         self.mapped
     }
 
-    /// Slabs that pages may be leased from.
+    /// Slabs whose pages may be leased.
     pub(crate) fn active(&self) -> u32 {
         self.mapped - self.idle()
     }
@@ -73,7 +73,7 @@ impl Slabs {
         self.idle.iter().any(|one| one.slab == slab)
     }
 
-    /// The one whose use costs least: one that still has its pages, then one that is still mapped.
+    /// The slab whose use costs least: an idle one with its pages, then one without, then a new one.
     pub(crate) fn next(&self) -> Option<Source> {
         match self.cheapest() {
             Some(at) => Some(Source::Idle(self.idle[at].slab)),
@@ -87,7 +87,7 @@ impl Slabs {
         full.or(self.idle.len().checked_sub(1))
     }
 
-    /// `next` was done.
+    /// The slab of `next` is active from now on.
     pub(crate) fn taken(&mut self) {
         match self.cheapest() {
             Some(at) => drop(self.idle.remove(at)),
@@ -104,7 +104,7 @@ impl Slabs {
         self.idle.push(IdleSlab { slab, released });
     }
 
-    /// A slab that is `free` and whose pages are still there; they count as gone from now on.
+    /// An idle slab with its pages for which `free` is true. It counts as released from now on.
     pub(crate) fn choose_to_release(&mut self, free: impl Fn(u32) -> bool) -> Option<u32> {
         let found = |one: &&mut IdleSlab| !one.released && free(one.slab);
         let one = self.idle.iter_mut().find(found)?;
@@ -112,7 +112,7 @@ impl Slabs {
         Some(one.slab)
     }
 
-    /// Slabs that all memory outside the slabs takes of the cap, with `more` bytes of it.
+    /// Slabs of the limit that external memory takes, with `more` bytes added.
     pub(crate) fn wrapped_slabs(&self, more: u64) -> u64 {
         self.wrapped_bytes
             .saturating_add(more)

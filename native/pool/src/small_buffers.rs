@@ -1,65 +1,65 @@
-//! Pages that are cut into smaller leases.
+//! Small buffers: pages that are split for leases of 4, 16 or 64 KiB.
 //!
-//! One small per purpose and small class. A small knows its pages with at least one free index,
-//! each with a bit mask of what is free (64 buffers of 4 KiB are just one word); a page with none
-//! free is on no list at all, and one whose last index returned leaves the small at once.
+//! There is one `SmallBuffers` for each purpose and small size class. It knows the split pages that
+//! have a free buffer, each with a bit mask of the free ones (64 buffers of 4 KiB fit one word). A
+//! split page without a free buffer is on no list. A page whose last buffer returns is whole again
+//! and leaves at once.
 //!
-//! Purposes do not share a cut page, and a cut page counts as a whole (`admission`): otherwise
-//! readers could scatter one small lease over every page and the reserve for serving would be a
-//! sum of bytes in which not a single page is free.
+//! Purposes do not share a split page, and a split page counts as a whole (`admission`). Otherwise
+//! readers could scatter one small lease over each page, and the reserve for serving would have
+//! enough bytes but not one free page.
 //!
-//! A lock and an ordered map instead of a queue of buffers. A page can only be joined again if
-//! its buffers can be withdrawn from the middle of the free list, which a queue cannot do, and the
-//! map's order packs leases into the lowest pages, which is what lets the others become whole
-//! (address-ordered first fit, as jemalloc does). A small lease is taken per reply, not per block;
-//! the section under the lock is a few dozen instructions.
+//! A lock and an ordered map, not a queue of buffers: a page becomes whole only if its buffers can be
+//! taken out of the middle of the free list. The order of the map fills the lowest pages first, so
+//! that the others become whole (address-ordered first fit, as in jemalloc). A reply takes one small
+//! lease, not one for each block, and the critical section is a few dozen instructions.
 
 use crate::pages::PageIndex;
 use faro_sync::{lock, Mutex};
 use std::collections::BTreeMap;
 
-/// Pieces of a page that are free, one bit each.
+/// The free buffers of a page, one bit each.
 type Mask = u64;
 
-/// Free buffers of one size for one purpose.
+/// The free buffers of one size class for one purpose.
 pub(crate) struct SmallBuffers {
-    /// Mask of a page with nothing in use; its set bits are the buffers of this class.
+    /// Mask of a page of which all buffers are free.
     whole: Mask,
-    cut: Mutex<Cut>,
+    split: Mutex<Split>,
 }
 
-/// What the lock of a small guards.
-struct Cut {
-    /// Pages with some buffers free and some in use: no mask here is 0 or `whole`.
+/// The state under the lock.
+struct Split {
+    /// Pages with free and used buffers: no mask here is 0 or `whole`.
     partial: BTreeMap<PageIndex, Mask>,
-    /// Pieces taken of pages that were cut already, since the start.
+    /// Buffers taken from pages that were split already, since the start.
     taken: u64,
 }
 
 impl SmallBuffers {
-    /// A small that cuts a page in `buffers` (2 to 64).
+    /// Splits pages into `buffers` buffers each, 2 to 64.
     pub(crate) fn new(buffers: u32) -> Self {
         debug_assert!((2..=64).contains(&buffers));
         Self {
             whole: Mask::MAX >> (64 - buffers),
-            cut: Mutex::new(Cut {
+            split: Mutex::new(Split {
                 partial: BTreeMap::new(),
                 taken: 0,
             }),
         }
     }
 
-    /// Pieces taken since the start, but for the first of each cut.
+    /// Buffers taken since the start, without the first of each page.
     pub(crate) fn taken(&self) -> u64 {
-        lock(&self.cut).taken
+        lock(&self.split).taken
     }
 
-    /// A free index of a page that is already cut.
+    /// A free buffer of a page that is already split: the page and the buffer's index in it.
     pub(crate) fn take(&self) -> Option<(PageIndex, u32)> {
-        let mut cut = lock(&self.cut);
-        let cut = &mut *cut;
-        let mut entry = cut.partial.first_entry()?;
-        cut.taken += 1;
+        let mut split = lock(&self.split);
+        let split = &mut *split;
+        let mut entry = split.partial.first_entry()?;
+        split.taken += 1;
         let page = *entry.key();
         let mask = entry.get_mut();
         let index = mask.trailing_zeros();
@@ -70,17 +70,17 @@ impl SmallBuffers {
         Some((page, index))
     }
 
-    /// Cuts `page`, which the caller holds, and takes its first index.
+    /// Splits `page`, which the caller holds, and takes its first buffer.
     pub(crate) fn split(&self, page: PageIndex) -> u32 {
-        let before = lock(&self.cut).partial.insert(page, self.whole & !1);
-        debug_assert!(before.is_none(), "page {page} was cut twice");
+        let before = lock(&self.split).partial.insert(page, self.whole & !1);
+        debug_assert!(before.is_none(), "page {page} was split twice");
         0
     }
 
-    /// Returns a index. `true`: it was the last in use, the page is whole and the caller's.
+    /// Returns a buffer. `true`: it was the last one in use, so that the whole page is the caller's.
     #[must_use]
     pub(crate) fn give(&self, page: PageIndex, index: u32) -> bool {
-        let partial = &mut lock(&self.cut).partial;
+        let partial = &mut lock(&self.split).partial;
         let mask = partial.entry(page).or_insert(0);
         debug_assert!(*mask & (1 << index) == 0, "{page}/{index} returned twice");
         *mask |= 1 << index;
@@ -112,7 +112,7 @@ mod tests {
                 assert!(!small.give(page, index));
             }
             assert!(small.give(last.0, last.1));
-            assert_eq!(small.take(), None, "a whole page is the caller's");
+            assert_eq!(small.take(), None, "the whole page belongs to the caller");
         }
     }
 

@@ -1,24 +1,24 @@
 //! Which chunks are worth a slot.
 //!
-//! Staging a chunk reads all of it to serve a part. That pays when the rest is asked for while the
-//! chunk is still there: a map output of many small partitions is asked for by many reducers, each
-//! wanting a sliver of the same chunk. It does not pay for bytes that are read once, nor when the
-//! slots turn over faster than the readers come. So a chunk is staged on its third access (a scan
-//! accesses once), and accesses are counted in a small sketch with two generations: what was not
-//! accessed again within the last few thousand accesses is forgotten. This is TinyLFU's doorkeeper
-//! (Einziger et al. 2017) with exact counts in place of a sketch, since there are few chunks.
+//! Filling a slot reads a whole chunk to serve a part of it. That pays when the rest is asked for
+//! while the chunk is still there: many reducers each want a small part of the same chunk of a map
+//! output with many partitions. It does not pay for bytes that are read once, nor when slots are
+//! evicted before the next reader comes. So a chunk gets a slot at its third access; a scan accesses
+//! each chunk once. Accesses are counted in two generations, so that a chunk that is not accessed
+//! again within some thousand accesses is forgotten. This is TinyLFU's doorkeeper (Einziger et al.
+//! 2017) with exact counts, which are possible because there are few chunks.
 
 use crate::table::Chunk;
 use std::collections::HashMap;
 
-/// The access at which a chunk is staged.
+/// The access at which a chunk gets a slot.
 const ACCESSES: u8 = 3;
 
-/// Counts accesses; bounded by twice its capacity.
+/// Counts accesses, of at most twice `capacity` chunks.
 pub(crate) struct Admission {
     now: HashMap<Chunk, u8>,
     before: HashMap<Chunk, u8>,
-    /// Chunks that a generation counts.
+    /// Chunks in one generation.
     capacity: usize,
 }
 
@@ -27,13 +27,13 @@ impl Admission {
         Self {
             now: HashMap::new(),
             before: HashMap::new(),
-            // Enough to see a chunk come back that will find a slot; more would admit chunks that
-            // are evicted before they are used again.
+            // Enough to count the chunks that will find a slot. More would admit chunks that are
+            // evicted before they are used again.
             capacity: 4 * slots,
         }
     }
 
-    /// Counts a access. True: stage the chunk.
+    /// Counts an access. `true`: the chunk is worth a slot.
     pub(crate) fn count_access(&mut self, chunk: Chunk) -> bool {
         let earlier = self.before.get(&chunk).copied().unwrap_or(0);
         if self.now.len() >= self.capacity && !self.now.contains_key(&chunk) {

@@ -1,35 +1,35 @@
-//! What can go wrong with a region.
+//! The errors of this crate.
 
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why a region cannot be exported or the residency not be made.
+/// Why a region cannot be exported or a chunk cache cannot be made.
 #[derive(Debug, Error)]
 pub enum RegionError {
     /// The file cannot be opened.
     #[error("cannot open {}: {source}", path.display())]
     Open {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// There is nothing to export.
+    /// The file has no bytes.
     #[error("{} has 0 bytes; a region has at least 1", path.display())]
     Empty {
-        /// Which file.
+        /// The file.
         path: PathBuf,
     },
-    /// More slots than versions fit one page, or none.
-    #[error("{got} slots are not possible, 1 to {max} are")]
+    /// No slots, or more than a page has room for versions.
+    #[error("{got} slots are not possible, a chunk cache has 1 to {max}")]
     Slots {
-        /// What was asked for.
+        /// The number that was asked for.
         got: usize,
-        /// What is possible.
+        /// The largest possible number.
         max: usize,
     },
-    /// The arena.
+    /// An error of the arena.
     #[error(transparent)]
     Pool(#[from] faro_pool::PoolError),
 }

@@ -1,27 +1,27 @@
 //! Unpinned regions: bytes that may be read remotely and are neither held nor registered.
 //!
-//! A region is a file (a map output). Exporting one costs no more than opening it: O(1), not O(bytes).
-//! Its bytes are in one of three places, and every read of them leaves by one of three exits:
+//! A region is a file (a map output). Exporting one costs as much as opening it: O(1), not O(bytes).
+//! Its bytes are in one of three places, and each read takes one of three exits:
 //!
 //! ```text
-//!                     ┌────────── residency: chunk → slot, version of each slot
+//!                     ┌────────── chunk cache: chunk → slot, version of each slot
 //!   read(region, range)
 //!     │ resident ─────┤  the chunk is in a page of the arena: copied, or read one-sidedly by the peer
-//!     │ minor fault ──┤  it is in the page cache: preadv2(RWF_NOWAIT) brings it, nobody sleeps
-//!     └ major fault ──┘  it is on a disk: only a thread that may sleep goes on
+//!     │ minor fault ──┤  it is in the page cache: preadv2(RWF_NOWAIT) brings it, no thread sleeps
+//!     └ major fault ──┘  it is on a disk: only a thread that may sleep reads it
 //! ```
-//! The registered footprint is the number of slots, whatever the size of the shuffle. The idea is
-//! NP-RDMA's (arXiv 2310.11062) without its kernel module: user space cannot take a page away under
-//! a device, so the memory that a device reads is an arena whose only evictor is this crate. It
-//! bumps a slot's version *before* it overwrites the slot, and a reader believes only bytes whose
-//! version was the same after the read as the owner named before it. See `version`.
+//! The registered memory is one page for each slot, whatever the size of the shuffle. The idea is
+//! NP-RDMA's (arXiv 2310.11062) without its kernel module: user space cannot take a page away from a
+//! device, so the memory that devices read belongs to an arena from which only this crate evicts.
+//! The server changes a slot's version *before* it overwrites the slot. A client believes the bytes
+//! only if the version after its read is the one that the server named before. See `version`.
 //!
-//! Files are read by `preadv2`, never through a mapping: a file that is truncated under a mapping ends the
-//! process by SIGBUS, while a short read is an error of one request; and only `RWF_NOWAIT` can ask
-//! for bytes without the risk of sleeping for them.
+//! Files are read by `preadv2`, not through a mapping. A mapped file that becomes shorter ends the
+//! process by SIGBUS, while a short read is an error of one request. And only `RWF_NOWAIT` asks for
+//! bytes without the risk to sleep.
 //!
-//! The crate does no network I/O. What a peer may read one-sidedly are leases, which the endpoint
-//! exposes: one for each slot, and one that holds all versions.
+//! The crate does no network I/O. The endpoint makes leases readable for peers: one for each slot, and
+//! one that holds all versions.
 
 #[cfg(not(loom))]
 mod admission;
@@ -30,7 +30,7 @@ mod cache;
 mod error;
 mod region;
 
-// Public for the model only.
+// Public for the loom model only.
 #[cfg(not(loom))]
 mod table;
 #[cfg(loom)]

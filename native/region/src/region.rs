@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Name of a region in its owner. The bytes under a name never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RegionId {
-    /// What is unregistered together (a shuffle).
+    /// The group that is forgotten together (a shuffle).
     pub group: u32,
-    /// Which of it (a map output).
+    /// The member of the group (a map output).
     pub member: i64,
 }
 
@@ -24,8 +24,8 @@ pub struct Region {
     file: File,
     /// Length when it was exported; at least 1.
     bytes: u64,
-    /// The file system knows `RWF_NOWAIT`, as far as is known. (ext4, xfs, btrfs and tmpfs of
-    /// recent kernels do; NFS and FUSE do not.)
+    /// `false` once the file system has refused `RWF_NOWAIT`. (ext4, xfs, btrfs and tmpfs of recent
+    /// kernels know it; NFS and FUSE do not.)
     nowait: AtomicBool,
 }
 
@@ -67,7 +67,7 @@ impl Region {
         self.bytes
     }
 
-    /// Whether a read that must not sleep has a chance.
+    /// Whether a read that must not sleep can bring bytes.
     pub fn knows_nowait(&self) -> bool {
         self.nowait.load(Ordering::Relaxed)
     }
@@ -114,8 +114,8 @@ impl Region {
         self.file.read_exact_at(buffer, offset)
     }
 
-    /// Tells the page cache that a range will not be read again soon. A hint: errors are ignored.
-    /// For tests and benchmarks that need a major fault.
+    /// Asks the kernel to drop the file from the page cache. Errors are ignored. For tests and
+    /// benchmarks that need a major fault.
     pub fn drop_from_cache(&self) {
         use rustix::fs::{fadvise, Advice};
         let _ = fadvise(&self.file, 0, None, Advice::DontNeed);

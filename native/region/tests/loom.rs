@@ -280,7 +280,7 @@ impl Cache {
 /// Another chunk is filled into the slot, or the fill is abandoned, while the group is forgotten and
 /// the first chunk is read, under a guard and remotely. Fails if `forget` empties a slot that has
 /// readers or is being filled, if it leaves the version as it is, if `begin_fill` takes slots with
-/// readers, or if the version becomes odd only after the lock is released.
+/// readers, or if a fill does not make the version odd first.
 #[test]
 fn readers_a_fill_and_forget_share_a_slot() {
     for publishes in [true, false] {

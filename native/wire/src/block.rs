@@ -1,4 +1,4 @@
-//! How a block is named, and what an owner can say of one.
+//! The name of a block, and the status that a server gives it.
 
 use zerocopy::little_endian::{I64, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -19,7 +19,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub struct BlockId {
     /// Spark's attempt-unique map id.
     pub map_id: I64,
-    /// Shuffle.
+    /// Spark's shuffle id.
     pub shuffle_id: U32,
     /// First reduce partition.
     pub start_reduce: U32,
@@ -32,17 +32,17 @@ pub struct BlockId {
 /// Bytes of a [`BlockId`].
 pub const BLOCK_ID_BYTES: usize = 24;
 
-/// One map output: what a data file and an index file belong to.
+/// One map output: a data file and its index file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OutputId {
-    /// Shuffle.
+    /// Spark's shuffle id.
     pub shuffle_id: u32,
     /// Spark's attempt-unique map id.
     pub map_id: i64,
 }
 
 impl BlockId {
-    /// The map output this block is a part of.
+    /// The map output that holds this block.
     #[must_use]
     pub fn output(&self) -> OutputId {
         OutputId {
@@ -53,11 +53,11 @@ impl BlockId {
 }
 
 coded! {
-    /// What the owner says of one block.
+    /// The server's answer for one block.
     pub enum BlockStatus: "block status" {
         /// Bytes follow.
         Ok = 0,
-        /// The owner has no such map output.
+        /// The server has no such map output.
         UnknownOutput = 1,
         /// The reduce range lies outside the map output's partitions, or is empty or reversed.
         BadRange = 2,

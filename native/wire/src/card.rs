@@ -1,7 +1,7 @@
-//! The endpoint card: what a peer must know to reach an endpoint.
+//! The endpoint card: the addresses of an endpoint, for its peers.
 //!
-//! Encoded as text, one `key=value` per line, because it is read by two languages, travels once per
-//! pair of executors, and shows up in bug reports:
+//! Encoded as text, one `key=value` per line, because two languages read it, it travels only once per
+//! pair of executors, and people see it in bug reports:
 //!
 //! ```text
 //! faro-card=1
@@ -11,15 +11,14 @@
 //! address=tcp://10.0.0.7:41234
 //! crc=9ab3f00d
 //! ```
-//! The version is the first line and is judged before anything else; the rest of the text may be
-//! another in another version. `crc` is the CRC-32C of everything before its line, eight lower-case
-//! digits: exactly one spelling, so that a flipped bit of the checksum itself is noticed too.
-//! Addresses stand in order of preference. Unknown keys are skipped, so that later builds can add
-//! some without a new version.
+//! The first line is the version. It is checked first, because another version may change the rest.
+//! `crc` is the CRC-32C of everything before its line, eight lower-case digits: only one spelling is
+//! accepted, so that a flipped bit of the checksum itself is an error too. Addresses are in order of
+//! preference. Unknown keys are skipped, so that later builds can add keys without a new version.
 
 use crate::{crc32c, WireError};
 
-/// First line's value: the card's own version.
+/// The card's version, the first line's value.
 pub const CARD_VERSION: u32 = 1;
 /// Longest card, in bytes.
 pub const MAX_CARD_BYTES: usize = 4_096;
@@ -38,15 +37,15 @@ pub struct CardAddress {
 /// A decoded card.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Card {
-    /// Random identity of the endpoint; a restarted executor has another.
+    /// Random id of the endpoint; a restarted executor has a new one.
     pub endpoint: u128,
-    /// Executor id, for people.
+    /// Executor id, for logs.
     pub name: String,
     /// In order of preference.
     pub addresses: Vec<CardAddress>,
 }
 
-/// Line breaks become spaces: they would end the line.
+/// Replaces line breaks, which would end the line, by spaces.
 fn one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
@@ -107,7 +106,7 @@ impl Card {
                 "endpoint" => endpoint = Some(parse_endpoint(value)?),
                 "name" => name = Some(parse_name(value)?),
                 "address" => {
-                    // An address without a scheme is none that this build could use.
+                    // This build can use no address without a scheme.
                     if let Some((scheme, location)) = value.split_once("://") {
                         addresses.push(CardAddress {
                             scheme: scheme.to_owned(),
@@ -146,7 +145,7 @@ fn check_version(text: &str) -> Result<(), WireError> {
     Ok(())
 }
 
-/// The text before the last line, which must be its checksum.
+/// Returns the text before the last line, which must be its checksum.
 fn check_crc(text: &str) -> Result<&str, WireError> {
     let crc_at = text
         .rfind("\ncrc=")

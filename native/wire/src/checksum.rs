@@ -1,4 +1,4 @@
-//! CRC-32C (Castagnoli, RFC 3720 appendix B.4), the one checksum of the protocol.
+//! CRC-32C (Castagnoli, RFC 3720 appendix B.4), the protocol's only checksum.
 
 /// CRC-32C of `bytes`.
 #[must_use]

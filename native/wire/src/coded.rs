@@ -1,6 +1,7 @@
 //! Enumerations that travel as a `u32`.
 
-/// An enumeration with its codes; a number that is none of them is `BadValue` of what is named.
+/// Defines an enumeration with its codes. `TryFrom<u32>` gives `BadValue` with the literal as its `what`
+/// for any other number.
 macro_rules! coded {
     (
         $(#[$about:meta])*

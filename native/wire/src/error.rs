@@ -1,8 +1,8 @@
-//! What can be wrong with received bytes. Every variant carries the offending value.
+//! Errors of received bytes. Every variant carries the offending value.
 
 use thiserror::Error;
 
-/// A message that cannot be accepted.
+/// Why a message is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum WireError {
     /// Fewer bytes than the layout needs.

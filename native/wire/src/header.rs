@@ -8,9 +8,9 @@
 //!  +-------+---------+------+-------+--------+------------+---------+----------+----------+
 //! ```
 //! `length` counts the body, which follows the header. `header_crc` is the CRC-32C of the 32 header
-//! bytes with that field zero, so that a flipped bit can never move a frame's end. `body_crc` is
-//! the CRC-32C of the body; of `kind::WRITE` and `kind::READ_REPLY` it is that of the head before the
-//! payload, whose own checksum travels end to end in `DATA_WRITTEN`.
+//! bytes with that field zero, so that a flipped bit of the length is an error. `body_crc` is
+//! the CRC-32C of the body; for `kind::WRITE` and `kind::READ_REPLY` only of the head before the payload,
+//! whose own checksum the endpoint layer sends in `DATA_WRITTEN`.
 
 use crate::{crc32c, WireError};
 use zerocopy::little_endian::{U16, U32, U64};
@@ -26,16 +26,16 @@ pub const HEADER_BYTES: usize = 32;
 pub const MAX_MESSAGE_BYTES: u32 = 2 << 20;
 /// Largest payload of one one-sided operation, in bytes (a slab).
 pub const MAX_PAYLOAD_BYTES: u32 = 16 << 20;
-/// Largest body accepted before the peer has said hello, in bytes.
+/// Largest body accepted before the peer's `HELLO`, in bytes.
 pub const MAX_GREETING_BYTES: u32 = 4 << 10;
 
 /// Frame kinds. Below `FIRST_MESSAGE`: the stream fabrics' own. From there on: endpoint messages.
 pub mod kind {
-    /// Connector to acceptor, first frame: who I am, whom I expect.
+    /// Connector to acceptor, first frame: the sender's id and the id it expects.
     pub const HELLO: u8 = 0x01;
     /// Acceptor to connector: accepted.
     pub const WELCOME: u8 = 0x02;
-    /// Either side: closing, and why.
+    /// Either side: the connection closes, and why.
     pub const GOODBYE: u8 = 0x03;
     /// One-sided write: a `WriteHead`, then the payload.
     pub const WRITE: u8 = 0x04;
@@ -45,55 +45,55 @@ pub mod kind {
     pub const READ_REPLY: u8 = 0x06;
     /// shm: write by reference to a slab of the sender.
     pub const WRITE_REF: u8 = 0x07;
-    /// shm: the referenced bytes were taken (or refused).
+    /// shm: the referenced bytes were copied, or refused.
     pub const WRITE_ACK: u8 = 0x08;
-    /// shm: hand over the file descriptor of a slab.
+    /// shm: asks for the file descriptor of a slab.
     pub const SLAB_REQUEST: u8 = 0x09;
     /// shm: the descriptor, by `SCM_RIGHTS`.
     pub const SLAB_REPLY: u8 = 0x0a;
     /// verbs: the sender's queue pair.
     pub const QP_INFO: u8 = 0x0b;
-    /// verbs: the first word over the queue pairs; both are ready.
+    /// verbs: the first message over the queue pairs; both are ready.
     pub const QP_READY: u8 = 0x0c;
-    /// verbs: memory that the receiver may reach from now on, and how.
+    /// verbs: memory that the receiver may access from now on, and how.
     pub const EXPOSE: u8 = 0x0d;
-    /// verbs: let go of it.
+    /// verbs: the receiver must stop accessing exposed memory.
     pub const REVOKE: u8 = 0x0e;
-    /// verbs: let go of; nothing of ours is on its way there any more.
+    /// verbs: the answer to `REVOKE`: the sender no longer accesses that memory.
     pub const REVOKED: u8 = 0x0f;
-    /// verbs: may I? About an operation that what was exposed does not cover.
+    /// verbs: asks for permission for an operation that no exposed memory covers.
     pub const ACCESS_QUERY: u8 = 0x10;
     /// verbs: the answer to `ACCESS_QUERY`.
     pub const ACCESS_REPLY: u8 = 0x11;
 
     /// First kind that belongs to the endpoint layer.
     pub const FIRST_MESSAGE: u8 = 0x20;
-    /// Reader to owner: blocks wanted, first credits.
+    /// Client to server: blocks wanted, first buffers.
     pub const FETCH: u8 = 0x20;
-    /// Owner to reader: status and exact length of every block.
+    /// Server to client: status and exact length of every block.
     pub const FETCH_RESPONSE: u8 = 0x21;
-    /// Reader to owner: more credits.
+    /// Client to server: more buffers.
     pub const MORE_BUFFERS: u8 = 0x22;
-    /// Owner to reader: credits that were filled, with the CRC of each.
+    /// Server to client: buffers that it has written, with the CRC of each.
     pub const DATA_WRITTEN: u8 = 0x23;
-    /// Reader to owner: forget this request.
+    /// Client to server: ends a request.
     pub const CANCEL: u8 = 0x24;
-    /// Owner to reader: this request failed or was cancelled; no more writes will come.
+    /// Server to client: the request failed or was cancelled; no write follows.
     pub const FAILED: u8 = 0x25;
-    /// Owner to reader: where all of it lies, to be read one-sidedly.
+    /// Server to client: the location of all bytes, for one-sided reads.
     pub const READ_OFFER: u8 = 0x26;
 
-    /// Member of a team to another: here I am.
+    /// Member of a team to another: the sender's number and rank.
     pub const JOIN: u8 = 0x40;
-    /// Receiver of a part to its sender: memory to write it into, and the round's shape.
+    /// Receiver of a part to its sender: buffers for it, and the round's shape.
     pub const CLEAR_TO_SEND: u8 = 0x41;
-    /// Sender of a part to its receiver: granted chunks that were written.
+    /// Sender of a part to its receiver: chunks that it has written.
     pub const DATA_READY: u8 = 0x42;
-    /// Member of a team to all who knocked: it takes no further part, and why.
+    /// Member of a team to all that sent it a `JOIN`: it leaves the team, and why.
     pub const ABORT: u8 = 0x43;
 }
 
-/// See the module's diagram.
+/// The header; the module's diagram has its layout.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
@@ -147,8 +147,8 @@ impl FrameHeader {
     /// Checks magic, version, checksum and reserved field of the first [`HEADER_BYTES`] of `bytes`.
     ///
     /// # Errors
-    /// `Truncated`, `BadMagic`, `UnsupportedVersion`, `BadChecksum`, `BadValue`; kinds and lengths are the
-    /// caller's to judge, because their bounds depend on the connection's state.
+    /// `Truncated`, `BadMagic`, `UnsupportedVersion`, `BadChecksum`, `BadValue`. The caller checks
+    /// kind and length, whose bounds depend on the connection's state.
     pub fn parse(bytes: &[u8]) -> Result<Self, WireError> {
         let (header, _) = Self::read_from_prefix(bytes).map_err(|_| WireError::Truncated {
             what: "frame header",

@@ -6,8 +6,8 @@ use faro_wire::card::{MAX_CARD_BYTES, MAX_NAME_BYTES};
 use faro_wire::header::HEADER_BYTES;
 use faro_wire::message::{
     Abort, AbortCause, BlockEntry, ClearToSend, ClearToSendHead, DataReady, DataWritten, Failed,
-    FailureCode, Fetch, FetchResponse, Join, MoreBuffers, RemoteBuffer, WrittenBuffer,
-    MAX_DETAIL_BYTES,
+    FailureCode, Fetch, FetchResponse, Join, MoreBuffers, OfferedSlice, ReadOffer, RemoteBuffer,
+    WrittenBuffer, MAX_DETAIL_BYTES, MAX_OFFERED_SLICE_BYTES, VERSION_BYTES,
 };
 use faro_wire::{BlockId, BlockStatus, BootstrapId, Card, CardAddress, FrameHeader, WireError};
 use proptest::prelude::*;
@@ -33,7 +33,8 @@ prop_compose! {
     fn buffer()(key in any::<u64>(), offset in any::<u64>(), length in 1..=u32::MAX) -> RemoteBuffer {
         RemoteBuffer {
             key: key.into(),
-            offset: offset.into(),
+            // Its end is an address as well.
+            offset: offset.min(u64::MAX - u64::from(length)).into(),
             length: length.into(),
             reserved: 0.into(),
         }
@@ -89,6 +90,39 @@ fn data_written() -> impl Strategy<Value = DataWritten> {
             last: true
         }),
     ]
+}
+
+prop_compose! {
+    fn slice(slots: u32)(
+        (key, offset, version) in any::<(u64, u64, u64)>(),
+        length in 1..=MAX_OFFERED_SLICE_BYTES, slot in 0..slots, crc in any::<u32>(),
+    ) -> OfferedSlice {
+        OfferedSlice {
+            key: key.into(),
+            offset: offset.min(u64::MAX - u64::from(length)).into(),
+            length: length.into(),
+            slot: slot.into(),
+            version: (version & !1).into(),
+            crc: crc.into(),
+            reserved: 0.into(),
+        }
+    }
+}
+
+prop_compose! {
+    fn read_offer()(slots in 1_u32..10_000)(
+        (key, offset) in any::<(u64, u32)>(),
+        length in Just(slots * VERSION_BYTES),
+        slices in prop::collection::vec(slice(slots), 1..20),
+    ) -> ReadOffer {
+        let versions = RemoteBuffer {
+            key: key.into(),
+            offset: u64::from(offset).into(),
+            length: length.into(),
+            reserved: 0.into(),
+        };
+        ReadOffer { versions, slices }
+    }
 }
 
 prop_compose! {
@@ -184,6 +218,10 @@ fn any_message() -> impl Strategy<Value = (Vec<u8>, Check)> {
             m.encode(),
             (|b: &[u8]| DataWritten::decode(b).map(drop)) as Check
         )),
+        read_offer().prop_map(|m| (
+            m.encode(),
+            (|b: &[u8]| ReadOffer::decode(b).map(drop)) as Check
+        )),
         join().prop_map(|m| (m.encode(), (|b: &[u8]| Join::decode(b).map(drop)) as Check)),
         clear_to_send().prop_map(|m| (
             m.encode(),
@@ -235,6 +273,11 @@ proptest! {
     #[test]
     fn data_written_makes_the_round_trip(message in data_written()) {
         prop_assert_eq!(DataWritten::decode(&message.encode()), Ok(message));
+    }
+
+    #[test]
+    fn read_offer_makes_the_round_trip(message in read_offer()) {
+        prop_assert_eq!(ReadOffer::decode(&message.encode()), Ok(message));
     }
 
     #[test]

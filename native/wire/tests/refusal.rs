@@ -6,6 +6,7 @@ use faro_wire::card::{MAX_CARD_BYTES, MAX_NAME_BYTES};
 use faro_wire::message::{
     Abort, BlockEntry, ClearToSend, DataReady, DataWritten, Failed, Fetch, FetchResponse, Join,
     MoreBuffers, ReadOffer, MAX_BLOCKS, MAX_BUFFERS, MAX_DETAIL_BYTES, MAX_OFFERED_SLICES,
+    MAX_OFFERED_SLICE_BYTES,
 };
 use faro_wire::{crc32c, BlockStatus, BootstrapId, Card, FrameHeader, WireError};
 use support::samples;
@@ -107,6 +108,38 @@ fn slices_that_a_client_cannot_check_are_refused() {
             u64::from(MAX_OFFERED_SLICES)
         )
     );
+}
+
+/// Messages that are well-formed and cannot be true: no endpoint has such memory.
+#[test]
+fn memory_that_no_endpoint_has_is_refused() {
+    let high = u64::MAX - 7;
+    let offset = |mut bytes: Vec<u8>, at: usize| {
+        bytes[at..at + 8].copy_from_slice(&high.to_le_bytes());
+        bytes
+    };
+    let buffer = ("offset of a buffer", high);
+    // The first buffer's offset, after the head and its key.
+    let fetch = offset(samples::fetch().encode(), 16 + 8);
+    assert_eq!(bad_value(Fetch::decode(&fetch)), buffer);
+    let more_buffers = offset(samples::more_buffers().encode(), 8 + 8);
+    assert_eq!(bad_value(MoreBuffers::decode(&more_buffers)), buffer);
+    let clear_to_send = offset(samples::clear_to_send().encode(), 56 + 8);
+    assert_eq!(bad_value(ClearToSend::decode(&clear_to_send)), buffer);
+    let read_offer = samples::read_offer().encode();
+    for (at, what) in [
+        (8 + 8, "offset of the versions"),
+        (32 + 8, "offset of a slice"),
+    ] {
+        let decoded = ReadOffer::decode(&offset(read_offer.clone(), at));
+        assert_eq!(bad_value(decoded), (what, high), "at {at}");
+    }
+    // A slice of more than a page, into which no client can read.
+    for length in [MAX_OFFERED_SLICE_BYTES + 1, u32::MAX] {
+        let decoded = ReadOffer::decode(&with(read_offer.clone(), 32 + 16, length));
+        let limit = u64::from(MAX_OFFERED_SLICE_BYTES);
+        assert_eq!(too_large(decoded), (u64::from(length), limit));
+    }
 }
 
 #[test]

@@ -14,16 +14,17 @@ def write(results):
         [
             "## Measured over real verbs",
             (
-                "Endpoints in network namespaces of one user-mode Linux guest, each with a "
-                "software RDMA device (rdma_rxe), each link with the same rate in both "
-                "directions: the sender's queue keeps what it is given, the switch port before "
-                "the reader keeps 256 KiB and drops the rest. These devices know no congestion "
-                "control, and `spark.faro.verbs.timeout` is 18 (1 s), so that what only waits "
-                "in a sender's queue is not sent again. Every endpoint reads the same amount "
-                "from every other one, all at once, and checks it. *Drops* are the ports'; "
-                "*retries* are what the devices count when packets are missing or come twice; "
-                "both for all exchanges of a set of processes together. An exchange lasts from "
-                "the first endpoint's start to the last one's end."
+                "The endpoints are in network namespaces of one user-mode Linux guest, each "
+                "with a software RDMA device (rdma_rxe). All links have the same rate in both "
+                "directions. The sender's queue keeps every packet; the switch port before "
+                "the reader keeps 256 KiB and drops the rest. These devices have no "
+                "congestion control, and `spark.faro.verbs.timeout` is 18 (1 s), so that a "
+                "packet that is only queued at its sender is not sent again. Every endpoint "
+                "reads the same amount from every other one, all at once, and checks it. "
+                "*Drops* are the ports'; *retries* are what the devices count when packets "
+                "are missing or come twice; both are totals over all exchanges of a set of "
+                "processes. An exchange lasts from the first endpoint's start to the last "
+                "one's end."
             ),
             facts(results),
             "\n\n".join(one(results, setting) for setting in results["settings"]),
@@ -42,9 +43,9 @@ def facts(results):
         (
             f"- measured on {machine['date']} by `{results['command']}` in "
             f"{results['seconds'] / 60:.0f} min: {results['rounds']} rounds in which the "
-            f"policies take turns, {results['repeat']} exchanges in each, of which those that "
-            f"begin before all connections are made do not count; slice {results['slice_ms']} "
-            f"ms; load average before: {machine['load']:.1f}, other processes used "
+            f"policies take turns, {results['repeat']} exchanges in each (exchanges that begin "
+            f"before all connections are made do not count); slice {results['slice_ms']} ms; "
+            f"load average before: {machine['load']:.1f}, other processes used "
             f"{machine['others'] * 100:.0f} % of the machine meanwhile"
         ),
     ]

@@ -4,9 +4,10 @@ import re
 
 HEAD = """# Benchmarks
 
-`make bench` measures everything here again and writes it between the markers; nothing between them
-is written by hand. `tests/bench/run --ladder` and `--spark` do one part, `--quick` is a smoke run
-that leaves this file alone.
+`make bench` measures the transport ladder and the Spark workloads, `make bench-softroce` the RDMA
+section, and `make bench-memory` the sections on memory. Each command writes its sections between
+the markers. `tests/bench/run --ladder` and `--spark` measure one part. `--quick` is a smoke run
+that does not change this file.
 """
 
 

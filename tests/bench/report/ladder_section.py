@@ -28,21 +28,23 @@ def write(results):
         "## Transport ladder",
         (
             "An owner process serves map outputs (Spark's data and index files on tmpfs) to a "
-            "reader process of the same host. *Netty* is Spark's own NettyBlockTransferService "
-            "at both ends with its default settings; the owner finds a block as "
-            "IndexShuffleBlockResolver does. *Faro* is the FaroBlockStoreClient that Spark's "
-            "fetch iterator calls, on a native endpoint with default limits. *free* has no "
-            "transport: the reader maps the owner's files; its CPU is the harness's own and is "
-            "in every other row too. All sides have the same requests (one reduce partition, up "
-            "to 9.6 MB or 1000 blocks, 48 MB in flight in all), the same queue to the consuming "
-            "threads, and the same consumer, which reads every byte of every block through its "
-            "stream and releases it. The sides take turns in every round; a figure is the "
-            "median of the rounds with their least and most. CPU is that of both processes "
-            "together. Every byte was compared once per shape and side outside the timed part. "
-            "Files are read many times over, so the page cache and the mappings of *free* are "
-            "warm. Before the first cell every side runs until the JIT has little left to do. "
-            "A1 is the shape of Spark workload A1: 400 x 400 blocks of 200 bytes, 200 per "
-            "request, each from another map output."
+            "reader process of the same host. There are three sides:\n\n"
+            "- *Netty*: Spark's own NettyBlockTransferService at both ends with its default "
+            "settings. The owner finds a block as IndexShuffleBlockResolver does.\n"
+            "- *Faro*: the FaroBlockStoreClient that Spark's fetch iterator calls, on a "
+            "native endpoint with default limits.\n"
+            "- *free*: no transport. The reader maps the owner's files. Its CPU time is the "
+            "harness's own, which every other row contains too.\n\n"
+            "All sides have the same requests (one reduce partition, up to 9.6 MB or 1000 "
+            "blocks, 48 MB in flight in total), the same queue to the consuming threads, and "
+            "the same consumer, which reads every byte of every block through its stream and "
+            "releases the block. The sides take turns in every round. A figure is the median "
+            "of the rounds, with the lowest and highest in parentheses. CPU is the sum of "
+            "both processes. Every byte was compared once per shape and side, outside the "
+            "timed part. Files are read many times, so the page cache and the mappings of "
+            "*free* are warm. Before the first cell every side runs until the JIT compiler "
+            "has little left to do. A1 is the shape of Spark workload A1: 400 x 400 blocks of "
+            "200 bytes, 200 per request, each from another map output."
         ),
         "\n".join(
             [
@@ -54,7 +56,7 @@ def write(results):
         ),
         "### Aims",
         aims(cells, faro),
-        "### Where Faro loses",
+        "### Where Faro is slower or uses more CPU",
         losses(cells, faro, broken),
         "### Figures",
         "![Throughput and CPU by block size](benchmarks/ladder.svg)",
@@ -138,9 +140,10 @@ def threads(measured):
                         ]
                     )
     return (
-        "One longer run each with 8 clients. `bench-client` are the consuming threads, "
-        "`faro-io` read files at the owner, `faro-completion` hands blocks to Java's "
-        "listeners.\n\n" + table(["block", "side", "process", "thread", "µs/block", "ms/MB"], rows)
+        "One longer run per side, with 8 clients. The threads `bench-client` consume blocks, "
+        "`faro-io` read files in the owner process, and `faro-completion` passes blocks to "
+        "Java's listeners.\n\n"
+        + table(["block", "side", "process", "thread", "µs/block", "ms/MB"], rows)
     )
 
 
@@ -231,15 +234,15 @@ def losses(cells, faro, broken):
                 "moves fewer bytes per second than Netty with these blocks and clients: "
                 f"{', '.join(slower)}."
                 if slower
-                else "is slower than Netty in no cell."
+                else "is not slower than Netty in any cell."
             )
         )
         said.append(
             f"- {NAMES[side]} "
             + (
-                f"costs more CPU than Netty with: {', '.join(dearer)}."
+                f"uses more CPU than Netty with: {', '.join(dearer)}."
                 if dearer
-                else "costs more CPU than Netty in no cell."
+                else "does not use more CPU than Netty in any cell."
             )
         )
     return "\n".join(said)

@@ -21,12 +21,12 @@ def write(results):
         (
             "Two executors of one core (`local-cluster[2,1,2048]`, "
             "`spark.shuffle.readHostLocalDisk=false`, AQE off, `spark.local.dir` on tmpfs), "
-            "sink `noop`. All sides are running applications that take turns, after "
-            f"{results['warm_ups']} warm-up runs each; figures are medians of "
-            f"{results['rounds']} runs with their least and most. Faro runs with "
-            "`spark.faro.fallback=never`. *free* is Spark's own shuffle with a block client "
-            "that maps the peer's file: no transport can be faster behind the same reader. CPU "
-            "is that of both executor processes."
+            "sink `noop`. Each side is a running application, and the applications take "
+            f"turns, after {results['warm_ups']} warm-up runs each. Figures are medians of "
+            f"{results['rounds']} runs, with the lowest and highest in parentheses. Faro runs "
+            "with `spark.faro.fallback=never`. *free* is Spark's own shuffle with a block "
+            "client that maps the peer's file: no transport can be faster with the same "
+            "reader. CPU is the sum of both executor processes."
         ),
         machine(results["machine"], results["command"], results["seconds"], results["quick"]),
         "\n".join(f"- {name}: {WHAT[name]}" for name in sorted(workloads)),
@@ -47,7 +47,7 @@ def write(results):
         proof(workloads, broken),
         "### Aim: within 5 % of free",
         aim(workloads),
-        "### Where Faro loses to stock Spark",
+        "### Where Faro is worse than stock Spark",
         losses(workloads, broken),
     ]
     return "\n\n".join(parts)
@@ -149,4 +149,4 @@ def losses(workloads, broken):
                         f"{number(stock[0])} ({_percent(ours[0], stock[0])}{overlap})"
                     )
     said += [f"- **{NAMES[side]} did not finish: {why}**" for side, why in broken.items()]
-    return "\n".join(said) or "- In no median figure."
+    return "\n".join(said) or "- Faro is not worse in any median figure."

@@ -21,20 +21,23 @@ def write(results):
         [
             "## RDMA on SoftRoCE",
             (
-                "Two hosts with an RDMA device each, in one user-mode Linux guest "
-                "(`tests/softroce/run`): the device is software (rdma_rxe), so it and the tools "
-                "share the guest's two processors, and a system call costs several times as "
-                "much as elsewhere. The figures compare what stands above the device; they say "
-                "nothing about any NIC. *perftest* is `ib_write_bw`, `ib_read_bw`, "
-                "`ib_write_lat`, `ib_read_lat` with default depth; *UCX* is `ucx_perftest` "
-                "(`ucp_put_bw`, `ucp_get`, `ucp_put_lat`, `UCX_TLS=rc`); both poll without "
-                "sleeping. *Faro* is `faro perf`: the fabric as an endpoint drives it, 64 "
-                "transfers under way, asleep between completions; `--spin` does not sleep. "
-                "Faro's writes carry an immediate, so that the owner of the memory learns of "
-                "each, and are 256 KiB at most: 1 MB is four. A figure is the median of the "
-                "rounds with their least and most; in a round the tools take turns at each "
-                "size. Latency is the median of a round's transfers: half of a round trip of "
-                "writes, all of a read."
+                "Two hosts, each with an RDMA device, in one user-mode Linux guest "
+                "(`tests/softroce/run`). The device is software (rdma_rxe), so it shares the "
+                "guest's two processors with the tools, and a system call takes several times "
+                "as long as elsewhere. The figures compare the software above the device. "
+                "They say nothing about a NIC.\n\n"
+                "- *perftest*: `ib_write_bw`, `ib_read_bw`, `ib_write_lat`, `ib_read_lat` "
+                "with default depth; it polls without sleeping.\n"
+                "- *UCX*: `ucx_perftest` (`ucp_put_bw`, `ucp_get`, `ucp_put_lat`, "
+                "`UCX_TLS=rc`); it polls without sleeping.\n"
+                "- *Faro*: `faro perf`, which drives the fabric as an endpoint does, with 64 "
+                "transfers in flight. It sleeps between completions; `--spin` does not sleep. "
+                "Faro's writes carry an immediate, which tells the owner of the memory about "
+                "each write, and are at most 256 KiB: 1 MB is four writes.\n\n"
+                "A figure is the median of the rounds, with the lowest and highest in "
+                "parentheses. In a round the tools take turns at each size. Latency is the "
+                "median of a round's transfers: half of the round trip for writes, all of it "
+                "for reads."
             ),
             facts(results),
             "### Aims",
@@ -47,9 +50,9 @@ def write(results):
             figures(cells, "latency"),
             "### What the software adds",
             (
-                "Per transfer, with Faro asleep between completions, client / server; a post "
-                "hands one or more work requests to the device, a poll is one system call at "
-                "least."
+                "Per transfer, client / server, with Faro asleep between completions. A post "
+                "passes one or more work requests to the device. A poll is at least one "
+                "system call."
             ),
             costs(cells),
         ]
@@ -73,8 +76,8 @@ def facts(results):
     ]
     if machine["others"] > QUIET_SHARE:
         lines.append(
-            "- **provisional: other work was running on this machine, and what disturbs "
-            "one tool of a round need not disturb the next**"
+            "- **provisional: other work was running on this machine, and it may have "
+            "disturbed one tool of a round and not the next**"
         )
     if results["quick"]:
         lines.append("- **a smoke run: few and short rounds**")

@@ -147,7 +147,7 @@ SCENARIOS = [
         {"spark.faro.memory.idleRelease": "100ms"},
         newest=True,
         faro_only=True,
-        must_count="pool.givenBack",
+        must_count="pool.slabsReleased",
     ),
     Scenario(
         "to-disk",

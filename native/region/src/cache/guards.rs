@@ -1,4 +1,4 @@
-//! What a reader holds, and what a filler does: a resident chunk, and a page for one.
+//! The guards of the chunk cache: for reading a resident chunk, and for filling a slot.
 
 use super::ChunkCache;
 use crate::table::{Chunk, Slot};
@@ -9,7 +9,7 @@ use faro_sync::atomic::Ordering;
 use faro_sync::lock;
 use std::sync::Arc;
 
-/// A resident chunk, held.
+/// A resident chunk. It is not evicted while the guard lives.
 pub struct ReadGuard {
     pub(super) cache: Arc<ChunkCache>,
     pub(super) page: Arc<Lease>,
@@ -19,25 +19,25 @@ pub struct ReadGuard {
 }
 
 impl ReadGuard {
-    /// Its bytes.
+    /// The chunk's bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the page is mapped for `page`'s life and `length` is within it. Only a claim
-        // writes to it, and the table gives no claim of a slot that is held; the guard was taken
-        // under the lock under which the last claim was published, which orders its writes before.
+        // SAFETY: `page` keeps the page mapped, and `length` is within it. Only a `FillGuard` writes
+        // to it, and the table starts no fill of a slot that has readers. This guard was taken under
+        // the lock under which the last fill was published, which orders the fill's writes before.
         unsafe { std::slice::from_raw_parts(self.page.start().as_ptr(), self.length) }
     }
 
-    /// The page, to be exposed.
+    /// The page, to be made readable for peers.
     pub fn page(&self) -> &Arc<Lease> {
         &self.page
     }
 
-    /// Which slot; its version has that place in the versions' lease.
+    /// The slot. Its version is the word with that index in the versions' lease.
     pub fn slot(&self) -> usize {
         self.slot
     }
 
-    /// What a peer has to find there after it read.
+    /// The version that a peer has to find there after its read.
     pub fn version(&self) -> Version {
         self.version
     }
@@ -49,7 +49,7 @@ impl Drop for ReadGuard {
     }
 }
 
-/// A page to be filled. Dropped without `publish`, it stays empty.
+/// A slot to be filled. If the guard is dropped without `publish`, the slot becomes empty.
 pub struct FillGuard {
     pub(super) cache: Arc<ChunkCache>,
     pub(super) page: Arc<Lease>,
@@ -59,21 +59,21 @@ pub struct FillGuard {
 }
 
 impl FillGuard {
-    /// Where to.
+    /// The page to be filled; its bytes are arbitrary.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `ReadGuard::bytes`; a claimed slot is not held and claimed by nobody else, and
-        // `&mut self` excludes another slice of this claim. What devices and peers read meanwhile
-        // they discard, because the version was made odd before.
+        // SAFETY: as in `ReadGuard::bytes`. A slot that is being filled has no readers and no second
+        // `FillGuard`, and `&mut self` excludes another slice of this one. Devices and peers may read
+        // meanwhile; they discard what they read, because the version is odd.
         unsafe { std::slice::from_raw_parts_mut(self.page.start().as_ptr(), self.page.capacity()) }
     }
 
-    /// The first `length` bytes are the chunk's.
+    /// Publishes the first `length` bytes of the page as the chunk.
     pub fn publish(mut self, length: usize) -> ReadGuard {
         debug_assert!(length <= self.page.capacity());
         let cache = Arc::clone(&self.cache);
         let mut state = lock(&cache.state);
         state.table.publish(self.slot, length);
-        // There are versions: the claim began one. An odd one is believed by nobody.
+        // There are versions, because `begin_fill` began one. No reader believes an odd one.
         let version = cache.word(self.slot).map_or(1, publish);
         drop(state);
         self.published = true;
@@ -87,7 +87,7 @@ impl FillGuard {
         }
     }
 
-    /// The chunk that it is for: region and number.
+    /// The chunk to fill in: its region and its number.
     pub fn chunk(&self) -> (RegionId, u64) {
         self.chunk
     }

@@ -1,105 +1,67 @@
-//! The residency table with its memory: reads, staging, eviction.
+//! The chunk cache: the table with its memory. Reads, fills, eviction.
 //!
-//! One lock guards table, pages and admission; it is held for look-ups, never for a copy, a read of
-//! a file or a checksum. Bytes are copied under a *guard* (nobody overwrites what is held) and filled
-//! under a *claim* (nobody else fills or reads what is claimed). Peers read without either and have
-//! versions.
+//! One lock guards table, pages and admission. It is held for look-ups, not while bytes are copied, a
+//! file is read or a checksum is computed. Bytes are copied under a `ReadGuard`, which keeps the chunk
+//! from being evicted, and filled under a `FillGuard`, which keeps all others out of the slot. Peers
+//! have neither and use versions.
 //!
-//! Memory: slots get pages from the arena one by one, while the arena has more free than a quarter
-//! of its limit; from there on the clock reuses what there is. Whoever is refused by the arena calls
-//! `give_back` and gets the pages that matter least.
+//! Memory: slots get pages from the arena one by one, as long as less than three quarters of the
+//! arena are taken. After that, chunks are evicted for others. A caller that the arena refuses calls
+//! `release`, which returns the pages that are worth least.
 
+mod counters;
 mod guards;
 
+pub use counters::{ChunkCacheCounters, Exits};
 pub use guards::{FillGuard, ReadGuard};
 
 use crate::admission::Admission;
 use crate::table::{NoSlot, Slot, Table};
 use crate::version::{begin, still, Version, VERSION_BYTES};
 use crate::{Region, RegionError, RegionId, CHUNK_BYTES, MAX_SLOTS};
-use crossbeam_utils::CachePadded;
+use counters::Counts;
 use faro_pool::{Lease, Pool, Purpose, PAGE_BYTES};
 use faro_sync::atomic::{AtomicU64, Ordering};
 use faro_sync::{lock, Mutex};
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-/// The version of what never changes.
+/// The version of bytes that never change.
 const UNCHANGING: Version = 2;
 
-/// Whether a read may wait for a medium.
+/// Whether a read may wait for a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sleep {
-    /// A progress thread: what is not in memory is left out.
+    /// It may not (a progress thread): it brings what is in memory.
     Never,
-    /// An I/O thread.
+    /// It may (an I/O thread).
     May,
 }
 
-/// By which exits the pieces of a read left; a piece is what one chunk has of it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Exits {
-    /// Copied from a page.
-    pub resident: u64,
-    /// From the page cache.
-    pub minor: u64,
-    /// From the medium.
-    pub major: u64,
-}
-
-/// Snapshot of the counters; all but the last two only grow.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ChunkCacheCounters {
-    /// Pieces by exit, of reads and of staging.
-    pub exits: Exits,
-    /// Chunks brought into pages.
-    pub staged: u64,
-    /// Pieces found in a page that `stage` had filled, before anybody asked for them.
-    pub staged_hits: u64,
-    /// Chunks that went for others.
-    pub evictions: u64,
-    /// Pages given back because the arena was short.
-    pub given_back: u64,
-    /// Chunks in pages now.
-    pub resident_chunks: u64,
-    /// Bytes of the arena held now, the versions' among them.
-    pub held_bytes: u64,
-}
-
-#[derive(Default)]
-struct Counts {
-    resident: CachePadded<AtomicU64>,
-    minor: CachePadded<AtomicU64>,
-    major: AtomicU64,
-    staged: AtomicU64,
-    staged_hits: AtomicU64,
-    given_back: AtomicU64,
-}
-
-/// Why a chunk is brought into a page.
+/// Why a slot is filled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cause {
-    /// It is asked for; others have to go for it.
+    /// A read asked for the chunk. Another chunk may be evicted for it.
     Demand,
-    /// It will be.
+    /// A read will ask for it. `evict`: another chunk may be evicted for it.
     Prefetch { evict: bool },
 }
 
 struct State {
     table: Table,
-    /// By slot. A page that has been exposed to peers is counted by them too.
+    /// By slot. A fabric that shows the page to peers holds the `Arc`, too.
     pages: Vec<Option<Arc<Lease>>>,
-    /// By slot: what it holds was staged before anybody asked.
+    /// By slot: its chunk was prefetched.
     prefetched: Vec<bool>,
     admission: Admission,
 }
 
-/// See the module's comment.
+/// A cache of chunks in pages of the arena, readable by peers.
 pub struct ChunkCache {
     pool: Arc<Pool>,
     state: Mutex<State>,
-    /// One word for each slot and that of `unchanging`, from the first byte; taken with the first page. Changed under
-    /// `state` only.
+    /// One word for each slot, then that of `constant`, from the first byte. Leased with the first
+    /// page. Changed only under the lock of `state`.
     versions: OnceLock<Arc<Lease>>,
     slots: usize,
     counts: Counts,
@@ -131,39 +93,40 @@ impl ChunkCache {
         }))
     }
 
-    /// The versions' lease, to be exposed, once anything was resident; slot `i` has the 8 bytes from
-    /// `8 * i`.
+    /// The lease of the versions, to be made readable for peers; slot `i` has the 8 bytes from
+    /// `8 * i`. `None` until the first slot has a page.
     pub fn versions(&self) -> Option<&Arc<Lease>> {
         self.versions.get()
     }
 
-    /// Slot and version of memory that is not this crate's and whose bytes never change, so that a
-    /// peer can follow one protocol for both. `None`: the arena has no memory for versions.
+    /// Slot and version for other memory whose bytes never change, so that peers follow one protocol
+    /// for both. `None`: the arena has no memory for versions.
     pub fn constant(&self) -> Option<(usize, Version)> {
         let _state = lock(&self.state);
         self.has_versions().then_some((self.slots, UNCHANGING))
     }
 
-    /// The chunk, if it is in a page, held until the guard is dropped.
+    /// The chunk, if it is in a slot. It stays there until the guard is dropped.
     pub fn get(self: &Arc<Self>, id: RegionId, chunk: u64) -> Option<ReadGuard> {
         let mut state = lock(&self.state);
         let slot = state.table.acquire((id, chunk))?;
         self.guard(&state, slot)
     }
 
-    /// Whether the chunk is in a page; no use of it.
+    /// Whether the chunk is in a slot. Not a use of it.
     pub fn has(&self, id: RegionId, chunk: u64) -> bool {
         lock(&self.state).table.has((id, chunk))
     }
 
-    /// A page for the chunk, to be filled by the caller. `None`: it has one, somebody fills one, or
-    /// all are in use.
+    /// A slot for the caller to fill with the chunk. `None`: a slot has the chunk or is being filled
+    /// with it, or all slots are in use.
     pub fn begin_fill(self: &Arc<Self>, id: RegionId, chunk: u64) -> Option<FillGuard> {
         self.begin_fill_for(id, chunk, Cause::Demand)
     }
 
-    /// Brings a chunk into a page before anybody asks for it; may sleep. `evict`: others may have to
-    /// go for it. `false`: it is being brought already, or there is no page for it.
+    /// Fills a slot with a chunk before a read asks for it; may sleep. `evict`: another chunk may be
+    /// evicted for it. Returns `false` if a slot has it or is being filled with it, or if there is no
+    /// slot for it.
     ///
     /// # Errors
     /// What reading the file says.
@@ -177,8 +140,8 @@ impl ChunkCache {
         Ok(self.fill(region, chunk, ahead)?.is_some())
     }
 
-    /// Fills `out` with the bytes of `region` from `offset`, and says how much of it (all, if it may
-    /// sleep). May stage what is asked for often, if it may sleep.
+    /// Fills the front of `out` with the bytes of `region` from `offset`. Returns how many bytes that
+    /// are: all, if it may sleep. Then it also fills slots with chunks that are asked for often.
     ///
     /// # Errors
     /// What reading the file says; `UnexpectedEof` when it has become shorter.
@@ -204,7 +167,7 @@ impl ChunkCache {
         Ok(done)
     }
 
-    /// Forgets all regions of a group; nobody believes their bytes from now on.
+    /// Forgets all regions of a group. No peer believes their bytes from now on.
     pub fn forget(&self, group: u32) {
         let mut state = lock(&self.state);
         for slot in state.table.forget(group) {
@@ -213,8 +176,8 @@ impl ChunkCache {
         state.admission.forget(group);
     }
 
-    /// Gives up to `pages` pages back to the arena, the least useful first; those that peers may
-    /// read stay. Returns how many.
+    /// Returns up to `pages` pages to the arena, those of the least used chunks first. Pages that
+    /// peers may read stay. Returns their number.
     pub fn release(&self, pages: usize) -> usize {
         let mut state = lock(&self.state);
         let State {
@@ -237,8 +200,8 @@ impl ChunkCache {
         gone.len()
     }
 
-    /// Last step of a reader in this process that held no guard: whether what it read of `slot` before
-    /// is what was published under `version`. Peers read the versions' lease instead.
+    /// For a reader in this process without a guard: whether the bytes of `slot` that it has read are
+    /// those published under `version`. Peers read the lease of the versions instead.
     pub fn is_still(&self, slot: usize, version: Version) -> bool {
         slot < self.slots && self.word(slot).is_some_and(|word| still(word, version))
     }
@@ -291,7 +254,7 @@ impl ChunkCache {
                 self.counts.resident.fetch_add(1, Ordering::Relaxed);
                 Some(guard)
             }
-            // A chunk that cannot be read as a whole may have the bytes that are wanted.
+            // If the chunk cannot be read as a whole, the wanted part may still be readable.
             None if admitted => self.fill(region, chunk, Cause::Demand).unwrap_or(None),
             None => None,
         };
@@ -305,7 +268,7 @@ impl ChunkCache {
         self.fault(region, chunk * CHUNK_BYTES + within as u64, piece, sleep)
     }
 
-    /// The software page fault: cache first, then the medium if that may be waited for.
+    /// The software page fault: first the page cache, then the disk if the read may sleep.
     fn fault(
         &self,
         region: &Region,
@@ -322,7 +285,7 @@ impl ChunkCache {
             return Ok(cached);
         }
         region.read(offset + cached as u64, &mut piece[cached..])?;
-        // Where the file system cannot say, nobody knows that a medium was waited for.
+        // Without `RWF_NOWAIT` it is unknown whether the read waited for a disk.
         let exit = match region.knows_nowait() {
             true => &self.counts.major,
             false => &*self.counts.minor,
@@ -373,7 +336,7 @@ impl ChunkCache {
         })
     }
 
-    /// One more page, if all are taken and the arena has plenty.
+    /// Adds a page if no slot is empty and less than three quarters of the arena are taken.
     fn grow(&self, state: &mut State) {
         if state.table.has_room() {
             return;
@@ -394,7 +357,7 @@ impl ChunkCache {
         }
     }
 
-    /// A slot that the table has held, for somebody who uses what is in it.
+    /// The guard of a slot that the table has just acquired for a read.
     fn guard(self: &Arc<Self>, state: &State, slot: Slot) -> Option<ReadGuard> {
         if state.prefetched[slot] {
             self.counts.staged_hits.fetch_add(1, Ordering::Relaxed);
@@ -408,14 +371,14 @@ impl ChunkCache {
         })
     }
 
-    /// Takes the memory of the versions, if it is not taken yet. Under `state`.
+    /// Leases the memory of the versions, if that is not done yet. Called under the lock of `state`.
     fn has_versions(&self) -> bool {
         if self.versions.get().is_none() {
             let bytes = (self.slots + 1) * VERSION_BYTES;
             let Ok(mut lease) = self.pool.try_lease(bytes, Purpose::Serve) else {
                 return false;
             };
-            // Recycled memory holds anything; all slots begin empty, and so odd.
+            // Recycled memory has old bytes. All slots begin empty, so with odd versions.
             for word in lease.bytes_mut()[..bytes].chunks_exact_mut(VERSION_BYTES) {
                 word.copy_from_slice(&1u64.to_le_bytes());
             }
@@ -426,21 +389,21 @@ impl ChunkCache {
         true
     }
 
-    /// Nobody believes what is in the slot from here on.
+    /// Makes the slot's version odd: no reader believes its bytes from now on.
     fn begin(&self, slot: Slot) {
         if let Some(word) = self.word(slot) {
             begin(word);
         }
     }
 
-    /// `None` only while no slot has had memory yet.
+    /// The slot's version. `None` only until a slot has its first page.
     fn word(&self, slot: Slot) -> Option<&AtomicU64> {
         debug_assert!(slot < self.slots);
         let start = self.versions.get()?.start().as_ptr().cast::<u64>();
-        // SAFETY: `versions` holds more than `slots` words and `slot` is one of them; a lease is aligned to 4
-        // KiB, so each word is to 8; the lease lives as long as `self`. Once it is in `versions` the
-        // words are only ever accessed as atomics in this process (nobody calls `bytes` of this
-        // lease), and by devices and read-only mappings of peers outside of it.
+        // SAFETY: `versions` holds more than `slots` words, of which this is one. A lease is aligned to
+        // 4 KiB, so each word is aligned to 8. The lease lives as long as `self`. Once it is in
+        // `versions`, this process accesses the words only as atomics (no code calls `bytes` of this
+        // lease); devices and peers' read-only mappings only read them.
         Some(unsafe { AtomicU64::from_ptr(start.add(slot)) })
     }
 }

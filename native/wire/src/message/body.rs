@@ -1,9 +1,9 @@
-//! A bounds-checked walk over a body; the only place that slices received bytes.
+//! A bounds-checked reader of a body; no other code of this crate slices a received body.
 
 use crate::WireError;
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// A bounds-checked walk over a body.
+/// The rest of a body.
 pub(super) struct Body<'a> {
     what: &'static str,
     rest: &'a [u8],
@@ -20,7 +20,7 @@ impl<'a> Body<'a> {
         Ok(u32::from_le_bytes(word))
     }
 
-    /// A count that stays within `limit`, so that what is sized by it is bounded.
+    /// A count of at most `limit`; it may size memory.
     pub(super) fn count(&mut self, what: &'static str, limit: u32) -> Result<usize, WireError> {
         let got = self.u32()?;
         if got > limit {
@@ -51,7 +51,7 @@ impl<'a> Body<'a> {
         &mut self,
     ) -> Result<T, WireError> {
         let bytes = self.bytes(size_of::<T>())?;
-        // `bytes` is exactly as long as `T`, so the read has no way to fail.
+        // Cannot fail: `bytes` is exactly as long as `T`.
         T::read_from_bytes(bytes).map_err(|_| WireError::Truncated {
             what: self.what,
             needed: size_of::<T>(),
@@ -65,7 +65,7 @@ impl<'a> Body<'a> {
     ) -> Result<Vec<T>, WireError> {
         let needed = count.saturating_mul(size_of::<T>());
         let bytes = self.bytes(needed)?;
-        // `T` is unaligned and `bytes` exactly `count` of them, so the cast has no way to fail.
+        // Cannot fail: `T` is unaligned and `bytes` exactly `count` of them.
         <[T]>::ref_from_bytes(bytes)
             .map(<[T]>::to_vec)
             .map_err(|_| WireError::Truncated {
@@ -75,8 +75,7 @@ impl<'a> Body<'a> {
             })
     }
 
-    /// A reserved field must be zero: a later version may give it a meaning that this side would
-    /// otherwise ignore.
+    /// A reserved field must be zero: a later version may give it a meaning, which must not be ignored.
     pub(super) fn zero(&self, reserved: u32) -> Result<(), WireError> {
         if reserved == 0 {
             return Ok(());
@@ -87,12 +86,25 @@ impl<'a> Body<'a> {
         })
     }
 
-    /// A count or length of which zero would say nothing.
+    /// A count or length of at least 1.
     pub(super) fn nonzero(&self, what: &'static str, value: u32) -> Result<(), WireError> {
         if value != 0 {
             return Ok(());
         }
         Err(WireError::BadValue { what, got: 0 })
+    }
+
+    /// `offset + length` must not overflow, so that receivers may add to an offset.
+    pub(super) fn range(
+        &self,
+        what: &'static str,
+        offset: u64,
+        length: u32,
+    ) -> Result<(), WireError> {
+        match offset.checked_add(u64::from(length)) {
+            Some(_) => Ok(()),
+            None => Err(WireError::BadValue { what, got: offset }),
+        }
     }
 
     /// Nothing may follow.

@@ -145,7 +145,7 @@ impl ClearToSend {
     ///
     /// # Errors
     /// `Truncated`, `Trailing`, `TooLarge`; `BadValue` for an unknown element, operation or mode,
-    /// chunks whose numbers overflow, an empty buffer, or a reserved field that is not zero.
+    /// chunks whose numbers overflow, an empty buffer, one whose end overflows, or a reserved field that is not zero.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
         let mut body = Body::new("CLEAR_TO_SEND", body);
         let head: ClearToSendHead = body.one()?;

@@ -53,11 +53,16 @@ pub struct MoreBuffers {
     pub buffers: Vec<RemoteBuffer>,
 }
 
-/// Reads `count` buffers, none of them empty.
+/// Reads `count` buffers, none of them empty or beyond the last address.
 pub(super) fn buffers(body: &mut Body<'_>, count: usize) -> Result<Vec<RemoteBuffer>, WireError> {
     let buffers: Vec<RemoteBuffer> = body.array(count)?;
     for buffer in &buffers {
         body.nonzero("length of a buffer", buffer.length.get())?;
+        body.range(
+            "offset of a buffer",
+            buffer.offset.get(),
+            buffer.length.get(),
+        )?;
         body.zero(buffer.reserved.get())?;
     }
     Ok(buffers)
@@ -82,7 +87,7 @@ impl Fetch {
     ///
     /// # Errors
     /// `Truncated`, `Trailing`, `TooLarge`; `BadValue` for a request of no blocks, an empty
-    /// buffer, an unknown flag or a reserved field that is not zero.
+    /// buffer, one whose end overflows, an unknown flag or a reserved field that is not zero.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
         let mut body = Body::new("FETCH", body);
         let deadline_ms = body.u32()?;
@@ -128,8 +133,8 @@ impl MoreBuffers {
     /// Reads a body.
     ///
     /// # Errors
-    /// `Truncated`, `Trailing`, `TooLarge`; `BadValue` for no buffers, an empty one or a reserved
-    /// field that is not zero.
+    /// `Truncated`, `Trailing`, `TooLarge`; `BadValue` for no buffers, an empty one, one whose end
+    /// overflows or a reserved field that is not zero.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
         let mut body = Body::new("MORE_BUFFERS", body);
         let count = body.count("MORE_BUFFERS buffers", MAX_BUFFERS)?;

@@ -50,7 +50,9 @@ pub use failed::{Failed, FailureCode};
 pub use fetch::{Fetch, MoreBuffers, RemoteBuffer};
 pub use fetch_response::{BlockEntry, FetchResponse};
 pub use incoming::{Incoming, ToClient, ToMember, ToServer};
-pub use read_offer::{OfferedSlice, ReadOffer, MAX_OFFERED_SLICES, VERSION_BYTES};
+pub use read_offer::{
+    OfferedSlice, ReadOffer, MAX_OFFERED_SLICES, MAX_OFFERED_SLICE_BYTES, VERSION_BYTES,
+};
 
 use crate::block::BLOCK_ID_BYTES;
 use crate::header::MAX_MESSAGE_BYTES;

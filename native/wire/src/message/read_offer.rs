@@ -21,6 +21,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Most slices of one `READ_OFFER`: 1 GiB, if each is a page of 256 KiB.
 pub const MAX_OFFERED_SLICES: u32 = 4_096;
+/// Most bytes of one slice: a page, the largest memory that a client reads into.
+pub const MAX_OFFERED_SLICE_BYTES: u32 = 256 << 10;
 /// Bytes of one version.
 pub const VERSION_BYTES: u32 = 8;
 
@@ -34,7 +36,7 @@ pub struct OfferedSlice {
     pub key: U64,
     /// Where it begins under that key: an offset or an address, as the fabric says.
     pub offset: U64,
-    /// Bytes, at least 1.
+    /// Bytes, at least 1 and at most [`MAX_OFFERED_SLICE_BYTES`].
     pub length: U32,
     /// The slot in the versions that changes when the page gets other bytes.
     pub slot: U32,
@@ -70,8 +72,9 @@ impl ReadOffer {
     /// Reads a body.
     ///
     /// # Errors
-    /// `Truncated`, `Trailing`, `TooLarge`; `BadValue` for no slices, an empty one, an odd version,
-    /// a slot beyond the versions, or a reserved field that is not zero.
+    /// `Truncated`, `Trailing`; `TooLarge` for too many slices or a slice of more than a page;
+    /// `BadValue` for no slices, an empty one, an odd version, a slot beyond the versions, memory
+    /// whose end overflows, or a reserved field that is not zero.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
         let mut body = Body::new("READ_OFFER", body);
         let count = body.count("READ_OFFER slices", MAX_OFFERED_SLICES)?;
@@ -83,11 +86,25 @@ impl ReadOffer {
             got: 0,
         })?;
         body.zero(versions.reserved.get())?;
+        body.range(
+            "offset of the versions",
+            versions.offset.get(),
+            versions.length.get(),
+        )?;
         let slots = versions.length.get() / VERSION_BYTES;
         let slices: Vec<OfferedSlice> = body.array(count)?;
         for slice in &slices {
             body.zero(slice.reserved.get())?;
-            body.nonzero("length of a slice", slice.length.get())?;
+            let length = slice.length.get();
+            body.nonzero("length of a slice", length)?;
+            if length > MAX_OFFERED_SLICE_BYTES {
+                return Err(WireError::TooLarge {
+                    what: "length of a slice",
+                    got: u64::from(length),
+                    limit: u64::from(MAX_OFFERED_SLICE_BYTES),
+                });
+            }
+            body.range("offset of a slice", slice.offset.get(), length)?;
             if slice.slot.get() >= slots {
                 return Err(WireError::BadValue {
                     what: "slot of a slice",

@@ -10,12 +10,14 @@ from parts import guest
 NAME = "share"
 TITLE = "A shuffle larger than the arena"
 ABOUT = (
-    "Every block of a shuffle, read by one endpoint from another in one program, partition by "
-    "partition as reducers ask (64 blocks to a request, 5 requests under way), the second time "
-    "over, while the owner's arena is 1, 10 and 100 % of the shuffle, in turn. The smallest "
-    "arena is 32 MiB, so that the shuffle has 3.2 GB; all of it is in memory (a tmpfs, so that "
-    "no disk is measured). MB/s, medians of the rounds with their least and most; pieces of "
-    "both passes by exit, in the last round."
+    "One endpoint reads every block of a shuffle from another, both in one program, partition "
+    "by partition as reducers request them (64 blocks in a request, 5 requests in flight). It "
+    "does so twice, and the second pass is timed. The owner's arena is 1, 10 and 100 % of the "
+    "shuffle, in turn. The smallest arena is 32 MiB, so the shuffle has 3.2 GB. All of it is "
+    "in memory (a tmpfs), so no disk is measured. Figures are MB/s, medians of the rounds, "
+    "with the lowest and highest in parentheses. The last columns count the reads of both "
+    "passes of the last round by the place of their bytes: the chunk cache, the page cache "
+    "(minor fault) or the disk (major fault)."
 )
 FABRICS = ["shm", "tcp"]
 
@@ -43,4 +45,4 @@ def section(cells):
         ]
         for c in cells
     ]
-    return table(["fabric", "block", "arena", "MB/s", "resident", "minor", "major"], rows)
+    return table(["fabric", "block", "arena", "MB/s", "cached", "minor fault", "major fault"], rows)

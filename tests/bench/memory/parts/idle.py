@@ -8,18 +8,19 @@ from parts import guest
 NAME = "idle"
 TITLE = "An idle slab"
 ABOUT = (
-    "The three steps in which a slab of 16 MiB that was written is given up (docs/memory.md), and "
-    "what its coming back costs: the first use is a lease, 256 KB filled and written to a peer "
-    "over the verbs fabric of the SoftRoCE guest, with the slab's new pages and its registration "
-    "in it; the next use is the same write again, without the filling. Microseconds, for one slab; "
-    "the median of the rounds with least and most. What is given up is paid for again by the first "
-    "use: this is why a slab has to be idle for a minute."
+    "A slab of 16 MiB that was written is released in three steps (docs/memory.md). The table "
+    "shows these steps and the cost of using the slab again. The first use takes a lease, "
+    "fills 256 KB and writes them to a peer over the verbs fabric of the SoftRoCE guest; it "
+    "includes the slab's new memory and its registration. The next use is the same write "
+    "again, without the filling. Figures are microseconds for one slab, medians of the "
+    "rounds, with the lowest and highest in parentheses. The first use pays for the release. "
+    "This is why a slab is released only after it has been idle for a minute."
 )
 STEPS = [
     ("rest_us", "all its pages are withdrawn (progress thread)"),
-    ("deregister_us", "the device forgets it (a thread of its own)"),
-    ("give_back_us", "its pages go back to the system"),
-    ("first_use_us", "first use afterwards: pages, registration, write"),
+    ("deregister_us", "the device de-registers it (deregistration thread)"),
+    ("give_back_us", "its memory goes back to the operating system"),
+    ("first_use_us", "first use afterwards: new memory, registration, write"),
     ("next_use_us", "next use: write"),
 ]
 

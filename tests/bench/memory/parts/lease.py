@@ -8,13 +8,14 @@ from parts import guest
 NAME = "lease"
 TITLE = "A lease of the arena"
 ABOUT = (
-    "One lease taken and returned, again and again, by one thread and by two at once on the same "
-    "pool; nothing is written into it. *malloc* is `Vec::with_capacity` and its drop in the same "
-    "program, in turn: ordinary memory, which no device knows (glibc keeps 256 KB in a mapping of "
-    "its own, or in the heap, as it sees fit). A lone 4 KB lease splits a page and merges it again "
-    "each time. A figure is nanoseconds of processor time of a thread for a pair (so that other "
-    "work on the machine does not count, but what it does to the caches does), the median of the "
-    "rounds with their least and most. In steady state nothing is mapped and so nothing is "
+    "One lease is taken and returned repeatedly, by one thread and by two threads at once on "
+    "the same pool. Nothing is written into it. *malloc* is `Vec::with_capacity` and its drop "
+    "in the same program, in turn: ordinary memory that is not registered with a device "
+    "(glibc keeps 256 KB in a mapping of its own or in the heap). A single 4 KB lease splits "
+    "a page and joins it again each time. A figure is the processor time of a thread for one "
+    "pair of take and return, in nanoseconds. Other work on the machine does not count, but "
+    "its effect on the caches does. Figures are medians of the rounds, with the lowest and "
+    "highest in parentheses. In the steady state nothing is mapped and therefore nothing is "
     "registered: the last column counts slabs mapped while measuring, after the first round."
 )
 AIM_NS = 50

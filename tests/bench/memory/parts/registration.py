@@ -9,10 +9,11 @@ NAME = "registration"
 TITLE = "Registering memory"
 ABOUT = (
     "`ibv_reg_mr` and `ibv_dereg_mr` of ordinary memory that was written before, on the RDMA "
-    "device of the SoftRoCE guest (`tests/softroce/run`): software, in a user-mode kernel. The "
-    "shape, a fixed part and a part for each page, is that of any device; the figures say nothing "
-    "about a NIC. One round registers each size once, in turn. Median of the rounds, with least "
-    "and most."
+    "device of the SoftRoCE guest (`tests/softroce/run`), which is software in a user-mode "
+    "kernel. The cost of every device has this shape, a fixed part and a part for each page "
+    "of the operating system, but the figures say nothing about a NIC. One round registers "
+    "each size once, in turn. Figures are medians of the rounds, with the lowest and highest "
+    "in parentheses."
 )
 MORE_ROUNDS = 4
 

@@ -8,15 +8,19 @@ from parts import guest
 NAME = "transfer"
 TITLE = "Registering, end to end"
 ABOUT = (
-    "64 objects of a sender, each written 8 times into a peer's memory by RDMA WRITE over the "
-    "verbs fabric, 16 under way; both ends in one process of the SoftRoCE guest. *Per block*: "
-    "the sender's own memory, registered for each write and de-registered after it. *Lazy*: "
-    "memory of its own for each object, registered when it is first written from. *Eager, per "
-    "object*: the same, registered when it is made. *Eager, slab*: leases of the arena, whose "
-    "slabs are registered already. All make and fill their objects first. The modes take turns "
-    "in every round; microseconds for one write or one object, the median of the rounds, in the "
-    "last columns with least and most. Every mode's writes end in the same device, so that the "
-    "difference is what registering costs."
+    "A sender writes 64 objects, each 8 times, into a peer's memory by RDMA WRITE over the "
+    "verbs fabric, with 16 writes in flight. Both ends are in one process of the SoftRoCE "
+    "guest. The modes:\n\n"
+    "- *per block*: the sender's own memory, registered for each write and de-registered "
+    "after it\n"
+    "- *lazy, per object*: separate memory for each object, registered at the first write "
+    "from it\n"
+    "- *eager, per object*: the same, registered when the object is made\n"
+    "- *eager, slab*: leases of the arena, whose slabs are registered already\n\n"
+    "All modes make and fill their objects first. The modes take turns in every round. "
+    "Figures are microseconds for one write or one object, medians of the rounds; the total "
+    "also has the lowest and highest in parentheses. All modes write through the same device, "
+    "so the difference is the cost of registering."
 )
 WRITES = 64 * 8
 MODES = ["per block", "lazy, per object", "eager, per object", "eager, slab"]
@@ -69,17 +73,17 @@ def section(cells):
                     "make, fill",
                     "first write",
                     "later writes",
-                    "let go",
+                    "release",
                     "registrations",
-                    "of it registering, for one write",
-                    "all, for one write",
-                    "against slab",
+                    "of this registering, per write",
+                    "total, per write",
+                    "relative to slab",
                 ],
                 rows,
             ),
             (
-                "*Later writes* is steady state: a slab needs no registration there, and "
-                "neither do lazy and eager objects that stay."
+                "*Later writes* is the steady state. A slab needs no registration there, and "
+                "lazy and eager objects that are kept need none either."
             ),
         ]
     )

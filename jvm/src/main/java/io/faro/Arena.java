@@ -2,7 +2,7 @@ package io.faro;
 
 import java.nio.ByteBuffer;
 
-/** What batches need of the native arena; {@link Slabs} is the real one. */
+/** The part of the native arena that batches use; {@link Slabs} in production, a fake in tests. */
 interface Arena {
   /** The root buffer over a slab; all of it, position 0. Callers make their own views. Completions thread only. */
   ByteBuffer slab(int index) throws FaroException;

@@ -1,6 +1,6 @@
 package io.faro;
 
-/** A setting that Faro cannot work with: which, what it was, and what is allowed. */
+/** A setting has a value that is not allowed. */
 public final class BadConfigurationException extends FaroException {
   private static final long serialVersionUID = 1L;
 

@@ -5,12 +5,12 @@ import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
 
 /**
- * A run of blocks of one request whose bytes lie, one after the other, in segments of the arena.
+ * Consecutive blocks of one request. Their bytes lie, one after the other, in slices of the arena.
  *
- * <p>Decoded once into three small arrays, because the record's buffer is reused; after that a block costs one array
- * read, and one object if it is taken. Native memory is held as a whole: one count for the batch (its delivery, plus
- * every {@link BlockBytes} with references left), one native release when it reaches zero. So one block that is kept
- * keeps its whole batch; batches are bounded by what one request may have in the arena.
+ * <p>A record is decoded once into three small arrays, because its buffer is reused. After that a block costs one array
+ * read, and one object if it is taken. The batch has one count for its native memory: one for the delivery and one for
+ * each {@link BlockBytes} with references. At zero all memory is released with one call. So one block that is kept
+ * keeps its whole batch; the memory of one request bounds the size of a batch.
  */
 public final class BlockBatch {
   private static final AtomicIntegerFieldUpdater<BlockBatch> HOLDS =
@@ -22,16 +22,16 @@ public final class BlockBatch {
   private final Fabric fabric;
   /** Native handle; 0: no bytes. */
   private final long handle;
-  /** Where each block starts in the stream of segments, and, last, where it ends. */
+  /** Where each block starts in the stream of slices, and, last, where it ends. */
   private final long[] blockStarts;
   /** Codes of {@link BlockStatus}; null: all are OK. */
   private final byte[] statuses;
-  /** Root buffer of each segment's slab. */
+  /** Root buffer of each slice's slab. */
   private final ByteBuffer[] slabs;
-  /** Where each segment starts in its slab. */
+  /** Where each slice starts in its slab. */
   private final int[] slabOffsets;
-  /** Where each segment starts in the stream, and, last, where the stream ends. */
-  private final long[] segmentStarts;
+  /** Where each slice starts in the stream, and, last, where the stream ends. */
+  private final long[] sliceStarts;
 
   /** The delivery's own, plus one for each BlockBytes that has references. */
   @SuppressWarnings("unused")
@@ -43,20 +43,20 @@ public final class BlockBatch {
     firstBlock = RecordDescriptor.firstBlock(records, at);
     fabric = RecordDescriptor.fabric(records, at);
     handle = RecordDescriptor.batch(records, at);
-    int segments = RecordDescriptor.segmentCount(records, at);
-    slabs = new ByteBuffer[segments];
-    slabOffsets = new int[segments];
-    segmentStarts = new long[segments + 1];
-    for (int i = 0; i < segments; i++) {
-      int segment = RecordDescriptor.segment(at, i);
-      slabs[i] = arena.slab(records.getInt(segment + RecordDescriptor.SEGMENT_SLAB));
-      slabOffsets[i] = records.getInt(segment + RecordDescriptor.SEGMENT_OFFSET);
-      int length = records.getInt(segment + RecordDescriptor.SEGMENT_LENGTH);
+    int slices = RecordDescriptor.sliceCount(records, at);
+    slabs = new ByteBuffer[slices];
+    slabOffsets = new int[slices];
+    sliceStarts = new long[slices + 1];
+    for (int i = 0; i < slices; i++) {
+      int slice = RecordDescriptor.slice(at, i);
+      slabs[i] = arena.slab(records.getInt(slice + RecordDescriptor.SLICE_SLAB));
+      slabOffsets[i] = records.getInt(slice + RecordDescriptor.SLICE_OFFSET);
+      int length = records.getInt(slice + RecordDescriptor.SLICE_LENGTH);
       if (slabOffsets[i] < 0 || length < 0 || slabOffsets[i] > slabs[i].capacity() - length) {
         throw new IllegalStateException(
-            "segment of " + length + " bytes at " + slabOffsets[i] + " in a slab of " + slabs[i].capacity());
+            "slice of " + length + " bytes at " + slabOffsets[i] + " in a slab of " + slabs[i].capacity());
       }
-      segmentStarts[i + 1] = segmentStarts[i] + length;
+      sliceStarts[i + 1] = sliceStarts[i] + length;
     }
     int count = RecordDescriptor.blockCount(records, at);
     blockStarts = new long[count + 1];
@@ -71,13 +71,13 @@ public final class BlockBatch {
       blockStarts[i + 1] = blockStarts[i] + records.getLong(entry + RecordDescriptor.BLOCK_LENGTH);
     }
     statuses = notOk;
-    if (blockStarts[count] != segmentStarts[segments]) {
+    if (blockStarts[count] != sliceStarts[slices]) {
       throw new IllegalStateException(
-          "blocks of " + blockStarts[count] + " bytes in segments of " + segmentStarts[segments]);
+          "blocks of " + blockStarts[count] + " bytes in slices of " + sliceStarts[slices]);
     }
   }
 
-  /** Decodes a delivery. Whatever is thrown, the native batch still belongs to the caller. */
+  /** Decodes a delivery. When this throws, the caller still owns the native batch. */
   static BlockBatch decode(ByteBuffer records, int at, Arena arena) throws FaroException {
     return new BlockBatch(records, at, arena);
   }
@@ -116,8 +116,8 @@ public final class BlockBatch {
 
   /**
    * The bytes of a block with status OK, with a reference that the caller owns and must release. They
-   * outlive the batch's own validity. Throws {@link IllegalStateException} for a block that is not there, and when the
-   * batch is gone.
+   * may outlive the batch. Throws {@link IllegalStateException} for a block with another status, and when the batch was
+   * released.
    */
   public BlockBytes take(int index) {
     BlockStatus status = status(index);
@@ -134,7 +134,7 @@ public final class BlockBatch {
     return new BlockBytes(this, index);
   }
 
-  /** One hold less; with the last one the native memory goes back. Every caller owns exactly one hold. */
+  /** One hold less; the last one returns the native memory. Every caller owns exactly one hold. */
   void releaseHold() {
     if (HOLDS.decrementAndGet(this) == 0 && handle != 0) {
       arena.releaseBatch(handle);
@@ -145,32 +145,32 @@ public final class BlockBatch {
     return "block " + (firstBlock + index) + " of request " + request;
   }
 
-  /** Where a block starts in the stream of segments. */
+  /** Where a block starts in the stream of slices. */
   long start(int index) {
     return blockStarts[index];
   }
 
-  /** The segment that holds the byte at {@code position} of the stream. */
-  int segmentAt(long position) {
+  /** The slice that holds the byte at {@code position} of the stream. */
+  int sliceAt(long position) {
     if (slabs.length == 1) {
       return 0;
     }
-    int found = Arrays.binarySearch(segmentStarts, position);
+    int found = Arrays.binarySearch(sliceStarts, position);
     if (found < 0) {
       return -found - 2;
     }
-    // Empty segments share their start with the next one: take the last, which has the byte.
-    while (found + 1 < slabs.length && segmentStarts[found + 1] == position) {
+    // Empty slices share their start with the next one: take the last, which has the byte.
+    while (found + 1 < slabs.length && sliceStarts[found + 1] == position) {
       found++;
     }
     return found;
   }
 
-  /** A view of the stream's bytes from {@code position} to {@code end}, or to the end of {@code segment}. */
-  ByteBuffer view(int segment, long position, long end) {
-    ByteBuffer view = slabs[segment].duplicate();
-    long shift = slabOffsets[segment] - segmentStarts[segment];
-    view.limit((int) (Math.min(end, segmentStarts[segment + 1]) + shift));
+  /** A view of the stream's bytes from {@code position} to {@code end}, or to the end of {@code slice}. */
+  ByteBuffer view(int slice, long position, long end) {
+    ByteBuffer view = slabs[slice].duplicate();
+    long shift = slabOffsets[slice] - sliceStarts[slice];
+    view.limit((int) (Math.min(end, sliceStarts[slice + 1]) + shift));
     view.position((int) (position + shift));
     return view;
   }

@@ -6,10 +6,11 @@ import java.nio.ByteBuffer;
 import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
 
 /**
- * The bytes of one block, counted: born with one reference, gone with the last. Thread-safe.
+ * The bytes of one block with a reference count: it starts with one reference, and the last release frees the bytes.
+ * Thread-safe.
  *
- * <p>This is all that a block costs: one object of three fields. Its count is its own, so that a release too many is
- * found here and named, and can not take another block's bytes away.
+ * <p>A block costs this one object of three fields. It has a count of its own: one release too many throws here, with
+ * the block's name, and does not release another block.
  */
 public final class BlockBytes {
   private static final AtomicIntegerFieldUpdater<BlockBytes> REFERENCES =
@@ -34,7 +35,7 @@ public final class BlockBytes {
     return this;
   }
 
-  /** One reference less; with the last one the bytes go. Throws {@link IllegalStateException} when all are gone. */
+  /** One reference less; the last one frees the bytes. Throws {@link IllegalStateException} when all are gone. */
   public void release() {
     if (change(-1) == 0) {
       batch.releaseHold();
@@ -80,7 +81,7 @@ public final class BlockBytes {
   }
 
   /**
-   * A read-only view (no copy when the block lies in one segment, else a copy). A view is good until the last
+   * A read-only view (no copy when the block lies in one slice, else a copy). A view is good until the last
    * release; after it, its content is undefined. A block of 2 GiB or more is an {@link UnsupportedOperationException}:
    * read it by {@link #inputStream}.
    */
@@ -95,7 +96,7 @@ public final class BlockBytes {
       return ByteBuffer.allocate(0).asReadOnlyBuffer();
     }
     long start = batch.start(index);
-    ByteBuffer view = batch.view(batch.segmentAt(start), start, start + length);
+    ByteBuffer view = batch.view(batch.sliceAt(start), start, start + length);
     if (view.remaining() == length) {
       return view.slice().asReadOnlyBuffer();
     }

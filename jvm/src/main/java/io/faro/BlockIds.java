@@ -4,9 +4,9 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
 /**
- * The blocks of one request, encoded as they cross to native code: one direct buffer of wire BlockIds, filled in place,
- * so that a request of a thousand blocks makes no object per block and is copied once. The buffer grows to what
- * its largest request needed, at most 768 KiB. Reusable; for one thread at a time.
+ * The blocks of one request, encoded for native code in one direct buffer of wire BlockIds. There is no object per
+ * block, and native code copies the buffer once. It grows to the size of its largest request, at most 768 KiB.
+ * Reusable; for one thread at a time.
  */
 public final class BlockIds {
   /** Most blocks of one request. */

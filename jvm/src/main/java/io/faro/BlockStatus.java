@@ -1,10 +1,10 @@
 package io.faro;
 
-/** What the owner says of one block. The codes are BlockStatus of native/wire (block.rs). */
+/** The server's answer for one block. The codes are BlockStatus of native/wire (block.rs). */
 public enum BlockStatus {
-  /** Its bytes are there. */
+  /** The bytes follow. */
   OK(0),
-  /** The owner has no such map output. */
+  /** The server has no such map output. */
   UNKNOWN_OUTPUT(1),
   /** The reduce range lies outside the map output's partitions, or is empty or reversed. */
   BAD_RANGE(2),

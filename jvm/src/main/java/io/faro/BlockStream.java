@@ -5,23 +5,23 @@ import java.io.InputStream;
 import java.nio.ByteBuffer;
 
 /**
- * Reads a block straight from the arena: a bulk read is one copy per segment, and the only copy there is.
+ * Reads a block from the arena: a bulk read copies each slice once, and there is no other copy.
  *
- * <p>Detects rather than prevents a release that races with a read: the count is checked before the copy and again,
- * behind a fence, after it. A read that returns has returned the block's own bytes; one that lost the race throws. That
- * is two loads for each bulk read, where holding a reference would be two atomic updates and would leak the
- * block of every stream that nobody closes (Spark closes the block, not always the stream).
+ * <p>A release during a read is detected, not prevented: the count is checked before the copy and, behind a fence,
+ * after it. A read that returns has the block's own bytes; otherwise it throws. This takes two loads for each bulk
+ * read. A reference would take two atomic updates, and would leak the block of a stream that is not closed (Spark
+ * closes the block, but not always the stream).
  */
 final class BlockStream extends InputStream {
   private final BlockBytes block;
   private final BlockBatch batch;
-  /** End of the block in the batch's stream of segments. */
+  /** End of the block in the batch's stream of slices. */
   private final long end;
-  /** Next byte in the batch's stream of segments. */
+  /** Next byte in the batch's stream of slices. */
   private long position;
-  /** Rest of the current segment that belongs to the block; null before the first and after the last. */
+  /** Rest of the current slice that belongs to the block; null before the first and after the last. */
   private ByteBuffer view;
-  private int segment = -1;
+  private int slice = -1;
   private boolean closed;
 
   BlockStream(BlockBytes block, BlockBatch batch, int index) {
@@ -75,7 +75,7 @@ final class BlockStream extends InputStream {
         view.position(view.position() + (int) skipped);
       } else {
         view = null;
-        segment = -1;
+        slice = -1;
       }
     }
     return skipped;
@@ -108,10 +108,10 @@ final class BlockStream extends InputStream {
       return false;
     }
     if (view == null || !view.hasRemaining()) {
-      segment = segment < 0 ? batch.segmentAt(position) : segment + 1;
-      view = batch.view(segment, position, end);
+      slice = slice < 0 ? batch.sliceAt(position) : slice + 1;
+      view = batch.view(slice, position, end);
       while (!view.hasRemaining()) {
-        view = batch.view(++segment, position, end);
+        view = batch.view(++slice, position, end);
       }
     }
     return true;

@@ -2,9 +2,9 @@ package io.faro;
 
 import java.nio.ByteBuffer;
 
-/** What registered buffers need of the native arena; {@link NativeBuffers} is the real one. */
+/** The part of the native arena that registered buffers use; {@link NativeBuffers} in production, a fake in tests. */
 interface BufferSource {
-  /** Memory that was leased. */
+  /** Leased memory. */
   final class Leased {
     final long handle;
     /** All of it, from position 0; keeps the memory mapped. */
@@ -16,7 +16,7 @@ interface BufferSource {
     }
   }
 
-  /** Waits up to that long; {@link EndpointException.Exhausted} when there is none. Any thread. */
+  /** Waits up to {@code timeoutMillis}, then throws {@link EndpointException.Exhausted}. Any thread. */
   Leased acquire(int bytes, long timeoutMillis) throws FaroException;
 
   /** Returns it; exactly once per handle. Any thread. */

@@ -6,10 +6,10 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Body of {@code faro-completions}: takes records of finished blocks out of native code, many for one JNI call, and
- * hands them to their listeners. One thread keeps each fetch in order without a lock per block; listeners are to be
- * short. Nothing a listener or a record does ends the thread; only the endpoint's end does, or a native side that
- * fails {@value #MAX_FAILURES} times in a row.
+ * Body of {@code faro-completions}: takes records of finished blocks from native code, many with one JNI call, and
+ * calls their listeners. One thread keeps the blocks of a fetch in order without a lock per block, so listeners must be
+ * short. Errors of listeners and records do not end the thread. It ends with the endpoint, or when native code fails
+ * {@value #MAX_FAILURES} times in a row.
  */
 final class CompletionLoop implements Runnable {
   private static final Logger LOG = LoggerFactory.getLogger(CompletionLoop.class);
@@ -55,11 +55,11 @@ final class CompletionLoop implements Runnable {
         return;
       } catch (Throwable t) {
         failures++;
-        LOG.error("Taking completions failed ({} of {} times in a row)", failures, MAX_FAILURES, t);
+        LOG.error("Taking completions from native code failed ({} of {} times in a row)", failures, MAX_FAILURES, t);
         abandonAll(requests, PROTOCOL, "completions are lost: " + t);
       }
     }
-    LOG.error("No more fetches through Faro in this process");
+    LOG.error("This process fetches no more blocks through Faro");
     abandonRest(requests, "completions fail");
   }
 
@@ -103,7 +103,7 @@ final class CompletionLoop implements Runnable {
           PROTOCOL,
           RecordDescriptor.firstBlock(records, at),
           RecordDescriptor.blockCount(records, at),
-          "blocks arrived and cannot be delivered: " + t);
+          "blocks arrived but cannot be delivered: " + t);
     } finally {
       long memory = RecordDescriptor.batch(records, at);
       if (batch == null && memory != 0) {
@@ -121,7 +121,7 @@ final class CompletionLoop implements Runnable {
     }
   }
 
-  /** Ends all fetches that native code did not, and accepts no more. */
+  /** Ends all fetches that are left, and accepts no more. */
   static void abandonRest(Requests requests, String detail) {
     for (FetchHandle handle : requests.end()) {
       handle.abandon(CLOSING, detail);

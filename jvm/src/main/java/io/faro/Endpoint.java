@@ -12,9 +12,9 @@ import org.slf4j.LoggerFactory;
 /**
  * One per process: serves this process's map outputs to peers and fetches theirs. Thread-safe.
  *
- * <p>All work is done by native threads that know nothing of the JVM. Two daemon Java threads stand between:
- * {@code faro-completions} takes finished blocks out and calls the listeners, {@code faro-resolver} answers where map
- * outputs lie. Both wait inside native code, so a finished block costs no hand-over between Java threads.
+ * <p>Native threads do the work; they never attach to the JVM. Two daemon Java threads connect both sides:
+ * {@code faro-completions} takes finished blocks and calls the listeners, {@code faro-resolver} finds the files of map
+ * outputs. Both wait inside native code, so a finished block is not handed over between Java threads.
  */
 public final class Endpoint implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(Endpoint.class);
@@ -23,16 +23,14 @@ public final class Endpoint implements AutoCloseable {
   private static final long CLOSE_WAIT_SECONDS = 10;
 
   private final long handle;
-  private final long requestTimeoutMillis;
   private final Requests requests = new Requests();
   private final RegisteredBufferPool buffers;
   private final Thread completions;
   private final Thread resolver;
   private final AtomicBoolean closed = new AtomicBoolean();
 
-  private Endpoint(long handle, EndpointConfig config, OutputResolver outputResolver) {
+  private Endpoint(long handle, OutputResolver outputResolver) {
     this.handle = handle;
-    this.requestTimeoutMillis = config.requestTimeoutMillis;
     this.buffers = new RegisteredBufferPool(new NativeBuffers(handle));
     this.completions = daemon("faro-completions", new CompletionLoop(handle, requests, new Slabs(handle)));
     this.resolver = daemon("faro-resolver", new ResolverLoop(handle, outputResolver));
@@ -48,24 +46,10 @@ public final class Endpoint implements AutoCloseable {
   public static Endpoint start(EndpointConfig config, OutputResolver resolver) throws FaroException {
     Objects.requireNonNull(resolver, "resolver");
     Faro.ensureAvailability();
-    long handle = Native.start(
-        config.name,
-        config.fabric.code(),
-        config.bindAddress,
-        config.advertisedAddress,
-        config.port,
-        config.memoryLimitBytes,
-        config.requestTimeoutMillis,
-        config.verbs.device,
-        config.verbs.gidIndex,
-        config.verbs.trafficClass,
-        config.verbs.timeout,
-        config.verbs.retryCount,
-        config.verbs.rnrRetry,
-        config.settings());
+    long handle = Native.start(config.settings());
     boolean started = false;
     try {
-      Endpoint endpoint = new Endpoint(handle, config, resolver);
+      Endpoint endpoint = new Endpoint(handle, resolver);
       endpoint.completions.start();
       endpoint.resolver.start();
       started = true;
@@ -78,7 +62,7 @@ public final class Endpoint implements AutoCloseable {
     }
   }
 
-  /** What a peer must know to reach this endpoint; text, at most 4 KiB. */
+  /** The card with which a peer can reach this endpoint; text, at most 4 KiB. */
   public byte[] card() throws FaroException {
     return Native.card(handle);
   }
@@ -89,8 +73,8 @@ public final class Endpoint implements AutoCloseable {
   }
 
   /**
-   * Starts a fetch and returns at once. {@code blocks} may be reused on return. It may go {@code timeoutMillis}
-   * without progress; 0: the endpoint's own timeout. When this throws, the listener is never called.
+   * Starts a fetch and returns at once. {@code blocks} may be reused on return. The fetch fails after {@code
+   * timeoutMillis} without progress; 0: the endpoint's own timeout. When this throws, the listener is not called.
    */
   public FetchHandle fetch(long peer, BlockIds blocks, long timeoutMillis, FetchListener listener)
       throws FaroException {
@@ -101,9 +85,8 @@ public final class Endpoint implements AutoCloseable {
     if (blocks.count() == 0) {
       throw new IllegalArgumentException("a request of no blocks");
     }
-    long timeout = timeoutMillis == 0 ? requestTimeoutMillis : timeoutMillis;
     FetchHandle fetch = new FetchHandle(this, peer, blocks.count(), listener);
-    requests.register(fetch, () -> Native.fetch(handle, peer, blocks.buffer(), blocks.count(), timeout));
+    requests.register(fetch, () -> Native.fetch(handle, peer, blocks.buffer(), blocks.count(), timeoutMillis));
     return fetch;
   }
 
@@ -113,18 +96,18 @@ public final class Endpoint implements AutoCloseable {
     } catch (EndpointException.Closed e) {
       LOG.trace("Request {} ended with its endpoint", request);
     } catch (FaroException e) {
-      LOG.warn("Request {} cannot be cancelled, it ends at its deadline", request, e);
+      LOG.warn("Request {} cannot be cancelled; it ends at its deadline", request, e);
     }
   }
 
-  /** Tells that a map output was written, so that it can be brought into frames if that is wanted. */
+  /** A map output was written; depending on the settings, it is read into the arena. */
   public void committed(int shuffleId, long mapId, OutputFiles files) {
     try {
       Native.committed(handle, shuffleId, mapId, files.data().getPath(), files.index().getPath());
     } catch (EndpointException.Closed e) {
-      LOG.trace("Map output {}/{} was written after the end of its endpoint", shuffleId, mapId);
+      LOG.trace("Map output {}/{} was written after its endpoint was closed", shuffleId, mapId);
     } catch (FaroException e) {
-      LOG.warn("Map output {}/{} is not staged", shuffleId, mapId, e);
+      LOG.warn("Map output {}/{} is not read into the arena", shuffleId, mapId, e);
     }
   }
 
@@ -138,7 +121,7 @@ public final class Endpoint implements AutoCloseable {
     try {
       Native.forgetShuffle(handle, shuffleId);
     } catch (EndpointException.Closed e) {
-      LOG.trace("Shuffle {} was forgotten with its endpoint", shuffleId);
+      LOG.trace("Shuffle {} ended with its endpoint", shuffleId);
     } catch (FaroException e) {
       LOG.warn("Files of shuffle {} stay open", shuffleId, e);
     }
@@ -163,12 +146,12 @@ public final class Endpoint implements AutoCloseable {
     return counters;
   }
 
-  /** What native code knows this endpoint by, for Faro's other packages; checked wherever it is used. */
+  /** The native handle, for Faro's other packages; native code checks it on every use. */
   public long nativeHandle() {
     return handle;
   }
 
-  /** Fetches under way. */
+  /** Fetches in flight. */
   int fetchesUnderWay() {
     return requests.size();
   }
@@ -186,21 +169,21 @@ public final class Endpoint implements AutoCloseable {
     try {
       Native.close(handle);
     } catch (FaroException e) {
-      LOG.error("Closing the native endpoint", e);
+      LOG.error("Cannot close the native endpoint", e);
     }
     boolean interrupted = join(completions) | join(resolver);
     CompletionLoop.abandonRest(requests, "the endpoint was closed");
     try {
       Native.free(handle);
     } catch (FaroException e) {
-      LOG.error("Freeing the native endpoint", e);
+      LOG.error("Cannot free the native endpoint", e);
     }
     if (interrupted) {
       Thread.currentThread().interrupt();
     }
   }
 
-  /** Waits for a thread's end, whatever interrupts say; true: the caller was interrupted. */
+  /** Waits for a thread's end, also when interrupted; true: the caller was interrupted. */
   private static boolean join(Thread thread) {
     if (thread == Thread.currentThread()) {
       return false;
@@ -209,7 +192,8 @@ public final class Endpoint implements AutoCloseable {
     long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(CLOSE_WAIT_SECONDS);
     for (long left = deadline - System.nanoTime(); thread.isAlive(); left = deadline - System.nanoTime()) {
       if (left <= 0) {
-        LOG.warn("{} is still busy after {} s: what it called does not return", thread.getName(), CLOSE_WAIT_SECONDS);
+        LOG.warn("{} is still busy after {} s: its listener or resolver does not return", thread.getName(),
+            CLOSE_WAIT_SECONDS);
         break;
       }
       try {

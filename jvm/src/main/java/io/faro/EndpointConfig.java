@@ -1,169 +1,87 @@
 package io.faro;
 
+import java.util.LinkedHashMap;
+import java.util.Map;
 import java.util.Objects;
 
-/** What an endpoint is started with. */
+/**
+ * The settings of an endpoint. A setting has the name of its key in Spark's configuration without {@code spark.faro.};
+ * durations are in milliseconds and sizes in bytes. Native code checks names and values, and has the defaults: they
+ * suit tests (this host only, any port, 256 MiB).
+ */
 public final class EndpointConfig {
-  final String name;
-  final FabricChoice fabric;
-  final String bindAddress;
-  final String advertisedAddress;
-  final int port;
-  final long memoryLimitBytes;
-  final long idleReleaseMillis;
-  final long requestTimeoutMillis;
-  final VerbsOptions verbs;
-  final Staging staging;
-  final RegionMode regions;
-  final ExchangePolicy exchange;
-  final long exchangeSliceMillis;
+  private final Map<String, String> settings;
 
-  private EndpointConfig(Builder from) {
-    name = from.name;
-    fabric = from.fabric;
-    bindAddress = from.bindAddress;
-    advertisedAddress = from.advertisedAddress == null ? from.bindAddress : from.advertisedAddress;
-    port = from.port;
-    memoryLimitBytes = from.memoryLimitBytes;
-    idleReleaseMillis = from.idleReleaseMillis;
-    requestTimeoutMillis = from.requestTimeoutMillis;
-    verbs = from.verbs;
-    staging = from.staging;
-    regions = from.regions;
-    exchange = from.exchange;
-    exchangeSliceMillis = from.exchangeSliceMillis;
+  private EndpointConfig(Map<String, String> settings) {
+    this.settings = new LinkedHashMap<>(settings);
   }
 
-  /** What has a default in native code, a {@code name=value} for each line. */
+  /** As native code reads them: {@code name=value}, one per line. */
   String settings() {
-    return "memory.idleRelease=" + idleReleaseMillis + "\nstaging=" + staging.code + "\nregions=" + regions.code
-        + "\nexchange=" + exchange.code + "\nexchange.slice=" + exchangeSliceMillis;
+    StringBuilder lines = new StringBuilder();
+    settings.forEach((name, value) -> lines.append(name).append('=').append(value).append('\n'));
+    return lines.toString();
   }
 
   public static Builder builder() {
     return new Builder();
   }
 
-  /** Every value has a default that suits tests: this host only, any port, 256 MiB (60 s when idle), 30 s. */
+  /** Collects settings; the last value of a setting counts. */
   public static final class Builder {
-    private String name = "faro";
-    private FabricChoice fabric = FabricChoice.AUTO;
-    private String bindAddress = "127.0.0.1";
-    private String advertisedAddress;
-    private int port;
-    private long memoryLimitBytes = 256L << 20;
-    private long idleReleaseMillis = 60_000;
-    private long requestTimeoutMillis = 30_000;
-    private VerbsOptions verbs = new VerbsOptions();
-    private Staging staging = Staging.ON_DEMAND;
-    private RegionMode regions = RegionMode.UNPINNED;
-    private ExchangePolicy exchange = ExchangePolicy.RANDOM;
-    private long exchangeSliceMillis = 20;
+    private final Map<String, String> settings = new LinkedHashMap<>();
 
     private Builder() {}
 
-    /** Executor id, for people. */
-    public Builder name(String value) {
-      name = Objects.requireNonNull(value, "name");
+    /** Sets any setting by name, for example {@code memory.idleRelease} to {@code 60000}. */
+    public Builder set(String name, String value) {
+      Objects.requireNonNull(name, "name");
+      Objects.requireNonNull(value, name);
+      if ((name + value).indexOf('\n') >= 0 || name.indexOf('=') >= 0) {
+        throw new IllegalArgumentException(
+            "setting '" + name + "' is '" + value + "', allowed: no line break, and no '=' in the name");
+      }
+      settings.put(name, value);
       return this;
+    }
+
+    /** Sets all of these. */
+    public Builder set(Map<String, String> all) {
+      all.forEach(this::set);
+      return this;
+    }
+
+    /** The executor's id, for logs and cards. */
+    public Builder name(String value) {
+      return set("name", value);
     }
 
     public Builder fabric(FabricChoice value) {
-      fabric = Objects.requireNonNull(value, "fabric");
-      return this;
+      return set("fabric", value.code);
     }
 
-    /** Address to listen on, an IP literal; {@code 0.0.0.0} needs an {@link #advertisedAddress}. */
+    /** The address to listen on, an IP literal; {@code 0.0.0.0} needs an {@link #advertisedAddress}. */
     public Builder bindAddress(String value) {
-      bindAddress = Objects.requireNonNull(value, "bindAddress");
-      return this;
+      return set("bindAddress", value);
     }
 
-    /** Address that peers are told, an IP literal; the bind address unless given. */
+    /** The address that peers get, an IP literal; by default the bind address. */
     public Builder advertisedAddress(String value) {
-      advertisedAddress = value;
-      return this;
+      return set("advertisedAddress", value);
     }
 
-    /** Port to listen on; 0: any. */
+    /** The port to listen on; 0: any. */
     public Builder port(int value) {
-      port = value;
-      return this;
+      return set("port", String.valueOf(value));
     }
 
-    /** Hard cap of the arena, in bytes. */
+    /** The hard cap of the arena, in bytes. */
     public Builder memoryLimitBytes(long value) {
-      memoryLimitBytes = value;
-      return this;
+      return set("memory.limit", String.valueOf(value));
     }
 
-    /**
-     * How long a slab of the arena (16 MiB) goes unused before it is de-registered and its memory given back to the
-     * system; 0: never. Its address range stays, and it is used again when there is need.
-     */
-    public Builder idleReleaseMillis(long value) {
-      idleReleaseMillis = value;
-      return this;
-    }
-
-    /** How long a request may go without progress, unless it says otherwise. */
-    public Builder requestTimeoutMillis(long value) {
-      requestTimeoutMillis = value;
-      return this;
-    }
-
-    /** RDMA's device, port and retries, where the choice is not to be Faro's. */
-    public Builder verbs(VerbsOptions value) {
-      verbs = Objects.requireNonNull(value, "verbs");
-      return this;
-    }
-
-    /** When bytes of map outputs are brought into frames. */
-    public Builder staging(Staging value) {
-      staging = Objects.requireNonNull(value, "staging");
-      return this;
-    }
-
-    /** How map outputs are made readable for RDMA devices. */
-    public Builder regions(RegionMode value) {
-      regions = Objects.requireNonNull(value, "regions");
-      return this;
-    }
-
-    /** Whom to read from and to serve first, and how many at once. */
-    public Builder exchange(ExchangePolicy value) {
-      exchange = Objects.requireNonNull(value, "exchange");
-      return this;
-    }
-
-    /** How long a round of the exchange is preferred while others wait, in milliseconds. */
-    public Builder exchangeSliceMillis(long value) {
-      exchangeSliceMillis = value;
-      return this;
-    }
-
-    /** Throws {@link BadConfigurationException} for what can be seen to be wrong without opening anything. */
-    public EndpointConfig build() throws BadConfigurationException {
-      if (port < 0 || port > 65_535) {
-        throw new BadConfigurationException("port", String.valueOf(port), "0 (any) to 65535");
-      }
-      if (memoryLimitBytes <= 0) {
-        throw new BadConfigurationException("memoryLimitBytes", String.valueOf(memoryLimitBytes), "more than 0");
-      }
-      if (idleReleaseMillis < 0) {
-        throw new BadConfigurationException(
-            "idleReleaseMillis", String.valueOf(idleReleaseMillis), "0 (never) or more");
-      }
-      if (requestTimeoutMillis <= 0) {
-        throw new BadConfigurationException(
-            "requestTimeoutMillis", String.valueOf(requestTimeoutMillis), "more than 0");
-      }
-      if (exchangeSliceMillis <= 0) {
-        throw new BadConfigurationException(
-            "exchangeSliceMillis", String.valueOf(exchangeSliceMillis), "more than 0");
-      }
-      verbs.check();
-      return new EndpointConfig(this);
+    public EndpointConfig build() {
+      return new EndpointConfig(settings);
     }
   }
 }

@@ -1,8 +1,8 @@
 package io.faro;
 
 /**
- * The endpoint cannot do what was asked, as a whole; what becomes of single blocks is a {@link FetchException}.
- * The nested types are the cases that a caller can act on.
+ * A call of the endpoint failed as a whole; failures of single blocks are {@link FetchException}s. The nested types are
+ * the cases that a caller can handle.
  */
 public class EndpointException extends FaroException {
   private static final long serialVersionUID = 1L;
@@ -11,7 +11,7 @@ public class EndpointException extends FaroException {
     super(message);
   }
 
-  /** The endpoint was closed, by its owner or at the end of the process. */
+  /** The endpoint was closed, by the application or at the end of the process. */
   public static final class Closed extends EndpointException {
     private static final long serialVersionUID = 1L;
 
@@ -20,7 +20,7 @@ public class EndpointException extends FaroException {
     }
   }
 
-  /** As many requests are in flight as there may be: fetch in another way, or later. */
+  /** The number of requests in flight is at its limit: fetch in another way, or later. */
   public static final class Full extends EndpointException {
     private static final long serialVersionUID = 1L;
 
@@ -29,7 +29,7 @@ public class EndpointException extends FaroException {
     }
   }
 
-  /** All of the arena that may be had for this is taken: release something first, or wait longer. */
+  /** The arena's memory for this purpose is used up: release some first, or wait longer. */
   public static final class Exhausted extends EndpointException {
     private static final long serialVersionUID = 1L;
 
@@ -38,7 +38,7 @@ public class EndpointException extends FaroException {
     }
   }
 
-  /** A peer's card cannot be read: damaged, or written by a version of Faro that this one does not know. */
+  /** A peer's card cannot be read: it is damaged, or another version of Faro wrote it. */
   public static final class BadCard extends EndpointException {
     private static final long serialVersionUID = 1L;
 
@@ -47,7 +47,7 @@ public class EndpointException extends FaroException {
     }
   }
 
-  /** A defect of the native code (a panic); the message is the panic's. The process goes on. */
+  /** A bug in native code (a panic), with the panic's message. The process goes on. */
   public static final class NativeFault extends EndpointException {
     private static final long serialVersionUID = 1L;
 

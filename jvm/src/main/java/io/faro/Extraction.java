@@ -13,11 +13,11 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * A file out of the jar, for as long as it takes to load it: in a directory that only this user can enter (nobody
- * can put another library in its place), and gone when closed (Linux keeps a mapped file's bytes). What processes
- * leave that die in between is removed by later ones: their directory carries the process id. A directory counts as
- * left over when no such process is there and it is an hour old, because a process of another container that shares
- * the directory cannot be seen from here.
+ * A file of the jar, extracted while it is loaded. It lies in a directory that only this user can enter, so that
+ * another user cannot replace it, and is deleted by {@link #close} (Linux keeps the bytes of a mapped file). If a
+ * process dies before that, a later one deletes its directory, which is named after the process id: the process must
+ * not exist, and the directory must be an hour old, because a process of another container may share the directory and
+ * is not visible here.
  */
 final class Extraction implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(Extraction.class);
@@ -64,7 +64,7 @@ final class Extraction implements AutoCloseable {
       Files.deleteIfExists(file);
       Files.deleteIfExists(directory);
     } catch (IOException e) {
-      LOG.debug("{} stays", directory, e);
+      LOG.debug("Cannot delete {}", directory, e);
     }
   }
 
@@ -83,7 +83,7 @@ final class Extraction implements AutoCloseable {
         }
       }
     } catch (IOException e) {
-      LOG.debug("Left-overs in {} stay", parent, e);
+      LOG.debug("Cannot delete left-overs in {}", parent, e);
     }
   }
 }

@@ -1,8 +1,8 @@
 package io.faro;
 
-/** How bytes move. The codes are FabricCode of native/wire (crossing.rs). */
+/** The transport of a block's bytes. The codes are FabricCode of native/wire (crossing.rs). */
 public enum Fabric {
-  /** Nothing moved: every block of the batch is missing or empty. */
+  /** No bytes: every block of the batch is missing or empty. */
   NONE(0),
   TCP(1),
   /** Shared memory of one host. */

@@ -2,21 +2,18 @@ package io.faro;
 
 /** Which fabrics an endpoint opens. */
 public enum FabricChoice {
-  /** All that work here; the best one is taken for each pair of endpoints. */
-  AUTO(0),
-  TCP(1),
+  /** All that work here; each pair of endpoints uses the best one that both have. */
+  AUTO("auto"),
+  TCP("tcp"),
   /** Shared memory only: reaches endpoints of the same host and nothing else. */
-  SHM(2),
+  SHM("shm"),
   /** RDMA only: reaches endpoints of hosts that have a device as well. */
-  VERBS(3);
+  VERBS("verbs");
 
-  private final int code;
+  /** As in the configuration. */
+  final String code;
 
-  FabricChoice(int code) {
+  FabricChoice(String code) {
     this.code = code;
-  }
-
-  int code() {
-    return code;
   }
 }

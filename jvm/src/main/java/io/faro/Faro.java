@@ -1,8 +1,8 @@
 package io.faro;
 
 /**
- * Whether the native library can be used here; asking loads it. The library is optional (as Netty's epoll transport
- * is): without it a program goes on and can say why.
+ * Loads the native library, on the first call. The library is optional, like Netty's epoll transport: a program can go
+ * on without it and report why.
  */
 public final class Faro {
   private Faro() {}

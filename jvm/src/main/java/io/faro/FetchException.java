@@ -1,8 +1,8 @@
 package io.faro;
 
 /**
- * Blocks that will not come through Faro, and why. One nested type for each FetchErrorCode of native/wire
- * (crossing.rs), so that a caller can tell what is worth a retry from what is not.
+ * Faro cannot fetch some blocks. There is a nested type for each FetchErrorCode of native/wire (crossing.rs), so that a
+ * caller can decide whether to retry.
  */
 public abstract class FetchException extends FaroException {
   private static final long serialVersionUID = 1L;
@@ -34,17 +34,17 @@ public abstract class FetchException extends FaroException {
     return request;
   }
 
-  /** Position in the request of the first block that will not come. */
+  /** Position in the request of the first block that failed. */
   public final int firstBlock() {
     return firstBlock;
   }
 
-  /** How many blocks, from {@link #firstBlock} on, will not come. */
+  /** The number of blocks, from {@link #firstBlock} on, that failed. */
   public final int blockCount() {
     return blockCount;
   }
 
-  /** What native code said. */
+  /** The message of native code. */
   public final String detail() {
     return detail;
   }

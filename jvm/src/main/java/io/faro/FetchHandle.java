@@ -4,9 +4,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * A fetch under way: the way from a request's number to its listener. Listener calls are serialised by this object's
- * monitor (the completions thread and, at the end of an endpoint, the closing one), and end with the first
- * {@code onComplete}.
+ * A fetch in flight, with its listener. This object's monitor serialises the calls of the listener by the completions
+ * thread and by the thread that closes the endpoint. The last call is the first {@code onComplete}.
  */
 public final class FetchHandle {
   private static final Logger LOG = LoggerFactory.getLogger(FetchHandle.class);
@@ -41,7 +40,7 @@ public final class FetchHandle {
     return peer;
   }
 
-  /** Gives the fetch up; {@link FetchException.Cancelled} follows for blocks not yet reported. Idempotent. */
+  /** Cancels the fetch: blocks not yet reported fail with {@link FetchException.Cancelled}. Idempotent. */
   public void cancel() {
     if (!done) {
       endpoint.cancel(request);
@@ -53,7 +52,7 @@ public final class FetchHandle {
     return done;
   }
 
-  /** Takes the delivery's hold of the batch over. */
+  /** Takes over the delivery's hold of the batch. */
   synchronized void blocks(BlockBatch batch) {
     try {
       if (!done) {

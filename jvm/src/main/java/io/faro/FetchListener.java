@@ -1,21 +1,21 @@
 package io.faro;
 
 /**
- * What becomes of a fetch. All calls of all fetches come on one thread ({@code faro-completions}), in order:
- * hand long work on. Every block of the request is reported exactly once, in {@link #onBlocks} or in
- * {@link #onError}; {@link #onComplete} is the last call, after errors too. Whatever a listener throws is
- * logged and disturbs nothing else.
+ * Gets the results of a fetch. One thread ({@code faro-completions}) makes all calls of all fetches, in order, so long
+ * work belongs on another thread. Every block of the request is reported exactly once, by {@link #onBlocks} or {@link
+ * #onError}; {@link #onComplete} is the last call, also after errors. Exceptions of a listener are logged and have no
+ * other effect.
  */
 public interface FetchListener {
   /**
-   * A run of blocks is there, each with its own status. The batch is valid during this call; what is to
-   * outlive it is taken out with {@link BlockBatch#take}.
+   * Consecutive blocks have arrived, each with its own status. The batch is valid during this call; a block that is
+   * {@linkplain BlockBatch#take taken} may outlive it.
    */
   void onBlocks(BlockBatch batch);
 
-  /** {@code blockCount} blocks from position {@code firstBlock} will not come. */
+  /** {@code blockCount} blocks from position {@code firstBlock} on have failed. */
   void onError(int firstBlock, int blockCount, FetchException error);
 
-  /** Nothing follows. */
+  /** The last call. */
   void onComplete();
 }

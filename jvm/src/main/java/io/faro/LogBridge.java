@@ -6,17 +6,17 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Body of {@code faro-log}, one daemon thread per process: brings native log lines to SLF4J loggers named
- * {@code io.faro.native.<target>}. Native threads only put lines into a bounded queue, so that a slow appender can
- * cost lines (their number is logged) but no throughput, and no native thread ever attaches to the JVM. The native
- * level follows the loggers', looked at once a second. The same thread ends the pins of slabs that are unreachable.
+ * Body of {@code faro-log}, one daemon thread per process: copies native log lines to SLF4J loggers named
+ * {@code io.faro.native.<target>}. Native threads put lines into a bounded queue and never wait or attach to the JVM: a
+ * slow appender costs lines (their number is logged), not throughput. Once a second the thread sets the native level to
+ * that of the loggers and releases slabs that are unreachable.
  */
 final class LogBridge implements Runnable {
   private static final Logger LOG = LoggerFactory.getLogger(LogBridge.class);
 
   static final String ROOT = "io.faro.native";
   /** The native crates; each can be given a level of its own. */
-  private static final String[] CRATES = {"wire", "pool", "fabric", "endpoint", "jni"};
+  private static final String[] CRATES = {"wire", "pool", "exchange", "fabric", "region", "endpoint", "jni"};
 
   private static final long WAIT_MILLIS = 1_000;
   private static final int MAX_CACHED_LOGGERS = 1_024;
@@ -44,7 +44,7 @@ final class LogBridge implements Runnable {
           emit(lines);
         }
         followLevel();
-        Slabs.unpinUnreachable();
+        Slabs.releaseUnreachable();
       } catch (Throwable t) {
         LOG.error("Native log lines were lost", t);
       }

@@ -5,11 +5,10 @@ import java.nio.ByteBuffer;
 /**
  * The JNI boundary, one method for each symbol of native/jni. Package-private: the public API is {@link Endpoint}.
  *
- * <p>Handles are numbers with a generation, not addresses. A stale or invented one is an exception: for an
- * endpoint {@link EndpointException.Closed}, for a batch, buffer or pin
- * {@link IllegalStateException}. A call that is under
- * way keeps what it uses alive, so {@link #free} is allowed at any time. Null, heap buffers and counts out of bounds
- * are {@link IllegalArgumentException}; a panic is {@link EndpointException.NativeFault}.
+ * <p>Handles are numbers with a generation, not addresses. A stale or unknown handle throws: for an endpoint
+ * {@link EndpointException.Closed}, for a batch, buffer or slab reference {@link IllegalStateException}. A running call
+ * keeps the objects that it uses, so {@link #free} is allowed at any time. Null, heap buffers and counts out of bounds
+ * throw {@link IllegalArgumentException}; a panic throws {@link EndpointException.NativeFault}.
  */
 final class Native {
   private Native() {}
@@ -17,21 +16,17 @@ final class Native {
   /** Version of the library; must equal the jar's. */
   static native String version();
 
-  /**
-   * Opens an endpoint. Fabric: 0 auto, 1 tcp, 2 shm, 3 verbs. Of verbs, what is null or negative is
-   * chosen. Settings: see {@link EndpointConfig#settings}.
-   */
-  static native long start(
-      String name, int fabric, String bind, String advertise, int port, long memoryLimit, long requestTimeoutMillis,
-      String verbsDevice, int verbsGidIndex, int verbsTrafficClass, int verbsTimeout, int verbsRetryCount,
-      int verbsRnrRetry, String settings)
-      throws FaroException;
+  /** Opens an endpoint and returns its handle. {@code settings}: see {@link EndpointConfig#settings}. */
+  static native long start(String settings) throws FaroException;
 
   static native byte[] card(long endpoint) throws FaroException;
 
   static native long addPeer(long endpoint, byte[] card) throws FaroException;
 
-  /** {@code blocks}: direct buffer, count x 24 bytes of wire BlockId from position 0. */
+  /**
+   * Starts a fetch and returns its number. {@code blocks}: direct buffer, count x 24 bytes of wire BlockId from
+   * position 0. {@code timeoutMillis} 0: the endpoint's own timeout.
+   */
   static native long fetch(long endpoint, long peer, ByteBuffer blocks, int count, long timeoutMillis)
       throws FaroException;
 
@@ -51,21 +46,21 @@ final class Native {
 
   /**
    * Leases memory of the arena, waiting up to {@code timeoutMillis} (at most 60 s in one call) for it; its handle.
-   * {@code place} gets slab, offset and capacity. {@link EndpointException.Exhausted}: none came in time.
+   * {@code position} gets slab, offset and capacity. {@link EndpointException.Exhausted}: none came in time.
    */
-  static native long acquireBuffer(long endpoint, int bytes, long timeoutMillis, int[] place) throws FaroException;
+  static native long acquireBuffer(long endpoint, int bytes, long timeoutMillis, int[] position) throws FaroException;
 
   /** Returns such memory; exactly once per handle. */
   static native void releaseBuffer(long buffer);
 
-  /** Keeps a slab mapped, whatever becomes of its endpoint, until {@link #unpinSlab}. */
-  static native long pinSlab(long endpoint, int index) throws FaroException;
+  /** Keeps a slab mapped, whatever becomes of its endpoint, until {@link #releaseSlab}. */
+  static native long referenceSlab(long endpoint, int index) throws FaroException;
 
-  /** A direct buffer over the pinned slab's bytes; not to be touched after {@link #unpinSlab}. */
-  static native ByteBuffer slabBytes(long pin);
+  /** A direct buffer over the slab's bytes; not to be touched after {@link #releaseSlab}. */
+  static native ByteBuffer slabBytes(long slab);
 
-  /** Ends a pin; exactly once. */
-  static native void unpinSlab(long pin);
+  /** Releases a reference; exactly once. */
+  static native void releaseSlab(long slab);
 
   /**
    * Waits for map outputs to resolve: {@code out} gets pairs (shuffleId, mapId); returns the number of pairs,

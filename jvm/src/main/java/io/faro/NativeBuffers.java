@@ -2,10 +2,10 @@ package io.faro;
 
 import java.nio.ByteBuffer;
 
-/** Buffers of an endpoint's arena. */
+/** Leases buffers of an endpoint's arena. */
 final class NativeBuffers implements BufferSource {
   private final long endpoint;
-  /** Guarded by this: its own table of slabs, because the completions thread's is for that thread alone. */
+  /** Guarded by this; the completions thread has a table of its own, without a lock. */
   private final Slabs slabs;
 
   NativeBuffers(long endpoint) {
@@ -15,12 +15,12 @@ final class NativeBuffers implements BufferSource {
 
   @Override
   public Leased acquire(int bytes, long timeoutMillis) throws FaroException {
-    int[] place = new int[3];
-    long handle = Native.acquireBuffer(endpoint, bytes, timeoutMillis, place);
+    int[] position = new int[3];
+    long handle = Native.acquireBuffer(endpoint, bytes, timeoutMillis, position);
     boolean done = false;
     try {
-      ByteBuffer memory = slab(place[0]).duplicate();
-      memory.limit(place[1] + place[2]).position(place[1]);
+      ByteBuffer memory = slab(position[0]).duplicate();
+      memory.limit(position[1] + position[2]).position(position[1]);
       Leased leased = new Leased(handle, memory.slice());
       done = true;
       return leased;

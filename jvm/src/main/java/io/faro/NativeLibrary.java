@@ -9,9 +9,9 @@ import java.util.Properties;
 /**
  * Finds, loads and checks {@code libfaro_jni.so}.
  *
- * <p>It comes out of the jar ({@code META-INF/native/<os>-<arch>/}), so that one jar is all that is installed, or from
- * {@code -Dfaro.library.path} (the file, or its directory). A library of another version is refused: the boundary has
- * no compatibility promise, and a crash would be the other way to find out.
+ * <p>The library is in the jar ({@code META-INF/native/<os>-<arch>/}), so that users install one jar only, or at
+ * {@code -Dfaro.library.path} (the file, or its directory). A library of another version is refused, because the JNI
+ * boundary differs between versions and a wrong one would crash.
  */
 final class NativeLibrary {
   static final String PATH_PROPERTY = "faro.library.path";
@@ -57,7 +57,7 @@ final class NativeLibrary {
     return properties.getProperty("version", "unknown");
   }
 
-  /** {@code <os>-<arch>} as in the jar. Unknown names stay what they are, for the error message. */
+  /** {@code <os>-<arch>} as in the jar. Unknown names stay unchanged, for the error message. */
   static String platform(String os, String arch) {
     String system = os.toLowerCase(Locale.ROOT);
     String machine = arch.toLowerCase(Locale.ROOT);

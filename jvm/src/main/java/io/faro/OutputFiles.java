@@ -3,7 +3,7 @@ package io.faro;
 import java.io.File;
 import java.util.Objects;
 
-/** Where a map output lies: concatenated partitions, and partitions + 1 big-endian 64-bit offsets. */
+/** The files of a map output: concatenated partitions, and partitions + 1 big-endian 64-bit offsets. */
 public final class OutputFiles {
   private final File data;
   private final File index;

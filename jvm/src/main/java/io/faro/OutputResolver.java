@@ -1,10 +1,10 @@
 package io.faro;
 
 /**
- * Says where a map output of this process lies, when a peer first asks for it. Called on one thread
- * ({@code faro-resolver}); asked lazily because outputs also arrive by migration, past every writer.
+ * Finds the files of a map output of this process when a peer first requests it. One thread ({@code faro-resolver})
+ * makes all calls. The writers of outputs cannot announce them, because outputs also arrive by migration.
  */
 public interface OutputResolver {
-  /** The files, or {@code null}: there is no such output. What it throws is logged and means the same. */
+  /** The files; {@code null}, or an exception, which is logged: there is no such output. */
   OutputFiles resolve(int shuffleId, long mapId) throws Exception;
 }

@@ -12,12 +12,12 @@ import java.nio.charset.StandardCharsets;
  *   8 u64 request
  *  16 u32 first_block      position of the first block in the request
  *  20 u32 block_count      blocks in this record (on an error: all that will not come)
- *  24 u64 batch            handle that holds the segments' memory; 0: none; released once
- *  32 u32 segment_count
+ *  24 u64 batch            handle of the slices' memory; 0: none; released once
+ *  32 u32 slice_count
  *  36 u32 fabric           FabricCode
  *  40 u32 last             1: nothing follows for this request
  *  44 u32 detail_bytes     length of the text, without padding
- *  48 segments: segment_count x { u32 slab, u32 offset, u32 length, u32 0 }
+ *  48 slices: slice_count x { u32 slab, u32 offset, u32 length, u32 0 }
  *     blocks:   block_count   x { u32 status, u32 0, u64 length }   (none on an error)
  *     detail:   UTF-8, zero-padded to a multiple of 8
  * </pre>
@@ -29,16 +29,16 @@ final class RecordDescriptor {
   static final int FIRST_BLOCK = 16;
   static final int BLOCK_COUNT = 20;
   static final int BATCH = 24;
-  static final int SEGMENT_COUNT = 32;
+  static final int SLICE_COUNT = 32;
   static final int FABRIC = 36;
   static final int LAST = 40;
   static final int DETAIL_BYTES = 44;
   static final int HEAD_BYTES = 48;
 
-  static final int SEGMENT_SLAB = 0;
-  static final int SEGMENT_OFFSET = 4;
-  static final int SEGMENT_LENGTH = 8;
-  static final int SEGMENT_BYTES = 16;
+  static final int SLICE_SLAB = 0;
+  static final int SLICE_OFFSET = 4;
+  static final int SLICE_LENGTH = 8;
+  static final int SLICE_BYTES = 16;
 
   static final int BLOCK_STATUS = 0;
   static final int BLOCK_LENGTH = 8;
@@ -48,13 +48,13 @@ final class RecordDescriptor {
 
   /**
    * Bytes of the record at {@code at}, of which {@code available} were written. Throws
-   * {@link IllegalStateException} when its counts do not add up, so that no reader runs out of it.
+   * {@link IllegalStateException} when its counts do not add up, so that no read is out of bounds.
    */
   static int checkedBytes(ByteBuffer records, int at, int available) {
     int bytes = available < HEAD_BYTES ? 0 : records.getInt(at + RECORD_BYTES);
     long needed = HEAD_BYTES;
     if (bytes >= HEAD_BYTES) {
-      needed += Integer.toUnsignedLong(records.getInt(at + SEGMENT_COUNT)) * SEGMENT_BYTES
+      needed += Integer.toUnsignedLong(records.getInt(at + SLICE_COUNT)) * SLICE_BYTES
           + blockEntries(records, at) * BLOCK_BYTES
           + ((Integer.toUnsignedLong(records.getInt(at + DETAIL_BYTES)) + 7) & ~7L);
     }
@@ -89,8 +89,8 @@ final class RecordDescriptor {
     return records.getLong(at + BATCH);
   }
 
-  static int segmentCount(ByteBuffer records, int at) {
-    return records.getInt(at + SEGMENT_COUNT);
+  static int sliceCount(ByteBuffer records, int at) {
+    return records.getInt(at + SLICE_COUNT);
   }
 
   static Fabric fabric(ByteBuffer records, int at) {
@@ -101,14 +101,14 @@ final class RecordDescriptor {
     return records.getInt(at + LAST) != 0;
   }
 
-  /** Where segment {@code index} lies. */
-  static int segment(int at, int index) {
-    return at + HEAD_BYTES + index * SEGMENT_BYTES;
+  /** Where slice {@code index} lies. */
+  static int slice(int at, int index) {
+    return at + HEAD_BYTES + index * SLICE_BYTES;
   }
 
   /** Where the entry of block {@code index} lies. */
   static int block(ByteBuffer records, int at, int index) {
-    return segment(at, segmentCount(records, at)) + index * BLOCK_BYTES;
+    return slice(at, sliceCount(records, at)) + index * BLOCK_BYTES;
   }
 
   static String detail(ByteBuffer records, int at) {

@@ -4,17 +4,17 @@ import java.nio.ByteBuffer;
 import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
 
 /**
- * A piece of registered memory, counted: born with one reference, returned to its {@link RegisteredBufferPool} with the
- * last. References are thread-safe; the bytes are as thread-safe as an array's.
+ * Registered memory with a reference count: it starts with one reference, and the last release returns it to its
+ * {@link RegisteredBufferPool}. The count is thread-safe; the bytes are not, like an array's.
  *
- * <p>After the last release every method but {@link #toString} and {@link #capacity} throws an
- * {@link IllegalStateException} that names the buffer; a release too many does so too, and takes nobody else's memory
- * away.
+ * <p>After the last release every method except {@link #toString} and {@link #capacity} throws an
+ * {@link IllegalStateException} that names the buffer. So does one release too many; it does not release the memory of
+ * another buffer.
  *
- * <p>{@link #get} and {@link #put} hold a reference while they copy, so that no release, by whatever thread, can get
- * between: what they read and write is this buffer's. A {@link ByteBuffer} of {@link #byteBuffer} cannot be checked. It
- * is good until the last release. Used later it never faults, because memory stays mapped as long as a view of it can
- * be reached, but what it shows by then may be another's, and what it writes would damage another's bytes.
+ * <p>{@link #get} and {@link #put} hold a reference while they copy, so another thread cannot release the buffer
+ * meanwhile. A {@link ByteBuffer} of {@link #byteBuffer} is not checked: it is valid until the last release. Used after
+ * that it never faults, because the memory stays mapped while a view of it is reachable, but it may read and overwrite
+ * the bytes of another buffer.
  */
 public final class RegisteredBuffer implements AutoCloseable {
   private static final AtomicIntegerFieldUpdater<RegisteredBuffer> REFERENCES =
@@ -31,7 +31,7 @@ public final class RegisteredBuffer implements AutoCloseable {
     this.memory = leased.memory;
   }
 
-  /** Bytes; at least those asked for. */
+  /** In bytes; at least as many as requested. */
   public int capacity() {
     return memory.capacity();
   }
@@ -42,7 +42,7 @@ public final class RegisteredBuffer implements AutoCloseable {
     return this;
   }
 
-  /** One reference less; with the last one the memory goes back. */
+  /** One reference less; the last one returns the memory. */
   public void release() {
     if (change(-1) == 0) {
       pool.release(handle);

@@ -4,12 +4,12 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * Memory that an RDMA device may reach without a copy, for as long as it is held. Thread-safe.
+ * Memory that an RDMA device can access without a copy until it is released. Thread-safe.
  *
- * <p>Registering memory with a device costs microseconds to milliseconds, so Faro does it for large slabs, rarely, and
- * hands out parts of them: acquiring one costs well under a microsecond. All of it counts against the endpoint's
- * memory limit and is shared with the fetches of the endpoint: hold buffers no longer than needed. Where there is no
- * RDMA device the memory is ordinary memory, and everything else is the same.
+ * <p>Registering memory with a device takes microseconds to milliseconds. So Faro registers large slabs, rarely, and
+ * leases parts of them, which takes well under a microsecond. The memory counts against the endpoint's memory limit and
+ * is shared with the endpoint's fetches: hold buffers no longer than needed. Without an RDMA device it is ordinary
+ * memory, and everything else is the same.
  *
  * <pre>{@code
  * try (RegisteredBuffer buffer = endpoint.buffers().acquire(64 << 10, 5, TimeUnit.SECONDS)) {
@@ -21,7 +21,7 @@ public final class RegisteredBufferPool implements AutoCloseable {
   /** Largest buffer, in bytes. */
   public static final int MAX_BYTES = 256 << 10;
 
-  /** How long a thread waits in native code before it looks whether the pool was closed. */
+  /** How long a thread waits in native code before it checks whether the pool was closed. */
   private static final long SLICE_MILLIS = 250;
 
   private final BufferSource source;
@@ -33,11 +33,11 @@ public final class RegisteredBufferPool implements AutoCloseable {
   }
 
   /**
-   * A buffer of at least {@code bytes} bytes (the next of 4, 16, 64 and 256 KiB), with whatever bytes its last user
-   * left, and one reference. Does not wait.
+   * A buffer of at least {@code bytes} bytes (the next of 4, 16, 64 and 256 KiB) with undefined content and one
+   * reference. Does not wait.
    *
    * @param bytes 1 to {@link #MAX_BYTES}; anything else is an {@link IllegalArgumentException}
-   * @throws EndpointException.Exhausted when all memory that may be had for this is taken
+   * @throws EndpointException.Exhausted when the memory for buffers is used up
    * @throws EndpointException.Closed when the pool or its endpoint was closed
    */
   public RegisteredBuffer acquire(int bytes) throws FaroException {
@@ -45,14 +45,14 @@ public final class RegisteredBufferPool implements AutoCloseable {
   }
 
   /**
-   * The same, but waits up to that long for others to release memory.
+   * The same, but waits up to {@code timeout} for released memory.
    *
    * @param timeout 0 or less: does not wait
    */
   public RegisteredBuffer acquire(int bytes, long timeout, TimeUnit unit) throws FaroException {
     if (bytes <= 0 || bytes > MAX_BYTES) {
       throw new IllegalArgumentException(
-          "a buffer of " + bytes + " bytes is not possible, 1 to " + MAX_BYTES + " bytes are");
+          "a buffer of " + bytes + " bytes, allowed: 1 to " + MAX_BYTES + " bytes");
     }
     long start = System.nanoTime();
     long nanos = Math.max(0, unit.toNanos(timeout));
@@ -86,8 +86,8 @@ public final class RegisteredBufferPool implements AutoCloseable {
   }
 
   /**
-   * Gives out no more buffers; a thread that waits for one gets {@link EndpointException.Closed} within 250 ms. Buffers
-   * that are held stay good until they are released. Idempotent.
+   * Ends {@link #acquire}: a thread that waits in it gets {@link EndpointException.Closed} within 250 ms. Buffers that
+   * were acquired stay valid until they are released. Idempotent.
    */
   @Override
   public void close() {

@@ -6,11 +6,11 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 
 /**
- * Fetches under way, by request number.
+ * Fetches in flight, by request number.
  *
  * <p>Native code chooses the number, so the first blocks can arrive before {@link #register} has stored the handle.
- * Submitters share a lock over both steps; only a look-up that misses waits for them and looks again. One boxed number
- * for each request, nothing for a block.
+ * Submitters share a lock over both steps. A look-up that finds nothing waits for them and looks again. A request costs
+ * one boxed number, a block nothing.
  */
 final class Requests {
   /** Hands a request to native code and returns its number. */
@@ -37,7 +37,7 @@ final class Requests {
     }
   }
 
-  /** The fetch, or null when it has ended. */
+  /** The fetch; null: it has ended. */
   FetchHandle find(long request) {
     FetchHandle handle = byNumber.get(request);
     if (handle == null) {
@@ -52,7 +52,7 @@ final class Requests {
     byNumber.remove(request);
   }
 
-  /** Takes all fetches out; those after it are still accepted. */
+  /** Takes all fetches out; later ones are still accepted. */
   List<FetchHandle> takeAll() {
     submitting.writeLock().lock();
     try {

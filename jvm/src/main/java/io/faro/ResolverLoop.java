@@ -4,8 +4,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Body of {@code faro-resolver}: native code asks where map outputs lie, the {@link OutputResolver} answers. Every
- * question gets an answer, if only "no such output", because a peer's request waits for it.
+ * Body of {@code faro-resolver}: native code asks for the files of map outputs, and the {@link OutputResolver} answers.
+ * Every question gets an answer, also "no such output", because a peer's request waits for it.
  */
 final class ResolverLoop implements Runnable {
   private static final Logger LOG = LoggerFactory.getLogger(ResolverLoop.class);
@@ -41,10 +41,10 @@ final class ResolverLoop implements Runnable {
         return;
       } catch (Throwable t) {
         failures++;
-        LOG.error("Answering where map outputs lie failed ({} of {} times in a row)", failures, MAX_FAILURES, t);
+        LOG.error("Resolving map outputs failed ({} of {} times in a row)", failures, MAX_FAILURES, t);
       }
     }
-    LOG.error("No more map outputs are served through Faro by this process");
+    LOG.error("This process serves no more map outputs through Faro");
   }
 
   private void answer(int shuffleId, long mapId) throws FaroException {
@@ -57,7 +57,8 @@ final class ResolverLoop implements Runnable {
         index = files.index().getPath();
       }
     } catch (Throwable t) {
-      LOG.warn("Map output {} of shuffle {} cannot be resolved, peers are told there is none", mapId, shuffleId, t);
+      LOG.warn("Map output {} of shuffle {} cannot be resolved; peers get the answer that there is none", mapId,
+          shuffleId, t);
     }
     Native.resolve(endpoint, shuffleId, mapId, data, index);
   }

@@ -14,17 +14,17 @@ import org.slf4j.LoggerFactory;
 /**
  * Buffers over the arena's slabs, by index.
  *
- * <p>A slab stays pinned (mapped) for as long as the collector can reach a buffer over it or a view of one, so that no
- * misuse of a view, however late, reads unmapped memory: the worst it can see is other bytes, and Faro's own streams
- * do not even see those (see {@link BlockStream}). The cache itself holds weakly; batches hold strongly. Price: a slab
- * that the pool gives up is unmapped at the next collection rather than at once.
+ * <p>A slab stays mapped while the garbage collector can reach a buffer over it or a view of one. So a view that is
+ * used after its release never reads unmapped memory; it can read bytes of another block, which Faro's own streams
+ * detect (see {@link BlockStream}). The cache has weak references, batches have strong ones. A slab that the pool gives
+ * back is therefore unmapped at the next garbage collection and not at once.
  */
 final class Slabs implements Arena {
   private static final Logger LOG = LoggerFactory.getLogger(Slabs.class);
 
   private static final ReferenceQueue<ByteBuffer> UNREACHABLE = new ReferenceQueue<>();
-  /** Keeps the pins themselves reachable until their buffer is not. */
-  private static final Set<Pin> PINS = ConcurrentHashMap.newKeySet();
+  /** Keeps the references reachable while their buffers are. */
+  private static final Set<SlabReference> REFERENCES = ConcurrentHashMap.newKeySet();
 
   private final long endpoint;
   private CachedBuffer[] cached = new CachedBuffer[16];
@@ -39,10 +39,10 @@ final class Slabs implements Arena {
     }
   }
 
-  private static final class Pin extends PhantomReference<ByteBuffer> {
+  private static final class SlabReference extends PhantomReference<ByteBuffer> {
     private final long handle;
 
-    Pin(ByteBuffer buffer, long handle) {
+    SlabReference(ByteBuffer buffer, long handle) {
       super(buffer, UNREACHABLE);
       this.handle = handle;
     }
@@ -56,7 +56,7 @@ final class Slabs implements Arena {
     CachedBuffer entry = cached[index];
     ByteBuffer buffer = entry == null ? null : entry.get();
     if (buffer == null) {
-      buffer = pin(index);
+      buffer = reference(index);
       cached[index] = new CachedBuffer(buffer);
     }
     return buffer;
@@ -67,36 +67,36 @@ final class Slabs implements Arena {
     Native.releaseBatch(handle);
   }
 
-  private ByteBuffer pin(int index) throws FaroException {
-    long handle = Native.pinSlab(endpoint, index);
+  private ByteBuffer reference(int index) throws FaroException {
+    long handle = Native.referenceSlab(endpoint, index);
     boolean kept = false;
     try {
       ByteBuffer buffer = Native.slabBytes(handle);
-      PINS.add(new Pin(buffer, handle));
+      REFERENCES.add(new SlabReference(buffer, handle));
       kept = true;
       return buffer;
     } finally {
       if (!kept) {
-        Native.unpinSlab(handle);
+        Native.releaseSlab(handle);
       }
     }
   }
 
-  /** Ends the pins of all slabs that nothing can reach any more. Called now and then by {@link LogBridge}'s thread. */
-  static void unpinUnreachable() {
+  /** Releases all slabs that are unreachable. The thread of {@link LogBridge} calls it once a second. */
+  static void releaseUnreachable() {
     for (Reference<? extends ByteBuffer> gone = UNREACHABLE.poll(); gone != null; gone = UNREACHABLE.poll()) {
-      Pin pin = (Pin) gone;
-      PINS.remove(pin);
+      SlabReference slab = (SlabReference) gone;
+      REFERENCES.remove(slab);
       try {
-        Native.unpinSlab(pin.handle);
+        Native.releaseSlab(slab.handle);
       } catch (IllegalStateException e) {
-        LOG.error("Slab pin {}", pin.handle, e);
+        LOG.error("Cannot release slab reference {}", slab.handle, e);
       }
     }
   }
 
-  /** How many slabs are pinned in this process. */
-  static int pinned() {
-    return PINS.size();
+  /** The number of slab references of this process. */
+  static int referenced() {
+    return REFERENCES.size();
   }
 }

@@ -105,7 +105,7 @@ class RegisteredBufferThreadsTest {
         next.release();
       }
       assertEquals(0, pool.outstanding());
-      assertTrue(copies.get() > 0, "nobody ever copied before the release: the test is too weak");
+      assertTrue(copies.get() > 0, "no copy came before the release: the test is too weak");
     }
   }
 
@@ -114,7 +114,7 @@ class RegisteredBufferThreadsTest {
     EndpointConfig small = EndpointConfig.builder().fabric(FabricChoice.TCP).memoryLimitBytes(32L << 20).build();
     try (Endpoint endpoint = Endpoint.start(small, (shuffle, map) -> null)) {
       RegisteredBufferPool pool = endpoint.buffers();
-      // All but one of those that may be had are taken, so that nearly everybody waits.
+      // All but one of those that may be had are taken, so that nearly all threads wait.
       List<RegisteredBuffer> ballast = new ArrayList<>();
       while (true) {
         try {

@@ -49,7 +49,7 @@ class EndpointTest {
         assertEquals(fabric.name(), carried.name());
       }
       got.releaseAll();
-      assertEquals(0, pair.reader.fetchesUnderWay());
+      assertEquals(0, pair.client.fetchesUnderWay());
     }
   }
 
@@ -71,7 +71,7 @@ class EndpointTest {
 
   @ParameterizedTest
   @EnumSource(names = {"TCP", "SHM"})
-  void aBlockOfManySegments(FabricChoice fabric) throws Exception {
+  void aBlockOfManySlices(FabricChoice fabric) throws Exception {
     int size = 20_000_003;
     MapOutputs outputs = new MapOutputs(directory).write(3, 1, 11, size, 13);
     try (Pair pair = new Pair(fabric, outputs)) {
@@ -124,7 +124,7 @@ class EndpointTest {
     MapOutputs outputs = new MapOutputs(directory).write(5, 1, 10);
     try (Pair pair = new Pair(fabric, outputs)) {
       pair.fetch(new BlockIds().add(5, 1, 0, 1)).await().releaseAll();
-      pair.owner.forgetShuffle(5);
+      pair.server.forgetShuffle(5);
       outputs.write(5, 1, 17);
       Collected got = pair.fetch(new BlockIds().add(5, 1, 0, 1)).await();
       assertArrayEquals(MapOutputs.partition(1, 0, 17), got.bytes(0));
@@ -137,7 +137,7 @@ class EndpointTest {
   void anOwnerThatIsGoneIsATypedError(FabricChoice fabric) throws Exception {
     MapOutputs outputs = new MapOutputs(directory).write(6, 1, 10);
     try (Pair pair = new Pair(fabric, outputs)) {
-      pair.owner.close();
+      pair.server.close();
       Collected got = pair.fetch(new BlockIds().add(6, 1, 0, 1).add(6, 1, 0, 1)).await();
       assertEquals(1, got.errors.size());
       FetchException error = got.errors.get(0);
@@ -156,9 +156,9 @@ class EndpointTest {
     try (Pair pair = new Pair(fabric, outputs)) {
       pair.fetch(new BlockIds().add(7, 1, 0, 1)).await().releaseAll();
       String name = "remoteBlocks." + fabric.name().toLowerCase(java.util.Locale.ROOT);
-      assertEquals(1, pair.reader.counters().get(name), () -> pair.reader.counters().toString());
-      pair.reader.close();
-      assertEquals(Collections.emptyMap(), pair.reader.counters());
+      assertEquals(1, pair.client.counters().get(name), () -> pair.client.counters().toString());
+      pair.client.close();
+      assertEquals(Collections.emptyMap(), pair.client.counters());
     }
   }
 
@@ -166,12 +166,12 @@ class EndpointTest {
   @EnumSource(names = {"TCP", "SHM"})
   void aPeerHasOneHandle(FabricChoice fabric) throws Exception {
     try (Pair pair = new Pair(fabric, new MapOutputs(directory))) {
-      assertEquals(pair.peer, pair.reader.addPeer(pair.owner.card()));
-      assertThrows(EndpointException.BadCard.class, () -> pair.reader.addPeer(new byte[] {1, 2, 3}));
-      assertThrows(EndpointException.BadCard.class, () -> pair.reader.addPeer(new byte[0]));
+      assertEquals(pair.peer, pair.client.addPeer(pair.server.card()));
+      assertThrows(EndpointException.BadCard.class, () -> pair.client.addPeer(new byte[] {1, 2, 3}));
+      assertThrows(EndpointException.BadCard.class, () -> pair.client.addPeer(new byte[0]));
       EndpointException e = assertThrows(
           EndpointException.class,
-          () -> pair.reader.fetch(987_654, new BlockIds().add(1, 1, 0, 1), 0, new Collected(1)));
+          () -> pair.client.fetch(987_654, new BlockIds().add(1, 1, 0, 1), 0, new Collected(1)));
       assertTrue(e.getMessage().contains("987654"), e.getMessage());
     }
   }
@@ -183,21 +183,23 @@ class EndpointTest {
         BadConfigurationException.class,
         () -> Endpoint.start(
             EndpointConfig.builder().fabric(fabric).memoryLimitBytes(4_096).build(), (shuffle, map) -> null));
-    assertEquals("memoryLimitBytes", small.key());
+    assertEquals("spark.faro.memory.limit", small.key());
     assertEquals("4096", small.value());
     BadConfigurationException address = assertThrows(
         BadConfigurationException.class,
         () -> Endpoint.start(
             EndpointConfig.builder().fabric(fabric).bindAddress("no-address").build(), (shuffle, map) -> null));
-    assertEquals("bindAddress", address.key());
+    assertEquals("spark.faro.bindAddress", address.key());
+    assertEquals("no-address", address.value());
+    assertEquals("an IPv4 or IPv6 address", address.allowed());
     assertInstanceOf(FaroException.class, address);
   }
 
   /** On its own, RDMA that cannot be used is an error that says why; with AUTO the others are left. */
   @Test
-  void aDeviceThatNobodyHas() throws Exception {
+  void aDeviceThatDoesNotExist() throws Exception {
     EndpointConfig.Builder config =
-        EndpointConfig.builder().verbs(new VerbsOptions().device("nobody_has_this_0")).memoryLimitBytes(64L << 20);
+        EndpointConfig.builder().set("verbs.device", "no_such_device_0").memoryLimitBytes(64L << 20);
     EndpointException e = assertThrows(
         EndpointException.class,
         () -> Endpoint.start(config.fabric(FabricChoice.VERBS).build(), (shuffle, map) -> null));

@@ -36,13 +36,13 @@ class GoldenTest {
     assertEquals(Fabric.SHM, RecordDescriptor.fabric(record, 0));
     assertTrue(RecordDescriptor.last(record, 0));
     assertEquals("", RecordDescriptor.detail(record, 0));
-    assertEquals(2, RecordDescriptor.segmentCount(record, 0));
-    int[][] segments = {{0, 0xfc0000, 0x40000}, {3, 4096, 17}};
-    for (int i = 0; i < segments.length; i++) {
-      int at = RecordDescriptor.segment(0, i);
-      assertEquals(segments[i][0], record.getInt(at + RecordDescriptor.SEGMENT_SLAB));
-      assertEquals(segments[i][1], record.getInt(at + RecordDescriptor.SEGMENT_OFFSET));
-      assertEquals(segments[i][2], record.getInt(at + RecordDescriptor.SEGMENT_LENGTH));
+    assertEquals(2, RecordDescriptor.sliceCount(record, 0));
+    int[][] slices = {{0, 0xfc0000, 0x40000}, {3, 4096, 17}};
+    for (int i = 0; i < slices.length; i++) {
+      int at = RecordDescriptor.slice(0, i);
+      assertEquals(slices[i][0], record.getInt(at + RecordDescriptor.SLICE_SLAB));
+      assertEquals(slices[i][1], record.getInt(at + RecordDescriptor.SLICE_OFFSET));
+      assertEquals(slices[i][2], record.getInt(at + RecordDescriptor.SLICE_LENGTH));
     }
     BlockStatus[] statuses = {
       BlockStatus.OK, BlockStatus.OK, BlockStatus.UNKNOWN_OUTPUT,

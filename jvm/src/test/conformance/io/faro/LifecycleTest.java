@@ -55,8 +55,8 @@ class LifecycleTest {
 
   private Collected stuckFetch(long timeoutMillis) throws Exception {
     Collected got = new Collected(1);
-    pair.reader.fetch(pair.peer, new BlockIds().add(1, STUCK_MAP, 0, 1), timeoutMillis, got);
-    assertTrue(asked.await(60, TimeUnit.SECONDS), "the owner is not asked");
+    pair.client.fetch(pair.peer, new BlockIds().add(1, STUCK_MAP, 0, 1), timeoutMillis, got);
+    assertTrue(asked.await(60, TimeUnit.SECONDS), "the server is not asked");
     return got;
   }
 
@@ -64,11 +64,11 @@ class LifecycleTest {
   void closeEndsFetchesAndLeavesTakenBlocksReadable() throws Exception {
     Collected taken = pair.fetch(new BlockIds().add(1, 1, 0, 1)).await();
     Collected stuck = stuckFetch(0);
-    pair.reader.close();
-    pair.reader.close();
+    pair.client.close();
+    pair.client.close();
     stuck.await();
     assertInstanceOf(FetchException.Closing.class, stuck.errors.get(0));
-    assertEquals(0, pair.reader.fetchesUnderWay());
+    assertEquals(0, pair.client.fetchesUnderWay());
     assertArrayEquals(MapOutputs.partition(1, 0, 1_000), taken.bytes(0));
     taken.releaseAll();
     assertThrows(IllegalStateException.class, () -> taken.bytes(0));
@@ -77,20 +77,20 @@ class LifecycleTest {
 
   @Test
   void nothingWorksAfterClose() throws Exception {
-    pair.reader.close();
+    pair.client.close();
     BlockIds ids = new BlockIds().add(1, 1, 0, 1);
     assertThrows(EndpointException.Closed.class, () -> pair.fetch(ids));
-    assertThrows(EndpointException.Closed.class, () -> pair.reader.card());
-    assertThrows(EndpointException.Closed.class, () -> pair.reader.addPeer(pair.owner.card()));
-    pair.reader.forgetShuffle(1);
-    assertTrue(pair.reader.counters().isEmpty());
+    assertThrows(EndpointException.Closed.class, () -> pair.client.card());
+    assertThrows(EndpointException.Closed.class, () -> pair.client.addPeer(pair.server.card()));
+    pair.client.forgetShuffle(1);
+    assertTrue(pair.client.counters().isEmpty());
   }
 
   @Test
   void aCancelledFetchSaysSo() throws Exception {
     Collected got = new Collected(1);
-    FetchHandle handle = pair.reader.fetch(pair.peer, new BlockIds().add(1, STUCK_MAP, 0, 1), 0, got);
-    assertTrue(asked.await(60, TimeUnit.SECONDS), "the owner is not asked");
+    FetchHandle handle = pair.client.fetch(pair.peer, new BlockIds().add(1, STUCK_MAP, 0, 1), 0, got);
+    assertTrue(asked.await(60, TimeUnit.SECONDS), "the server is not asked");
     assertFalse(handle.isDone());
     handle.cancel();
     handle.cancel();
@@ -111,10 +111,10 @@ class LifecycleTest {
   @Test
   void anEndpointMayBeClosedByItsListener() throws Exception {
     CountDownLatch closed = new CountDownLatch(1);
-    pair.reader.fetch(pair.peer, new BlockIds().add(1, 1, 0, 1), 0, new FetchListener() {
+    pair.client.fetch(pair.peer, new BlockIds().add(1, 1, 0, 1), 0, new FetchListener() {
       @Override
       public void onBlocks(BlockBatch batch) {
-        pair.reader.close();
+        pair.client.close();
         closed.countDown();
       }
 
@@ -127,7 +127,7 @@ class LifecycleTest {
       public void onComplete() {}
     });
     assertTrue(closed.await(60, TimeUnit.SECONDS), "close does not return");
-    assertEquals(0, pair.reader.fetchesUnderWay());
+    assertEquals(0, pair.client.fetchesUnderWay());
   }
 
   @Test
@@ -135,9 +135,9 @@ class LifecycleTest {
     assertThrows(IllegalArgumentException.class, () -> pair.fetch(new BlockIds()));
     assertThrows(
         IllegalArgumentException.class,
-        () -> pair.reader.fetch(pair.peer, new BlockIds().add(1, 1, 0, 1), -1, new Collected(1)));
+        () -> pair.client.fetch(pair.peer, new BlockIds().add(1, 1, 0, 1), -1, new Collected(1)));
     assertThrows(
         NullPointerException.class,
-        () -> pair.reader.fetch(pair.peer, new BlockIds().add(1, 1, 0, 1), 0, null));
+        () -> pair.client.fetch(pair.peer, new BlockIds().add(1, 1, 0, 1), 0, null));
   }
 }

@@ -16,7 +16,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Every way the library can be found, and every way it cannot, with what the user is told. */
+/** Every way to find the library, and every error with its message. */
 class LoaderTest {
   private static final String PLATFORM = NativeLibrary.platform("Linux", System.getProperty("os.arch"));
 

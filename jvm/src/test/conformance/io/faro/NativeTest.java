@@ -8,8 +8,10 @@ import java.nio.ByteBuffer;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
-/** The boundary itself: whatever Java passes, the answer is an exception and the process lives. */
+/** The boundary itself: for every wrong argument of Java the answer is an exception, and the process goes on. */
 class NativeTest {
+  private static final String SETTINGS = "name=n\nfabric=tcp\nmemory.limit=67108864\nrequest.timeout=1000\n";
+
   private static final long[] BOGUS = {0, 1, -1, 7, 1L << 32, Long.MAX_VALUE, Long.MIN_VALUE, 0x7fff_0000_1234_5678L};
 
   @BeforeAll
@@ -18,7 +20,7 @@ class NativeTest {
   }
 
   @Test
-  void handlesThatAreNoneAreExceptions() {
+  void unknownHandlesAreExceptions() {
     ByteBuffer direct = ByteBuffer.allocateDirect(64);
     for (long handle : BOGUS) {
       assertThrows(EndpointException.Closed.class, () -> Native.card(handle));
@@ -32,16 +34,16 @@ class NativeTest {
       assertThrows(EndpointException.Closed.class, () -> Native.counters(handle));
       assertThrows(EndpointException.Closed.class, () -> Native.close(handle));
       assertThrows(EndpointException.Closed.class, () -> Native.free(handle));
-      assertThrows(EndpointException.Closed.class, () -> Native.pinSlab(handle, 0));
+      assertThrows(EndpointException.Closed.class, () -> Native.referenceSlab(handle, 0));
       assertThrows(IllegalStateException.class, () -> Native.releaseBatch(handle));
       assertThrows(IllegalStateException.class, () -> Native.slabBytes(handle));
-      assertThrows(IllegalStateException.class, () -> Native.unpinSlab(handle));
+      assertThrows(IllegalStateException.class, () -> Native.releaseSlab(handle));
     }
   }
 
   @Test
   void argumentsAreCheckedBeforeUse() throws FaroException {
-    long endpoint = Native.start("n", 1, "127.0.0.1", "127.0.0.1", 0, 64L << 20, 1_000, null, -1, 0, 14, 7, 7, "");
+    long endpoint = Native.start(SETTINGS);
     try {
       ByteBuffer direct = ByteBuffer.allocateDirect(64);
       ByteBuffer heap = ByteBuffer.allocate(64);
@@ -56,17 +58,13 @@ class NativeTest {
       assertThrows(IllegalArgumentException.class, () -> Native.addPeer(endpoint, null));
       assertThrows(IllegalArgumentException.class, () -> Native.unresolved(endpoint, null, 1));
       assertThrows(IllegalArgumentException.class, () -> Native.resolve(endpoint, 1, 1, "x", null));
-      assertThrows(IllegalArgumentException.class, () -> Native.pinSlab(endpoint, 4_096));
-      assertThrows(IllegalArgumentException.class, () -> Native.pinSlab(endpoint, -1));
-      assertThrows(
-          IllegalArgumentException.class,
-          () -> Native.start(null, 1, "127.0.0.1", "127.0.0.1", 0, 64L << 20, 1_000, null, -1, 0, 14, 7, 7, ""));
-      assertThrows(
-          IllegalArgumentException.class,
-          () -> Native.start("n", 9, "127.0.0.1", "127.0.0.1", 0, 64L << 20, 1_000, null, -1, 0, 14, 7, 7, ""));
-      assertThrows(
-          BadConfigurationException.class,
-          () -> Native.start("n", 1, "127.0.0.1", "127.0.0.1", 65_536, 64L << 20, 1_000, null, -1, 0, 14, 7, 7, ""));
+      assertThrows(IllegalArgumentException.class, () -> Native.referenceSlab(endpoint, 4_096));
+      assertThrows(IllegalArgumentException.class, () -> Native.referenceSlab(endpoint, -1));
+      assertThrows(IllegalArgumentException.class, () -> Native.start(null));
+      assertThrows(IllegalArgumentException.class, () -> Native.start(SETTINGS + "colour=red"));
+      assertThrows(IllegalArgumentException.class, () -> Native.start(SETTINGS + "port"));
+      assertThrows(BadConfigurationException.class, () -> Native.start(SETTINGS + "port=65536"));
+      assertThrows(BadConfigurationException.class, () -> Native.start(SETTINGS + "fabric=9"));
       assertEquals(0, Native.completions(endpoint, direct, 0));
       assertEquals(0, Native.unresolved(endpoint, new long[2], 0));
     } finally {
@@ -81,7 +79,7 @@ class NativeTest {
   @Test
   void textSurvivesTheBoundary() throws FaroException {
     String name = "ex\u00e4cutor \u2013 \ud83c\udccf";
-    long endpoint = Native.start(name, 1, "127.0.0.1", "127.0.0.1", 0, 64L << 20, 1_000, null, -1, 0, 14, 7, 7, "");
+    long endpoint = Native.start(SETTINGS + "name=" + name);
     try {
       String card = new String(Native.card(endpoint), java.nio.charset.StandardCharsets.UTF_8);
       assertTrue(card.contains("name=" + name + "\n"), card);

@@ -42,7 +42,7 @@ class LeakTest {
     }
     try (Pair pair = new Pair(fabric, outputs)) {
       pair.fetch(new BlockIds().add(1, 0, 2, 3)).await().releaseAll();
-      final long atRest = leased(pair.reader);
+      final long atRest = leased(pair.client);
       Random random = new Random(1);
       Deque<Collected> flying = new ArrayDeque<>();
       for (int cycle = 0; cycle < CYCLES; cycle++) {
@@ -59,9 +59,9 @@ class LeakTest {
       while (!flying.isEmpty()) {
         end(flying.remove());
       }
-      assertEquals(0, pair.reader.fetchesUnderWay());
-      assertEquals(atRest, leased(pair.reader), () -> pair.reader.counters().toString());
-      assertTrue(Slabs.pinned() <= 64, "pinned slabs: " + Slabs.pinned());
+      assertEquals(0, pair.client.fetchesUnderWay());
+      assertEquals(atRest, leased(pair.client), () -> pair.client.counters().toString());
+      assertTrue(Slabs.referenced() <= 64, "slab references: " + Slabs.referenced());
     }
   }
 
@@ -102,14 +102,14 @@ class LeakTest {
 
   @ParameterizedTest
   @EnumSource(names = {"TCP", "SHM"})
-  void slabsThatNobodyCanReachAreUnpinned(FabricChoice fabric) throws Exception {
+  void unreachableSlabsAreReleased(FabricChoice fabric) throws Exception {
     ByteBuffer[] view = {viewThatOutlivesItsEndpoint(fabric)};
     collect(1);
-    assertTrue(Slabs.pinned() >= 1, "the view's slab is pinned");
+    assertTrue(Slabs.referenced() >= 1, "the view's slab is kept");
     view[0].get(new byte[view[0].remaining()]);
     view[0] = null;
     collect(0);
-    assertEquals(0, Slabs.pinned());
+    assertEquals(0, Slabs.referenced());
   }
 
   private ByteBuffer viewThatOutlivesItsEndpoint(FabricChoice fabric) throws Exception {
@@ -122,11 +122,11 @@ class LeakTest {
     }
   }
 
-  /** Collects until no more than {@code pins} are left; a bound, because how often it takes is the JVM's business. */
-  private static void collect(int pins) {
-    for (int i = 0; i < 200 && Slabs.pinned() > pins; i++) {
+  /** Collects until no more than {@code slabs} are left; a bound, because how often it takes is the JVM's business. */
+  private static void collect(int slabs) {
+    for (int i = 0; i < 200 && Slabs.referenced() > slabs; i++) {
       System.gc();
-      Slabs.unpinUnreachable();
+      Slabs.releaseUnreachable();
     }
   }
 }

@@ -25,7 +25,7 @@ final class FakeArena implements Arena {
     return (byte) (offset * 31 + (offset >> 8) + slab * 7);
   }
 
-  /** The bytes of a segment. */
+  /** The bytes of a slice. */
   static byte[] bytes(int slab, int offset, int length) {
     byte[] bytes = new byte[length];
     for (int i = 0; i < length; i++) {

@@ -1,43 +1,43 @@
 package io.faro;
 
-/** Two endpoints in this JVM: an owner that serves, and a reader that fetches from it. */
+/** Two endpoints in this JVM: a server, and a client that fetches from it. */
 final class Pair implements AutoCloseable {
-  final Endpoint owner;
-  final Endpoint reader;
+  final Endpoint server;
+  final Endpoint client;
   final long peer;
 
   Pair(FabricChoice fabric, OutputResolver outputs) throws FaroException {
-    owner = Endpoint.start(config("owner", fabric), outputs);
+    server = Endpoint.start(config("server", fabric), outputs);
     boolean complete = false;
     Endpoint other = null;
     try {
-      other = Endpoint.start(config("reader", fabric), (shuffle, map) -> null);
-      peer = other.addPeer(owner.card());
+      other = Endpoint.start(config("client", fabric), (shuffle, map) -> null);
+      peer = other.addPeer(server.card());
       complete = true;
     } finally {
       if (!complete) {
-        owner.close();
+        server.close();
         if (other != null) {
           other.close();
         }
       }
     }
-    reader = other;
+    client = other;
   }
 
-  static EndpointConfig config(String name, FabricChoice fabric) throws BadConfigurationException {
+  static EndpointConfig config(String name, FabricChoice fabric) {
     return EndpointConfig.builder().name(name).fabric(fabric).memoryLimitBytes(128L << 20).build();
   }
 
   Collected fetch(BlockIds ids) throws FaroException {
     Collected collected = new Collected(ids.count());
-    reader.fetch(peer, ids, 0, collected);
+    client.fetch(peer, ids, 0, collected);
     return collected;
   }
 
   @Override
   public void close() {
-    reader.close();
-    owner.close();
+    client.close();
+    server.close();
   }
 }

@@ -8,7 +8,7 @@ import java.util.List;
 
 /** Writes crossing records as native code does. */
 final class RecordWriter {
-  private final List<int[]> segments = new ArrayList<>();
+  private final List<int[]> slices = new ArrayList<>();
   private final List<long[]> blocks = new ArrayList<>();
   private long request = 1;
   private int firstBlock;
@@ -38,8 +38,8 @@ final class RecordWriter {
     return this;
   }
 
-  RecordWriter segment(int slab, int offset, int length) {
-    segments.add(new int[] {slab, offset, length});
+  RecordWriter slice(int slab, int offset, int length) {
+    slices.add(new int[] {slab, offset, length});
     return this;
   }
 
@@ -62,15 +62,15 @@ final class RecordWriter {
   byte[] bytes() {
     byte[] text = detail.getBytes(StandardCharsets.UTF_8);
     int size = RecordDescriptor.HEAD_BYTES
-        + segments.size() * RecordDescriptor.SEGMENT_BYTES
+        + slices.size() * RecordDescriptor.SLICE_BYTES
         + blocks.size() * RecordDescriptor.BLOCK_BYTES
         + (text.length + 7) / 8 * 8;
     ByteBuffer out = ByteBuffer.allocate(size).order(ByteOrder.LITTLE_ENDIAN);
     out.putInt(size).putInt(outcome).putLong(request).putInt(firstBlock);
     out.putInt(outcome == 0 ? blocks.size() : failedBlocks).putLong(batch);
-    out.putInt(segments.size()).putInt(Fabric.TCP.code()).putInt(last ? 1 : 0).putInt(text.length);
-    for (int[] segment : segments) {
-      out.putInt(segment[0]).putInt(segment[1]).putInt(segment[2]).putInt(0);
+    out.putInt(slices.size()).putInt(Fabric.TCP.code()).putInt(last ? 1 : 0).putInt(text.length);
+    for (int[] slice : slices) {
+      out.putInt(slice[0]).putInt(slice[1]).putInt(slice[2]).putInt(0);
     }
     for (long[] block : blocks) {
       out.putInt((int) block[0]).putInt(0).putLong(block[1]);

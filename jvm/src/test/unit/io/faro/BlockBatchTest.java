@@ -11,7 +11,7 @@ import java.nio.ReadOnlyBufferException;
 import java.util.Collections;
 import org.junit.jupiter.api.Test;
 
-/** Batches and blocks: who holds what, and what happens to those who let go twice. */
+/** Batches and blocks: references, and what happens after one release too many. */
 class BlockBatchTest {
   private final FakeArena arena = new FakeArena();
 
@@ -21,12 +21,12 @@ class BlockBatchTest {
 
   private static RecordWriter threeBlocks() {
     return new RecordWriter().request(9).firstBlock(4).batch(77)
-        .segment(0, 100, 50).segment(2, 0, 20)
+        .slice(0, 100, 50).slice(2, 0, 20)
         .block(30).block(BlockStatus.UNKNOWN_OUTPUT, 0).block(40);
   }
 
   @Test
-  void blocksLieOneAfterTheOtherInTheSegments() throws Exception {
+  void blocksLieOneAfterTheOtherInTheSlices() throws Exception {
     BlockBatch batch = batch(threeBlocks());
     assertEquals(4, batch.firstBlock());
     assertEquals(3, batch.count());
@@ -91,7 +91,7 @@ class BlockBatchTest {
   }
 
   @Test
-  void aByteBufferIsAViewInOneSegmentAndACopyOverMore() throws Exception {
+  void aByteBufferIsAViewInOneSliceAndACopyOverMore() throws Exception {
     BlockBatch batch = batch(threeBlocks());
     ByteBuffer view = batch.take(0).nioByteBuffer();
     assertTrue(view.isDirect());
@@ -119,12 +119,12 @@ class BlockBatchTest {
 
   @Test
   void recordsThatDoNotAddUpAreRefused() {
-    assertThrows(IllegalStateException.class, () -> batch(new RecordWriter().segment(0, 0, 10).block(11)));
+    assertThrows(IllegalStateException.class, () -> batch(new RecordWriter().slice(0, 0, 10).block(11)));
     assertThrows(
         IllegalStateException.class,
-        () -> batch(new RecordWriter().segment(0, FakeArena.SLAB_BYTES - 1, 2).block(2)));
-    assertThrows(IllegalStateException.class, () -> batch(new RecordWriter().segment(0, -8, 2).block(2)));
-    assertThrows(EndpointException.class, () -> batch(new RecordWriter().segment(99, 0, 2).block(2)));
+        () -> batch(new RecordWriter().slice(0, FakeArena.SLAB_BYTES - 1, 2).block(2)));
+    assertThrows(IllegalStateException.class, () -> batch(new RecordWriter().slice(0, -8, 2).block(2)));
+    assertThrows(EndpointException.class, () -> batch(new RecordWriter().slice(99, 0, 2).block(2)));
   }
 
   @Test
@@ -132,7 +132,7 @@ class BlockBatchTest {
     RecordWriter record = new RecordWriter();
     long length = 0;
     while (length <= Integer.MAX_VALUE) {
-      record.segment(1, 0, FakeArena.SLAB_BYTES);
+      record.slice(1, 0, FakeArena.SLAB_BYTES);
       length += FakeArena.SLAB_BYTES;
     }
     BlockBytes block = batch(record.block(length)).take(0);

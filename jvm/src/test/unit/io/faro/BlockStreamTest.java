@@ -15,7 +15,7 @@ import java.util.concurrent.CyclicBarrier;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** The stream over a block of many segments against the JDK's own over the same bytes. */
+/** The stream over a block of many slices against the JDK's own over the same bytes. */
 class BlockStreamTest {
   private byte[] expected;
   private BlockBytes block;
@@ -28,7 +28,7 @@ class BlockStreamTest {
     for (int i = 0; i < 40; i++) {
       int length = random.nextInt(4) == 0 ? 0 : random.nextInt(300);
       int offset = random.nextInt(FakeArena.SLAB_BYTES - 300);
-      record.segment(i % 4, offset, length);
+      record.slice(i % 4, offset, length);
       all.write(FakeArena.bytes(i % 4, offset, length));
     }
     byte[] stream = all.toByteArray();
@@ -52,7 +52,7 @@ class BlockStreamTest {
   }
 
   @Test
-  void aBulkReadCrossesSegments() throws IOException {
+  void aBulkReadCrossesSlices() throws IOException {
     byte[] into = new byte[expected.length + 10];
     assertEquals(expected.length, block.inputStream().read(into, 5, expected.length));
     assertArrayEquals(expected, java.util.Arrays.copyOfRange(into, 5, 5 + expected.length));
@@ -95,7 +95,7 @@ class BlockStreamTest {
     int lost = 0;
     for (int round = 0; round < 300; round++) {
       FakeArena arena = new FakeArena();
-      RecordWriter record = new RecordWriter().batch(1).segment(0, 0, length).block(length);
+      RecordWriter record = new RecordWriter().batch(1).slice(0, 0, length).block(length);
       BlockBatch batch = BlockBatch.decode(RecordWriter.direct(record.bytes()), 0, arena);
       BlockBytes shared = batch.take(0);
       batch.releaseHold();

@@ -36,8 +36,8 @@ class CompletionLoopTest {
     FetchHandle handle = begin(1, 3, one);
     begin(2, 1, two);
     deliver(
-        new RecordWriter().request(1).batch(10).segment(0, 0, 8).block(4).block(4).more().bytes(),
-        new RecordWriter().request(2).batch(11).segment(1, 0, 2).block(2).bytes(),
+        new RecordWriter().request(1).batch(10).slice(0, 0, 8).block(4).block(4).more().bytes(),
+        new RecordWriter().request(2).batch(11).slice(1, 0, 2).block(2).bytes(),
         new RecordWriter().request(1).firstBlock(2).error(3, 1, "no answer in 5 ms").bytes());
     one.await();
     two.await();
@@ -91,9 +91,9 @@ class CompletionLoopTest {
     });
     begin(2, 1, fine);
     deliver(
-        new RecordWriter().request(1).batch(10).segment(0, 0, 4).block(4).more().bytes(),
+        new RecordWriter().request(1).batch(10).slice(0, 0, 4).block(4).more().bytes(),
         new RecordWriter().request(1).firstBlock(1).error(1, 1, "").bytes(),
-        new RecordWriter().request(2).batch(11).segment(0, 0, 4).block(4).bytes());
+        new RecordWriter().request(2).batch(11).slice(0, 0, 4).block(4).bytes());
     assertTrue(broken.isDone());
     assertEquals(Collections.singletonList(10L), arena.released);
     fine.await().releaseAll();
@@ -101,7 +101,7 @@ class CompletionLoopTest {
 
   @Test
   void blocksOfAFetchThatEndedGoStraightBack() {
-    deliver(new RecordWriter().request(404).batch(10).segment(0, 0, 4).block(4).bytes());
+    deliver(new RecordWriter().request(404).batch(10).slice(0, 0, 4).block(4).bytes());
     assertEquals(Collections.singletonList(10L), arena.released);
   }
 
@@ -112,8 +112,8 @@ class CompletionLoopTest {
     begin(1, 1, one);
     begin(2, 1, two);
     deliver(
-        new RecordWriter().request(1).batch(10).segment(0, 0, 4).block(5).bytes(),
-        new RecordWriter().request(2).batch(11).segment(0, 0, 4).block(4).bytes());
+        new RecordWriter().request(1).batch(10).slice(0, 0, 4).block(5).bytes(),
+        new RecordWriter().request(2).batch(11).slice(0, 0, 4).block(4).bytes());
     assertInstanceOf(FetchException.Protocol.class, one.await().errors.get(0));
     assertEquals(Collections.singletonList(10L), arena.released);
     two.await().releaseAll();
@@ -142,7 +142,7 @@ class CompletionLoopTest {
     assertEquals(1, half.errors.get(0).firstBlock());
     assertEquals(2, half.errors.get(0).blockCount());
     assertTrue(handle.isDone());
-    deliver(new RecordWriter().request(1).firstBlock(1).batch(3).segment(0, 0, 1).block(1).block(0).bytes());
+    deliver(new RecordWriter().request(1).firstBlock(1).batch(3).slice(0, 0, 1).block(1).block(0).bytes());
     assertEquals(Collections.singletonList(3L), arena.released);
     half.await();
     assertThrows(EndpointException.Closed.class, () -> begin(2, 1, half));

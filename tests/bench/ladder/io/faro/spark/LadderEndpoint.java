@@ -16,7 +16,7 @@ import org.apache.spark.network.shuffle.BlockStoreClient;
 /**
  * Faro as an executor has it, without an executor: a native endpoint, and on it the same FaroBlockStoreClient that
  * Spark's fetch iterator calls, with the peer's card given instead of looked up. In this package because the plug-in's
- * classes are nobody's API. fallback=never: what Faro does not bring is a failure here.
+ * classes are package-private. fallback=never: what Faro does not bring is a failure here.
  */
 public final class LadderEndpoint {
   /** Where the files of (shuffle, map) lie. */
@@ -34,10 +34,9 @@ public final class LadderEndpoint {
   public static LadderEndpoint start(String side, Locate data, Locate index) throws Exception {
     FaroConf defaults = new FaroConf(new SparkConf(false));
     EndpointConfig config = EndpointConfig.builder()
+        .set(defaults.settings)
         .name(side)
         .fabric(FabricChoice.valueOf(side.substring("faro-".length()).toUpperCase(java.util.Locale.ROOT)))
-        .memoryLimitBytes(defaults.memoryLimit)
-        .requestTimeoutMillis(defaults.requestTimeoutMillis)
         .build();
     return new LadderEndpoint(Endpoint.start(
         config, (shuffle, map) -> new OutputFiles(data.file(shuffle, map), index.file(shuffle, map))));
@@ -65,7 +64,8 @@ public final class LadderEndpoint {
     Timer timer = (millis, action) -> timers.schedule(action, millis, TimeUnit.MILLISECONDS);
     Peers peers = new Peers(
         transport, peer -> card, here, timer, System::nanoTime, conf.never, 10_000, counters);
-    FallBack fallBack = new FallBack(null, here, conf, counters, new Notices(System.err::println, System::nanoTime));
+    RateLimitedLog log = new RateLimitedLog(System.err::println, System::nanoTime);
+    FallBack fallBack = new FallBack(null, here, conf, counters, log);
     return new FaroBlockStoreClient(null, false, conf, transport, peers, fallBack, new ToFile(spark), here, counters,
         System::nanoTime);
   }

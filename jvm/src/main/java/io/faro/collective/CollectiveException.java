@@ -3,27 +3,27 @@ package io.faro.collective;
 import io.faro.FaroException;
 
 /**
- * A round that did not come about. Every member that needs the round gets one, naming the same rank. The team is of no
- * further use: whoever goes on takes new seats.
+ * A round failed. All members that need the failed member's part get this exception with the same rank. The team cannot
+ * be used any more; to go on, join a new one.
  */
 public final class CollectiveException extends FaroException {
   private static final long serialVersionUID = 1L;
 
-  /** What happened to the rank, or what it did; in the order of the codes of FarewellCause in native/wire. */
+  /** Why a member failed the round; in the order of the codes of AbortCause in native/wire. */
   public enum Reason {
-    /** Its member closed before the round was over. */
+    /** It left the team before the round was over. */
     LEFT,
-    /** It cannot be reached any more. */
+    /** The connection to it is lost. */
     LOST,
     /** Its array's length or type, or its settings, are not those of the others. */
     MISMATCH,
     /** It has a value that is not a number. */
     NOT_A_NUMBER,
-    /** It was waited for in vain. */
+    /** Its part did not come within the time limit. */
     TIMED_OUT,
-    /** Bytes of it arrived damaged. */
+    /** Its bytes arrived damaged. */
     CORRUPT,
-    /** Its caller was told to stop (a killed task), or had a fault of its own. */
+    /** Its caller was cancelled (a killed task), or failed itself. */
     GAVE_UP
   }
 
@@ -43,12 +43,12 @@ public final class CollectiveException extends FaroException {
     return reason;
   }
 
-  /** The rank with which it began. */
+  /** The member that failed first. */
   public int rank() {
     return rank;
   }
 
-  /** Rounds that were completed before. */
+  /** The number of rounds completed before this one. */
   public long round() {
     return round;
   }

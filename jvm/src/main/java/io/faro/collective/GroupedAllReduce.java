@@ -11,22 +11,21 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.BooleanSupplier;
 
 /**
- * This member's end of a team: rounds in which the members' arrays become their mean or sum.
+ * A member's team: in each round the members' arrays are replaced by their mean or sum.
  *
  * <p>Every member calls the same methods in the same order with arrays of one length and type. A call is one round: it
- * changes the array in place and returns when this member's part is done, while others may still be at theirs; there
- * is no barrier. What a round covers (the whole team, or a group that changes from round to round) is the
- * {@link Mode}'s.
+ * changes the array in place and returns when this member's part is done; others may still work, as there is no
+ * barrier. The {@link Mode} decides whether a round covers the whole team or a group that changes from round to round.
  *
- * <p>Values travel through leases of the endpoint's arena, over whatever fabric the pair of endpoints has. Of what this
- * member sends there is one copy, from the array into a lease; what arrives is added from the lease into the array.
- * Arithmetic runs on the calling thread. Sums are in the order of ranks whatever arrives first, so with {@link
- * Mode#GRID} and {@link Mode#FULL} all members get the same bits.
+ * <p>Values travel through leases of the endpoint's arena, over the fabric of the pair of endpoints. A sent value is
+ * copied once, from the array into a lease; a received value is added from the lease into the array. Arithmetic runs on
+ * the calling thread. Sums are formed in the order of ranks, so with {@link Mode#GRID} and {@link Mode#FULL} all
+ * members get the same bits.
  *
  * <p>A round ends with a {@link CollectiveException} that names a rank when a member is lost, leaves, has another
  * length, has a NaN (see {@link NanPolicy}) or does not come within the time limit, and when the calling thread is
- * interrupted (which stays set). The array then holds anything, and the team is of no further use. Rounds are one
- * thread's at a time; {@link #close} may be called from any.
+ * interrupted (which stays set). The content of the array is then undefined, and the team cannot be used any more. One
+ * thread at a time runs rounds; any thread may call {@link #close}.
  */
 public final class GroupedAllReduce implements AutoCloseable {
   private final AtomicLong handle;
@@ -56,7 +55,7 @@ public final class GroupedAllReduce implements AutoCloseable {
     return settings;
   }
 
-  /** Asked several times a second by a round that waits; {@code true} ends the round. Interrupts end it anyway. */
+  /** A waiting round checks this several times a second; {@code true} ends the round. So does an interrupt. */
   public void cancelWhen(BooleanSupplier condition) {
     cancelled = Objects.requireNonNull(condition, "condition");
   }
@@ -134,8 +133,8 @@ public final class GroupedAllReduce implements AutoCloseable {
   }
 
   /**
-   * Leaves the team. Members that still need this one get a {@link CollectiveException}; those that have all they
-   * need from it do not notice. A round under way on another thread ends. Idempotent.
+   * Leaves the team. Members that still need a part of this one get a {@link CollectiveException}. A round on another
+   * thread ends. Idempotent.
    */
   @Override
   public void close() {

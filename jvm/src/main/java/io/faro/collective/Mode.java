@@ -1,10 +1,10 @@
 package io.faro.collective;
 
-/** Who works with whom in a round. */
+/** Which members exchange values in a round. */
 public enum Mode {
   /**
    * DS-Sync: the mean or sum within a small group only. Membership is shuffled in every round, so values spread over
-   * the whole team in a few rounds; nobody waits for a member outside its group. Of the members' values the mean
+   * the whole team in a few rounds; no member waits for one outside its group. Of the members' values the mean
    * stays what it was (with a mean, and groups of one size), but after a round they still differ from group to group.
    */
   DSSYNC(1),

@@ -1,8 +1,8 @@
 package io.faro.collective;
 
-/** What a value that is not a number does to a round. */
+/** What happens in a round with a value that is not a number. */
 public enum NanPolicy {
-  /** It fails the round of every member with the rank that has it and its position; so does a sum that becomes one. */
+  /** The round fails at every member with the rank and the position of the value; also if a sum becomes NaN. */
   FAIL,
   /** It is added like any other value. */
   PROPAGATE

@@ -3,7 +3,7 @@ package io.faro.collective;
 import io.faro.FaroException;
 import java.util.function.BooleanSupplier;
 
-/** The JNI boundary of collectives, as {@code io.faro.Native} is that of fetches; see native/jni/src/collective.rs. */
+/** The JNI boundary of collectives, as {@code io.faro.Native} is that of fetches; see native/jni/src/collective. */
 final class TeamNative {
   /** A {@code float[]}. */
   static final int FLOATS = 0;
@@ -19,19 +19,22 @@ final class TeamNative {
 
   private TeamNative() {}
 
-  static native long seat(long endpoint) throws FaroException;
+  /** A new member's handle. */
+  static native long member(long endpoint) throws FaroException;
 
-  static native byte[] invitation(long seat) throws FaroException;
+  /** UTF-8. */
+  static native byte[] bootstrapId(long member) throws FaroException;
 
-  static native void giveUp(long seat);
+  /** Does nothing for a handle that is not valid. */
+  static native void releaseMember(long member);
 
-  /** Ends the seat's handle, whatever comes of it. */
-  static native long join(long seat, int rank, byte[][] invitations) throws FaroException;
+  /** A team's handle. The member's handle ends, also when this throws. */
+  static native long join(long member, int rank, byte[][] bootstrapIds) throws FaroException;
 
-  /** Ends the team's handle; a round under way on another thread ends with an error. */
+  /** Ends the team's handle; a round on another thread ends with an error. */
   static native void leave(long team);
 
-  /** One round over {@code length} values from position {@code offset} of what {@code storage} says. */
+  /** One round over {@code length} values from position {@code offset}; {@code storage}: the type of {@code values}. */
   static native void reduce(
       long team, int storage, Object values, int offset, int length, int mode, int group, long epoch, int operation,
       boolean failOnNan, long timeoutMillis, BooleanSupplier cancelled)

@@ -1,7 +1,7 @@
 /**
  * All-reduce of float arrays between the members of a team, over the endpoints of their processes; no Spark in it.
  *
- * <p>Each member takes a {@link io.faro.collective.Seat}, tells the others its invitation by whatever way they have,
- * and joins with everybody's. What it gets is a {@link io.faro.collective.GroupedAllReduce}.
+ * <p>Each process makes a {@link io.faro.collective.Member}, sends its bootstrap id to the others, and joins with the
+ * ids of all; the result is a {@link io.faro.collective.GroupedAllReduce}.
  */
 package io.faro.collective;

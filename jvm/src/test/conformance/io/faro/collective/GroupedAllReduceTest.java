@@ -56,16 +56,16 @@ class GroupedAllReduceTest {
       endpoints.add(Endpoint.start(
           EndpointConfig.builder().name(name).fabric(fabric).memoryLimitBytes(64L << 20).build(), (s, m) -> null));
     }
-    List<Seat> seats = new ArrayList<>();
-    List<String> invitations = new ArrayList<>();
+    List<Member> members = new ArrayList<>();
+    List<String> ids = new ArrayList<>();
     for (int rank = 0; rank < RANKS; rank++) {
-      Seat seat = Seat.on(endpoints.get(rank % 2));
-      seats.add(seat);
-      invitations.add(seat.invitation());
+      Member member = Member.on(endpoints.get(rank % 2));
+      members.add(member);
+      ids.add(member.bootstrapId());
     }
     List<Future<T>> results = new ArrayList<>();
     for (int rank = 0; rank < RANKS; rank++) {
-      GroupedAllReduce team = seats.get(rank).join(rank, invitations, settings);
+      GroupedAllReduce team = members.get(rank).join(rank, ids, settings);
       results.add(threads.submit(() -> {
         try (GroupedAllReduce mine = team) {
           return body.run(mine);
@@ -138,7 +138,7 @@ class GroupedAllReduceTest {
         });
     for (Future<double[]> result : results) {
       double[] values = of(result);
-      // Groups of two and three keep no exact mean, but everybody comes to agree.
+      // Groups of two and three keep no exact mean, but all members come to agree.
       assertEquals(mode == Mode.DSSYNC ? of(results.get(0))[0] : 2, values[0], 1e-3);
       assertEquals(1, values[1], 1e-12);
     }
@@ -228,17 +228,17 @@ class GroupedAllReduceTest {
     for (Future<Void> result : results) {
       of(result);
     }
-    try (Seat seat = Seat.on(endpoints.get(0))) {
+    try (Member member = Member.on(endpoints.get(0))) {
       assertThrows(IllegalArgumentException.class,
-          () -> seat.join(1, Arrays.asList(seat.invitation()), new Settings()));
+          () -> member.join(1, Arrays.asList(member.bootstrapId()), new Settings()));
       assertThrows(IllegalStateException.class,
-          () -> seat.join(0, Arrays.asList(seat.invitation()), new Settings()));
+          () -> member.join(0, Arrays.asList(member.bootstrapId()), new Settings()));
     }
-    try (Seat seat = Seat.on(endpoints.get(0)); Seat other = Seat.on(endpoints.get(0))) {
+    try (Member member = Member.on(endpoints.get(0)); Member other = Member.on(endpoints.get(0))) {
       assertThrows(IllegalArgumentException.class,
-          () -> seat.join(0, Arrays.asList(other.invitation()), new Settings()));
+          () -> member.join(0, Arrays.asList(other.bootstrapId()), new Settings()));
       assertThrows(IllegalArgumentException.class,
-          () -> other.join(0, Arrays.asList("not an invitation"), new Settings()));
+          () -> other.join(0, Arrays.asList("not a bootstrap id"), new Settings()));
     }
     assertThrows(IllegalArgumentException.class, () -> new Settings().group(1));
     assertThrows(IllegalArgumentException.class, () -> new Settings().timeoutMillis(0));

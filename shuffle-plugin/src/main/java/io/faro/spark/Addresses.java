@@ -6,8 +6,8 @@ import java.net.SocketException;
 import java.net.UnknownHostException;
 
 /**
- * Which addresses an endpoint listens on and tells its peers. Told is what Spark's block manager is known by, because
- * peers reach that one already; listened on is the same unless the user says otherwise or it is not of this machine.
+ * The addresses of an endpoint. Peers get the address of Spark's block manager, which they can reach. The endpoint
+ * listens on the same address, unless the user configures another or it is not an address of this machine.
  */
 final class Addresses {
   final String bind;

@@ -3,7 +3,7 @@ package io.faro.spark;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
 
-/** The counted bytes of one block, as {@link FaroManagedBuffer} sees them: io.faro.BlockBytes, or a test's. */
+/** The bytes of one block with a reference count: io.faro.BlockBytes, or a fake in tests. */
 interface BlockMemory {
   long length();
 

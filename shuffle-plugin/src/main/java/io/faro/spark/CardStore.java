@@ -1,7 +1,7 @@
 package io.faro.spark;
 
-/** Where endpoint cards of other executors come from; may block. */
+/** Finds the endpoint cards of other executors; may block. */
 interface CardStore {
-  /** {@code null}: the peer is there and has no card. */
+  /** {@code null}: the peer answers and has no card. */
   byte[] lookUp(PeerKey peer) throws Exception;
 }

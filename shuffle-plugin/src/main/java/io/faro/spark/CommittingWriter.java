@@ -7,7 +7,7 @@ import scala.Option;
 import scala.Product2;
 import scala.collection.Iterator;
 
-/** Spark's writer, and a word to the endpoint when the output is there. */
+/** Spark's writer, which also calls {@code committed} when the output is written. */
 final class CommittingWriter<K, V> extends ShuffleWriter<K, V> {
   private final ShuffleWriter<K, V> spark;
   private final Runnable committed;

@@ -16,13 +16,13 @@ import scala.reflect.ClassTag;
 import scala.reflect.ClassTag$;
 
 /**
- * Endpoint cards by way of Spark's own block manager: an executor stores its card as a small block, and a peer that
- * needs it fetches that block over the port it knows from the map status. So there is no service to run and nothing to
- * configure, a card travels exactly as protected as Spark's own data, and a dead executor has none. The price: the
- * block's name must be of a kind that every Spark version can parse, and the only open-ended one is the "test" kind.
+ * Exchanges endpoint cards through Spark's block manager: an executor stores its card as a small block, and a peer
+ * fetches that block from the port in the map status. So there is no service to run or configure, a card is protected
+ * like Spark's data, and a dead executor has none. The block's name must be of a kind that every Spark version can
+ * parse; the only kind with a free text is "test".
  *
- * <p>With the external shuffle service on, a map status has the service's port, so the driver is asked who has the
- * block.
+ * <p>With the external shuffle service the map status has the service's port, so the driver is asked for the executor
+ * that has the block.
  */
 final class EndpointCards implements CardStore {
   private static final int MAX_CARD_BYTES = 4_096;
@@ -38,7 +38,7 @@ final class EndpointCards implements CardStore {
 
   void publish(byte[] card) throws IOException {
     String executor = env.executorId();
-    // The driver is told only if it will be asked: it warns of every block that is lost with its executor.
+    // The driver gets to know the block only if peers ask it: it logs a warning for each block lost with an executor.
     boolean stored = env.blockManager().putSingle(
         blockOf(executor), Objects.requireNonNull(card), StorageLevel.MEMORY_AND_DISK_SER(), throughDriver, tag);
     if (!stored) {
@@ -67,8 +67,8 @@ final class EndpointCards implements CardStore {
     scala.collection.Iterator<byte[]> values = env.serializerManager().dataDeserializeStream(block, in, tag);
     byte[] card = values.hasNext() ? values.next() : new byte[0];
     if (card.length == 0 || card.length > MAX_CARD_BYTES) {
-      throw new IOException("the endpoint card of " + peer + " has " + card.length + " bytes, 1 to " + MAX_CARD_BYTES
-          + " are possible");
+      throw new IOException("the endpoint card of " + peer + " has " + card.length + " bytes, allowed: 1 to "
+          + MAX_CARD_BYTES);
     }
     return card;
   }

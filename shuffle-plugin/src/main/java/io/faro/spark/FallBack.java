@@ -8,10 +8,10 @@ import org.apache.spark.network.shuffle.BlockStoreClient;
 import org.apache.spark.network.shuffle.DownloadFileManager;
 
 /**
- * The last step of the failure order on this side: blocks that Faro did not bring go to Spark's own fetch, which
- * brings its own retries, or, with fallback=never, are reported as failed, which Spark turns into a FetchFailed.
- * Spark's fetch connects on the thread that calls it and may hold it for minutes, so it is called on threads of our
- * own. These are few; that their queue has no bound is Spark's own limits on requests in flight.
+ * Gives blocks that Faro did not deliver to Spark's own fetch, which has its own retries. With fallback=never it
+ * reports them as failed instead, which becomes a FetchFailed in Spark. Spark's fetch connects on the calling thread,
+ * which can take minutes, so a pool of a few threads calls it. Spark's limits on requests in flight bound the pool's
+ * queue.
  */
 final class FallBack {
   private final BlockStoreClient spark;
@@ -19,19 +19,19 @@ final class FallBack {
   private final boolean never;
   private final String fabric;
   private final PluginCounters counters;
-  private final Notices notices;
+  private final RateLimitedLog log;
 
-  FallBack(BlockStoreClient spark, Executor threads, FaroConf conf, PluginCounters counters, Notices notices) {
+  FallBack(BlockStoreClient spark, Executor threads, FaroConf conf, PluginCounters counters, RateLimitedLog log) {
     this.spark = spark;
     this.threads = threads;
     this.never = conf.never;
-    this.fabric = conf.fabric.name().toLowerCase(java.util.Locale.ROOT);
+    this.fabric = conf.fabric;
     this.counters = counters;
-    this.notices = notices;
+    this.log = log;
   }
 
-  /** One request's blocks that did not come, none of which has been given to the listener. */
-  static final class Rest {
+  /** Blocks of one request for which the listener has not been called. */
+  static final class Undelivered {
     final PeerKey peer;
     final String[] blocks;
     final BlockFetchingListener listener;
@@ -39,7 +39,7 @@ final class FallBack {
     final Reason reason;
     final Throwable cause;
 
-    Rest(PeerKey peer, String[] blocks, BlockFetchingListener listener, DownloadFileManager files, Reason reason,
+    Undelivered(PeerKey peer, String[] blocks, BlockFetchingListener listener, DownloadFileManager files, Reason reason,
         Throwable cause) {
       this.peer = peer;
       this.blocks = blocks;
@@ -50,57 +50,56 @@ final class FallBack {
     }
   }
 
-  /** {@code here}: the calling thread is the task's, which Spark's own fetch may hold up as ever. */
-  void take(Rest rest, boolean here) {
+  /** {@code here}: the calling thread is the task's, on which Spark's own fetch may block as without Faro. */
+  void take(Undelivered lost, boolean here) {
     if (never) {
-      for (String block : rest.blocks) {
-        fail(rest.listener, block, new FaroFetchException(block, rest, fabric));
+      for (String block : lost.blocks) {
+        fail(lost.listener, block, new FaroFetchException(block, lost, fabric));
       }
       return;
     }
-    counters.fellBack(rest.reason, rest.blocks.length);
-    ShuffleIds first = ShuffleIds.parse(Arrays.copyOf(rest.blocks, 1));
+    counters.fellBack(lost.reason, lost.blocks.length);
+    ShuffleIds first = ShuffleIds.parse(Arrays.copyOf(lost.blocks, 1));
     if (first != null) {
-      counters.traffic.fellBack(first.shuffle(0), rest.blocks.length);
+      counters.traffic.fellBack(first.shuffle(0), lost.blocks.length);
     }
-    warn(rest);
+    warn(lost);
     if (here) {
       spark.fetchBlocks(
-          rest.peer.host, rest.peer.port, rest.peer.executor, rest.blocks, rest.listener, rest.files);
+          lost.peer.host, lost.peer.port, lost.peer.executor, lost.blocks, lost.listener, lost.files);
       return;
     }
     try {
-      threads.execute(() -> fetchBySpark(rest));
+      threads.execute(() -> fetchBySpark(lost));
     } catch (RejectedExecutionException e) {
-      failAll(rest, e);
+      failAll(lost, e);
     }
   }
 
-  private void warn(Rest rest) {
-    if (rest.reason == Reason.PEER_RESTS) {
-      // Follows from a failure that was told.
+  private void warn(Undelivered lost) {
+    if (lost.reason == Reason.PEER_BACKOFF) {
+      // The failure that caused the back-off was logged.
       return;
     }
-    String matter = rest.reason == Reason.TO_DISK ? rest.reason.key : rest.peer + " " + rest.reason.key;
-    notices.say(matter, "Faro: " + rest.blocks.length + " blocks from " + rest.peer
-        + " are left to Spark's own fetch, " + rest.reason.key
-        + (rest.cause == null ? "" : " (" + rest.cause + ")") + ": " + rest.reason.hint);
+    String topic = lost.reason == Reason.TO_DISK ? lost.reason.key : lost.peer + " " + lost.reason.key;
+    log.warn(topic, "Faro: " + lost.blocks.length + " blocks from " + lost.peer
+        + " are left to Spark's own fetch, " + lost.reason.key
+        + (lost.cause == null ? "" : " (" + lost.cause + ")") + ": " + lost.reason.hint);
   }
 
-  private void fetchBySpark(Rest rest) {
+  private void fetchBySpark(Undelivered lost) {
     try {
       spark.fetchBlocks(
-          rest.peer.host, rest.peer.port, rest.peer.executor, rest.blocks, rest.listener, rest.files);
+          lost.peer.host, lost.peer.port, lost.peer.executor, lost.blocks, lost.listener, lost.files);
     } catch (Throwable e) {
-      // On a task's thread this would have failed the task; a failure after a success does as well, and never
-      // makes a block count twice.
-      failAll(rest, e);
+      // On a task's thread this exception would fail the task, and so does a failure that is reported after a success.
+      failAll(lost, e);
     }
   }
 
-  private void failAll(Rest rest, Throwable cause) {
-    for (String block : rest.blocks) {
-      fail(rest.listener, block, cause);
+  private void failAll(Undelivered lost, Throwable cause) {
+    for (String block : lost.blocks) {
+      fail(lost.listener, block, cause);
     }
   }
 
@@ -109,7 +108,7 @@ final class FallBack {
     try {
       listener.onBlockFetchFailure(block, cause);
     } catch (Throwable e) {
-      notices.say("listener", "Faro: the listener for " + block + " threw " + e + " on being told that it failed");
+      log.warn("listener", "Faro: the listener for " + block + " threw " + e + " when the block failed");
     }
   }
 }

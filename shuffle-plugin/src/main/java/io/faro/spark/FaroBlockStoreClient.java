@@ -20,14 +20,13 @@ import org.apache.spark.network.shuffle.MergedBlocksMetaListener;
 import org.apache.spark.network.shuffle.checksum.Cause;
 
 /**
- * Spark's block client with one thing replaced: shuffle blocks of other executors are fetched through Faro. It sits
- * behind Spark's own fetch iterator, so every limit, metric, check and retry of a stage stays Spark's; the price is
- * the iterator's cost per block, which no transport can lower. Whatever is not a plain shuffle fetch, and whatever
- * Faro does not bring, goes to the client that was here before.
+ * Spark's block client, except that it fetches shuffle blocks of other executors through Faro. Spark's fetch iterator
+ * calls it, so all limits, metrics, checks and stage retries are Spark's, and so is the iterator's cost per block.
+ * Requests that are not plain shuffle fetches, and blocks that Faro does not deliver, go to Spark's client.
  *
- * <p>The fields that the base class has are not used: their types differ between Spark versions.
+ * <p>The fields of the base class are not used: their types differ between Spark versions.
  */
-final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.Owner {
+final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.Client {
   private final BlockStoreClient spark;
   private final boolean closesSpark;
   private final FaroConf conf;
@@ -42,7 +41,7 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.O
   private volatile boolean detached;
   private boolean closed;
 
-  /** {@code closesSpark}: nobody else closes {@code spark}. */
+  /** {@code closesSpark}: {@link #close} closes {@code spark} too. */
   FaroBlockStoreClient(BlockStoreClient spark, boolean closesSpark, FaroConf conf, FaroTransport transport, Peers peers,
       FallBack fallBack, ToFile toFile, Executor fileThreads, PluginCounters counters, LongSupplier nanos) {
     this.spark = spark;
@@ -67,8 +66,8 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.O
     }
     PeerKey peer = new PeerKey(execId, host, port);
     if (files != null && !conf.never) {
-      // Mostly this is one block that would need most of the arena, and Spark's own fetch streams it into its file.
-      fallBack.take(new FallBack.Rest(peer, blockIds, listener, files, Reason.TO_DISK, null), true);
+      // This is often one block as large as most of the arena; Spark's own fetch streams it into a file.
+      fallBack.take(new FallBack.Undelivered(peer, blockIds, listener, files, Reason.TO_DISK, null), true);
       return;
     }
     int most = transport.maxBlocks();
@@ -120,7 +119,8 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.O
     try {
       listener.onBlockFetchSuccess(block, data);
     } catch (Throwable e) {
-      // It may or may not have kept the block. A failure on top costs a retry at worst; silence would be a hang.
+      // The listener may have kept the block or not. Without a failure the task could wait for ever; a failure in
+      // addition costs at most a retry.
       fallBack.fail(listener, block, e);
     } finally {
       data.release();
@@ -130,32 +130,33 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.O
   @Override
   public void lost(FetchCall call, String block, Throwable cause) {
     fallBack.take(
-        new FallBack.Rest(call.peer, new String[] {block}, call.listener, call.files, Reason.OTHER, cause), false);
+        new FallBack.Undelivered(call.peer, new String[] {block}, call.listener, call.files, Reason.OTHER, cause),
+        false);
   }
 
   @Override
   public void ended(FetchCall call, String[] left, Reason reason, Throwable cause, boolean here) {
     calls.remove(call);
-    long underWay = call.nanosUnderWay();
-    if (underWay >= 0) {
-      counters.traffic.ended(call.shuffle(), call.peer.toString(), call.tally, underWay);
+    long running = call.nanosRunning();
+    if (running >= 0) {
+      counters.traffic.ended(call.shuffle(), call.peer.toString(), call.delivered, running);
     }
     if (left.length == 0) {
       peers.worked(call.peer);
       return;
     }
     peers.failed(call.peer, reason);
-    fallBack.take(new FallBack.Rest(call.peer, left, call.listener, call.files, reason, cause), here);
+    fallBack.take(new FallBack.Undelivered(call.peer, left, call.listener, call.files, reason, cause), here);
   }
 
-  /** Ends requests of which nothing has been heard for {@code longestNanos}. */
-  void giveUpSilent(long longestNanos) {
+  /** Ends requests without progress for {@code longestNanos}. */
+  void endUnresponsive(long longestNanos) {
     for (FetchCall call : calls) {
-      call.giveUpIfSilent(longestNanos);
+      call.endIfUnresponsive(longestNanos);
     }
   }
 
-  /** From now on everything takes Spark's own fetch. */
+  /** From now on all requests go to Spark's own fetch. */
   void detach() {
     detached = true;
   }
@@ -174,7 +175,7 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.O
     }
   }
 
-  // The rest is Spark's.
+  // All that follows is Spark's client's.
 
   @Override
   public Cause diagnoseCorruption(String host, int port, String execId, int shuffleId, long mapId, int reduceId,
@@ -197,7 +198,7 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.O
     return spark.getAppAttemptId();
   }
 
-  /** What the base class asks before it uses its own fields, which are Spark's client's. */
+  /** The base class checks fields here that this class does not use. */
   @Override
   protected void checkInit() {}
 

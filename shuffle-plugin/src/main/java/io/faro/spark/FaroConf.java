@@ -1,75 +1,62 @@
 package io.faro.spark;
 
-import io.faro.ExchangePolicy;
-import io.faro.FabricChoice;
-import io.faro.RegionMode;
-import io.faro.Staging;
-import io.faro.VerbsOptions;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.spark.SparkConf;
 import scala.Tuple2;
 
 /**
- * What the user set, checked. Reading it is checking it: a value that is not allowed stops the start of the
- * application with the key, the value and what is allowed, before anything is opened, and on the driver, where the
- * user looks. The price is that an executor-side fact (does this address exist there) cannot be checked here.
+ * The user's configuration, checked: a value that is not allowed throws with the key, the value and what is allowed.
+ * Driver and executors check it before they open anything, so that the user sees the error on the driver. Facts about
+ * an executor's machine (does this address exist there) are not checked here.
  */
 final class FaroConf {
-  final FabricChoice fabric;
+  final String fabric;
+  /** {@code spark.faro.fallback} is never. */
   final boolean never;
   final long memoryLimit;
-  /** 0: never. */
-  final long idleReleaseMillis;
   final long requestTimeoutMillis;
   final int port;
   final int portRetries;
   /** {@code null}: the executor's own address. */
   final String bindAddress;
-  final RegionMode regions;
-  final Staging staging;
-  final VerbsOptions verbs;
-  final ExchangePolicy exchange;
-  final long exchangeSliceMillis;
+  /** Whether the endpoint uses a map output as soon as it is written. */
+  final boolean wantsCommits;
+  /** The settings of the native endpoint by name. */
+  final Map<String, String> settings;
 
   FaroConf(SparkConf conf) {
+    settings = settings(conf);
     fabric = FaroKeys.FABRIC.of(conf);
-    never = FaroKeys.FALLBACK.of(conf) == FaroKeys.Fallback.NEVER;
+    never = FaroKeys.FALLBACK.of(conf).equals("never");
     memoryLimit = FaroKeys.MEMORY_LIMIT.of(conf);
-    idleReleaseMillis = FaroKeys.IDLE_RELEASE_MS.of(conf);
-    requestTimeoutMillis = FaroKeys.REQUEST_TIMEOUT_MS.of(conf);
+    requestTimeoutMillis = FaroKeys.REQUEST_TIMEOUT.of(conf);
     port = FaroKeys.PORT.of(conf);
     portRetries = Math.max(0, conf.getInt("spark.port.maxRetries", 16));
-    String address = FaroKeys.BIND_ADDRESS.of(conf);
-    bindAddress = address.equals(FaroKeys.BIND_ADDRESS_DEFAULT) ? null : address;
-    regions = FaroKeys.REGIONS.of(conf);
-    staging = FaroKeys.STAGING.of(conf);
-    verbs = verbs(conf);
-    exchange = FaroKeys.EXCHANGE.of(conf);
-    exchangeSliceMillis = FaroKeys.EXCHANGE_SLICE_MS.of(conf);
+    bindAddress = FaroKeys.BIND_ADDRESS.of(conf);
+    wantsCommits = FaroKeys.STAGING.of(conf).equals("onCommit") || !FaroKeys.REGIONS.of(conf).equals("unpinned");
   }
 
-  private static VerbsOptions verbs(SparkConf conf) {
-    VerbsOptions verbs = new VerbsOptions()
-        .gidIndex(FaroKeys.VERBS_GID_INDEX.of(conf))
-        .trafficClass(FaroKeys.VERBS_TRAFFIC_CLASS.of(conf))
-        .timeout(FaroKeys.VERBS_TIMEOUT.of(conf))
-        .retryCount(FaroKeys.VERBS_RETRY_COUNT.of(conf))
-        .rnrRetry(FaroKeys.VERBS_RNR_RETRY.of(conf));
-    String device = FaroKeys.VERBS_DEVICE.of(conf);
-    return device.equals(FaroKeys.VERBS_CHOSEN) ? verbs : verbs.device(device);
-  }
-
-  /** Whether the endpoint has something to do with a map output as soon as it is written. */
-  boolean wantsCommits() {
-    return staging == Staging.ON_COMMIT || regions != RegionMode.UNPINNED;
+  private static Map<String, String> settings(SparkConf conf) {
+    Map<String, String> settings = new LinkedHashMap<>();
+    for (Key<?> key : FaroKeys.ALL) {
+      Object value = key.of(conf);
+      // The fall-back is this plug-in's, not the endpoint's.
+      if (value != null && key != FaroKeys.FALLBACK) {
+        settings.put(key.setting, value.toString());
+      }
+    }
+    return Collections.unmodifiableMap(settings);
   }
 
   String fallback() {
     return never ? "never" : "auto";
   }
 
-  /** Keys that start as Faro's do and are none, each with the known key that is nearest to it. */
+  /** Keys with Faro's prefix that Faro does not know, each with the most similar known key. */
   static Map<String, String> unknownKeys(SparkConf conf) {
     Map<String, String> unknown = new TreeMap<>();
     for (Tuple2<String, String> entry : conf.getAll()) {
@@ -88,7 +75,7 @@ final class FaroConf {
     String best = null;
     int bestDistance = Integer.MAX_VALUE;
     for (Key<?> key : FaroKeys.ALL) {
-      int distance = distance(name.toLowerCase(java.util.Locale.ROOT), key.name.toLowerCase(java.util.Locale.ROOT));
+      int distance = distance(name.toLowerCase(Locale.ROOT), key.name.toLowerCase(Locale.ROOT));
       if (name.equals(key.name)) {
         return key.name;
       }
@@ -100,7 +87,7 @@ final class FaroConf {
     return best;
   }
 
-  /** Levenshtein's. */
+  /** The Levenshtein distance. */
   private static int distance(String a, String b) {
     int[] row = new int[b.length() + 1];
     for (int j = 0; j <= b.length(); j++) {

@@ -4,18 +4,18 @@ import io.faro.Endpoint;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.shuffle.ShuffleManager;
 
-/** The way from a task to its executor's endpoint, for Faro's other packages. */
+/** Gives a task its executor's endpoint, for Faro's other packages. */
 public final class FaroEndpoints {
   private FaroEndpoints() {}
 
   /**
-   * The endpoint of the executor that this task runs in, opened if need be. Throws {@link IllegalStateException}, with
-   * the setting to look at, where there is none.
+   * The endpoint of this task's executor; opens it if necessary. Throws {@link IllegalStateException}, with the setting
+   * to check, if there is none.
    */
   public static Endpoint ofThisExecutor() {
     SparkEnv env = SparkEnv.get();
     if (env == null) {
-      throw new IllegalStateException("not in a Spark process: an endpoint is an executor's");
+      throw new IllegalStateException("this is not a Spark process; only executors have endpoints");
     }
     ShuffleManager manager = env.shuffleManager();
     if (!(manager instanceof FaroShuffleManager)) {

@@ -24,13 +24,13 @@ import org.apache.spark.storage.BlockManager;
 import org.slf4j.Logger;
 
 /**
- * Faro in one executor, once it runs: the endpoint, its published card, the client in Spark's block manager, counters.
- * Opened as a whole or not at all, on a thread of its own (a killed task must not interrupt it half-way).
+ * Faro in one executor: the endpoint, its published card, the client in Spark's block manager, counters. Opened as a
+ * whole or not at all, on a thread of its own, because a killed task interrupts its thread.
  */
 final class FaroExecutor {
   private static final long SWEEP_SECONDS = 1;
-  /** How many request timeouts without a sign of life make a request lost; native code gives up after one or two. */
-  private static final int SILENT_TIMEOUTS = 4;
+  /** A request is ended after this many timeouts without progress; native code should end it after one or two. */
+  private static final int UNRESPONSIVE_TIMEOUTS = 4;
 
   private final Logger log;
   private final SparkConf sparkConf;
@@ -47,8 +47,19 @@ final class FaroExecutor {
   private final Summary summary;
   private final Thread summaryHook;
   private Reporter reporter;
+  /** Guarded by this. */
+  private State state = State.SERVING;
+  /** In INSTALLED, and after it. */
   private FaroBlockStoreClient client;
-  private boolean stopped;
+
+  /** The states, in their order. */
+  private enum State {
+    /** Peers can fetch from this executor. */
+    SERVING,
+    /** This executor also fetches through Faro. */
+    INSTALLED,
+    STOPPED
+  }
 
   private FaroExecutor(Logger log, SparkConf sparkConf, FaroConf conf, SparkEnv env, Endpoint endpoint,
       MapOutputs outputs) {
@@ -62,7 +73,7 @@ final class FaroExecutor {
     this.cards = new EndpointCards(env);
     this.source = new FaroSource(this::counters);
     this.summary = new Summary(this::counters, log::info);
-    this.summaryHook = new Thread(summary::say, "faro-summary");
+    this.summaryHook = new Thread(summary::log, "faro-summary");
   }
 
   static FaroExecutor open(Logger log, SparkConf sparkConf, FaroConf conf,
@@ -85,28 +96,20 @@ final class FaroExecutor {
     Addresses addresses = Addresses.of(env.blockManager().blockManagerId().host(), conf.bindAddress);
     EndpointConfig.Builder config = EndpointConfig.builder()
         .name("executor-" + env.executorId())
-        .fabric(conf.fabric)
+        .set(conf.settings)
         .bindAddress(addresses.bind)
-        .advertisedAddress(addresses.advertise)
-        .memoryLimitBytes(conf.memoryLimit)
-        .idleReleaseMillis(conf.idleReleaseMillis)
-        .requestTimeoutMillis(conf.requestTimeoutMillis)
-        .verbs(conf.verbs)
-        .regions(conf.regions)
-        .staging(conf.staging)
-        .exchange(conf.exchange)
-        .exchangeSliceMillis(conf.exchangeSliceMillis);
+        .advertisedAddress(addresses.advertise);
     int tries = conf.port == 0 ? 1 : 1 + Math.min(conf.portRetries, 65_535 - conf.port);
     for (int i = 0; ; i++) {
       try {
         return Endpoint.start(config.port(conf.port == 0 ? 0 : conf.port + i).build(), outputs);
       } catch (EndpointException e) {
-        // A taken port is the one fault that another port mends; it cannot be told from the others by type.
+        // The exception does not say whether the port is taken or something else is wrong: try the next port anyway.
         if (i + 1 >= tries) {
           throw tries == 1 ? e : new EndpointException(e.getMessage() + " (the last of " + tries + " ports tried, "
               + FaroKeys.PORT.name + "=" + conf.port + ", spark.port.maxRetries=" + conf.portRetries + ")");
         }
-        log.info("Faro: port {} is not to be had ({}), trying the next", conf.port + i, e.getMessage());
+        log.info("Faro: cannot listen on port {} ({}), trying the next port", conf.port + i, e.getMessage());
       }
     }
   }
@@ -131,19 +134,20 @@ final class FaroExecutor {
     return addresses;
   }
 
-  /** Puts our client before Spark's, once. */
+  /** Replaces the client of Spark's block manager by Faro's, which uses Spark's. Once. */
   synchronized void install() throws ReflectiveOperationException {
-    if (client != null || stopped) {
+    if (state != State.SERVING) {
       return;
     }
     BlockManager blocks = env.blockManager();
     BlockStoreClient spark = blocks.blockStoreClient();
-    Notices notices = new Notices(log::warn, nanos);
+    RateLimitedLog warnings = new RateLimitedLog(log::warn, nanos);
     long waitMillis = conf.never ? conf.requestTimeoutMillis : Math.min(5_000, conf.requestTimeoutMillis);
     Peers peers = new Peers(
-        transport, cards, threads.rendezvous, this::after, nanos, conf.never, waitMillis, counters);
-    FallBack fallBack = new FallBack(spark, threads.fallback, conf, counters, notices);
-    // BlockManager.stop closes its transfer service, and the client where that is another one: ours always is.
+        transport, cards, threads.cards, this::after, nanos, conf.never, waitMillis, counters);
+    FallBack fallBack = new FallBack(spark, threads.fallback, conf, counters, warnings);
+    // BlockManager.stop closes its transfer service, and its client if that is another object, as Faro's is. If Spark's
+    // client was another object too, only Faro's client can close it.
     boolean closesSpark = spark != blocks.blockTransferService();
     FaroBlockStoreClient ours = new FaroBlockStoreClient(spark, closesSpark, conf, transport, peers, fallBack,
         new ToFile(sparkConf), threads.files, counters, nanos);
@@ -154,16 +158,17 @@ final class FaroExecutor {
       throw new IllegalAccessException("BlockManager.blockStoreClient was set and has not changed");
     }
     client = ours;
-    long longest = TimeUnit.MILLISECONDS.toNanos(conf.requestTimeoutMillis) * SILENT_TIMEOUTS;
+    state = State.INSTALLED;
+    long longest = TimeUnit.MILLISECONDS.toNanos(conf.requestTimeoutMillis) * UNRESPONSIVE_TIMEOUTS;
     threads.timer.scheduleWithFixedDelay(
-        () -> ours.giveUpSilent(longest), SWEEP_SECONDS, SWEEP_SECONDS, TimeUnit.SECONDS);
+        () -> ours.endUnresponsive(longest), SWEEP_SECONDS, SWEEP_SECONDS, TimeUnit.SECONDS);
   }
 
   private void after(long millis, Runnable action) {
     try {
       threads.timer.schedule(action, millis, TimeUnit.MILLISECONDS);
     } catch (RejectedExecutionException e) {
-      // Stopping: those who wait are told at once.
+      // The executor stops: the action runs at once, so that no request waits for it.
       action.run();
     }
   }
@@ -190,18 +195,19 @@ final class FaroExecutor {
   }
 
   synchronized void stop() {
-    if (stopped) {
+    if (state == State.STOPPED) {
       return;
     }
-    stopped = true;
+    final boolean installed = state == State.INSTALLED;
+    state = State.STOPPED;
     reporter.stop();
-    summary.say();
+    summary.log();
     try {
       Runtime.getRuntime().removeShutdownHook(summaryHook);
     } catch (IllegalStateException e) {
-      // The process is ending; the hook finds that all is said.
+      // The process is ending; the hook finds that the summary was logged.
     }
-    if (client != null) {
+    if (installed) {
       client.detach();
     }
     env.metricsSystem().removeSource(source);

@@ -2,7 +2,7 @@ package io.faro.spark;
 
 import java.io.IOException;
 
-/** A block that did not come through Faro where {@code spark.faro.fallback=never} allows no other way. */
+/** Faro did not deliver a block, and {@code spark.faro.fallback=never} does not allow Spark's own fetch. */
 public final class FaroFetchException extends IOException {
   private static final long serialVersionUID = 1L;
 
@@ -10,17 +10,17 @@ public final class FaroFetchException extends IOException {
   private final String executor;
   private final String hostPort;
 
-  FaroFetchException(String block, FallBack.Rest rest, String fabric) {
+  FaroFetchException(String block, FallBack.Undelivered lost, String fabric) {
     super(
-        block + " did not come through Faro from " + rest.peer + " (spark.faro.fabric=" + fabric + "): "
-            + rest.reason.key + (rest.cause == null ? "" : ": " + rest.cause) + "; " + rest.reason.hint
-            + (rest.files == null ? "" : "; a block above spark.network.maxRemoteBlockSizeFetchToMem must fit into "
-                + "spark.faro.memory.limit on its way to its file")
-            + "; spark.faro.fallback=never keeps Spark's own fetch from bringing it",
-        rest.cause);
+        block + " was not delivered by Faro from " + lost.peer + " (spark.faro.fabric=" + fabric + "): "
+            + lost.reason.key + (lost.cause == null ? "" : ": " + lost.cause) + "; " + lost.reason.hint
+            + (lost.files == null ? "" : "; a block above spark.network.maxRemoteBlockSizeFetchToMem must fit into "
+                + "spark.faro.memory.limit before it is written to its file")
+            + "; spark.faro.fallback=never does not allow Spark's own fetch",
+        lost.cause);
     this.block = block;
-    this.executor = rest.peer.executor;
-    this.hostPort = rest.peer.host + ":" + rest.peer.port;
+    this.executor = lost.peer.executor;
+    this.hostPort = lost.peer.host + ":" + lost.peer.port;
   }
 
   public String block() {

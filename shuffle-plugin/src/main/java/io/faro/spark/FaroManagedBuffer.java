@@ -6,9 +6,9 @@ import java.nio.ByteBuffer;
 import org.apache.spark.network.buffer.ManagedBuffer;
 
 /**
- * A fetched block as Spark wants it, on native memory, without a copy: the stream that Spark decompresses from reads
- * the memory in place. References are the memory's own, so there is one count and no second truth; the price is that
- * memory returns to the arena only when Spark lets go, which the stream's close and the task's end both see to.
+ * A fetched block as Spark's buffer on native memory, without a copy: Spark's stream reads the memory in place. The
+ * reference count is that of the memory. The memory returns to the arena when Spark releases the buffer: when it closes
+ * the stream, at the latest at the end of the task.
  */
 final class FaroManagedBuffer extends ManagedBuffer {
   private final BlockMemory memory;
@@ -27,7 +27,7 @@ final class FaroManagedBuffer extends ManagedBuffer {
   public ByteBuffer nioByteBuffer() {
     if (memory.length() > Integer.MAX_VALUE) {
       throw new UnsupportedOperationException(
-          "a block of " + memory.length() + " bytes does not fit into one ByteBuffer (" + Integer.MAX_VALUE + ")");
+          "a block of " + memory.length() + " bytes is larger than a ByteBuffer can be (" + Integer.MAX_VALUE + ")");
     }
     return memory.nioByteBuffer();
   }

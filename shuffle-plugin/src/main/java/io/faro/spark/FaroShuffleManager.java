@@ -22,53 +22,62 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * What {@code spark.shuffle.manager} names. Everything about a shuffle stays Spark's (writers, files, readers,
- * migration, merging), but for how the blocks of other executors travel. Extending Spark's manager, rather than
- * implementing its interface, is what lets one jar run on every Spark version and keeps Spark SQL on its fast path.
+ * The class for {@code spark.shuffle.manager}. Spark does everything about a shuffle (writers, files, readers,
+ * migration, merging), except the transfer of blocks between executors. This class extends Spark's manager and does not
+ * implement its interface itself: so one jar runs on every Spark version, and Spark SQL keeps its fast path.
  *
- * <p>Nothing is opened before the first shuffle task: on Spark 3 this object exists before the block manager does. On
- * the driver, and so in local mode, nothing is opened at all.
+ * <p>The first shuffle task of an executor opens the endpoint: on Spark 3 this object exists before the block manager
+ * does. The driver, and so local mode, opens nothing.
  */
 public final class FaroShuffleManager extends SortShuffleManager {
   private static final Logger LOG = LoggerFactory.getLogger(FaroShuffleManager.class);
 
   private final SparkConf sparkConf;
   private final FaroConf faroConf;
-  /** Null while the superclass is being constructed, then whether this process may run an endpoint. */
+  /** Whether this process may have an endpoint; null in the constructor of the superclass, which calls methods here. */
   private final Boolean mayRun;
-  /** The driver of executors that may. */
-  private final boolean mayCollect;
+  /** Guarded by this. */
+  private UiState uiState;
+  /** In OPENED; null if Spark refused it. */
   private FaroUi ui;
-  private boolean uiOpened;
   private volatile FaroExecutor executor;
   private CompletableFuture<FaroExecutor> opening;
   private boolean installed;
   private boolean stopped;
 
+  /** The states of the driver's tab. */
+  private enum UiState {
+    /** An executor, unsupported settings, or stopped. */
+    OFF,
+    /** The first shuffle opens it. */
+    READY,
+    OPENED
+  }
+
   public FaroShuffleManager(SparkConf conf, boolean isDriver) {
     super(conf);
     sparkConf = conf;
     faroConf = new FaroConf(conf);
-    List<String> reasons = StandAside.reasons(conf);
-    if (!reasons.isEmpty()) {
+    List<String> unsupported = UnsupportedSettings.of(conf);
+    if (!unsupported.isEmpty()) {
       if (faroConf.never) {
-        throw StandAside.contradiction(reasons);
+        throw UnsupportedSettings.contradiction(unsupported);
       }
-      LOG.warn(StandAside.notice(reasons));
+      LOG.warn(UnsupportedSettings.warning(unsupported));
     }
     if (isDriver) {
       FaroConf.unknownKeys(conf).forEach(
-          (key, nearest) -> LOG.warn("Faro knows no key {} and ignores it; did you mean {}?", key, nearest));
+          (key, nearest) -> LOG.warn("Faro ignores the unknown key {}; did you mean {}?", key, nearest));
     }
-    mayCollect = isDriver && reasons.isEmpty();
-    mayRun = !isDriver && reasons.isEmpty();
+    uiState = isDriver && unsupported.isEmpty() ? UiState.READY : UiState.OFF;
+    mayRun = !isDriver && unsupported.isEmpty();
   }
 
   @Override
   public <K, V, C> ShuffleHandle registerShuffle(int shuffleId, ShuffleDependency<K, V, C> dependency) {
     synchronized (this) {
-      if (mayCollect && !uiOpened && !stopped) {
-        uiOpened = true;
+      if (uiState == UiState.READY) {
+        uiState = UiState.OPENED;
         ui = FaroUi.open();
       }
     }
@@ -78,10 +87,10 @@ public final class FaroShuffleManager extends SortShuffleManager {
   @Override
   public <K, V> ShuffleWriter<K, V> getWriter(
       ShuffleHandle handle, long mapId, TaskContext context, ShuffleWriteMetricsReporter metrics) {
-    // Before the output exists, so that whoever hears of the output finds the card.
+    // Opened before the output exists: a peer that learns of the output then finds this executor's card.
     FaroExecutor open = awaitOpen();
     ShuffleWriter<K, V> writer = super.getWriter(handle, mapId, context, metrics);
-    return open == null || !faroConf.wantsCommits()
+    return open == null || !faroConf.wantsCommits
         ? writer
         : new CommittingWriter<>(writer, () -> open.committed(handle.shuffleId(), mapId));
   }
@@ -96,7 +105,7 @@ public final class FaroShuffleManager extends SortShuffleManager {
     return super.getReader(handle, startMapIndex, endMapIndex, startPartition, endPartition, context, metrics);
   }
 
-  /** Asked when Spark serves, stores or migrates shuffle blocks: an executor that got its first one by migration. */
+  /** Spark calls this to serve, store or migrate shuffle blocks; an executor may get its first blocks by migration. */
   @Override
   public IndexShuffleBlockResolver shuffleBlockResolver() {
     if (executor == null && mayRun != null && mayRun && envIsReady()) {
@@ -120,12 +129,13 @@ public final class FaroShuffleManager extends SortShuffleManager {
     synchronized (this) {
       stopped = true;
       last = opening;
-      if (ui != null) {
+      if (uiState == UiState.OPENED && ui != null) {
         ui.stop();
       }
+      uiState = UiState.OFF;
     }
     if (last != null) {
-      // Also one that is still being opened is closed, when it is there.
+      // An executor that is still being opened is stopped after that.
       last.thenAccept(FaroExecutor::stop);
     }
     super.stop();
@@ -150,14 +160,14 @@ public final class FaroShuffleManager extends SortShuffleManager {
       result.complete(executor);
     } catch (Throwable e) {
       if (!faroConf.never) {
-        LOG.warn("Faro could not start, Spark's own fetch is used for everything: {}", e.toString());
+        LOG.warn("Faro could not start, Spark's own fetch delivers all blocks: {}", e.toString());
       }
       LOG.debug("Faro could not start", e);
       result.completeExceptionally(e);
     }
   }
 
-  /** The open executor; {@code null}: there is none, and Spark's own fetch does the work. */
+  /** The open executor; {@code null}: there is none, and Spark's own fetch delivers all blocks. */
   private FaroExecutor awaitOpen() {
     if (executor != null || !mayRun) {
       return executor;
@@ -175,16 +185,17 @@ public final class FaroShuffleManager extends SortShuffleManager {
     }
   }
 
-  /** This executor's endpoint, for what is no shuffle and so has no other way. */
+  /** This executor's endpoint, for uses other than shuffles. */
   Endpoint endpoint() {
     if (!mayRun) {
-      List<String> reasons = StandAside.reasons(sparkConf);
-      throw new IllegalStateException("Faro runs no endpoint here: "
-          + (reasons.isEmpty() ? "this is the driver, or local mode" : "it cannot meet " + String.join(", ", reasons)));
+      List<String> unsupported = UnsupportedSettings.of(sparkConf);
+      throw new IllegalStateException("Faro has no endpoint here: "
+          + (unsupported.isEmpty() ? "this is the driver, or local mode"
+              : "it does not support " + String.join(", ", unsupported)));
     }
     FaroExecutor open = awaitOpen();
     if (open == null) {
-      throw new IllegalStateException("Faro runs no endpoint here: it could not start, see this executor's log");
+      throw new IllegalStateException("Faro has no endpoint here: it could not start, see this executor's log");
     }
     return open.endpoint();
   }
@@ -198,15 +209,15 @@ public final class FaroShuffleManager extends SortShuffleManager {
       installed = true;
     } catch (ReflectiveOperationException | RuntimeException e) {
       installed = !faroConf.never;
-      LOG.warn("Faro serves others but cannot fetch, because this Java or Spark refuses access to "
-          + "BlockManager.blockStoreClient ({}); Spark's own fetch is used", e.toString());
-      unlessNever("Faro cannot be put before Spark's block client: " + e, e);
+      LOG.warn("Faro serves blocks but cannot fetch, because this Java or Spark refuses access to "
+          + "BlockManager.blockStoreClient ({}); Spark's own fetch delivers all blocks to this executor", e.toString());
+      unlessNever("Faro cannot replace Spark's block client: " + e, e);
     }
   }
 
   private FaroExecutor unlessNever(String problem, Throwable cause) {
     if (faroConf.never) {
-      throw new IllegalStateException(problem + "; spark.faro.fallback=never allows nothing else", cause);
+      throw new IllegalStateException(problem + "; spark.faro.fallback=never does not allow Spark's own fetch", cause);
     }
     return null;
   }

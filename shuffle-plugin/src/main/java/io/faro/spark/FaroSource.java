@@ -7,9 +7,9 @@ import java.util.function.Supplier;
 import org.apache.spark.metrics.source.Source;
 
 /**
- * Every counter of Faro as a gauge in Spark's metrics system, source {@code faro}. Names come from the counters
- * themselves, so that a counter that the native side adds is here without a change. A gauge asks anew each time it is
- * read: dear if it were read often, but reporters read every few seconds.
+ * Every counter of Faro as a gauge in Spark's metrics system, source {@code faro}. The names are those of the
+ * counters, so a new native counter needs no change here. Each read of a gauge reads all counters; reporters do that
+ * every few seconds only.
  */
 final class FaroSource implements Source {
   private final MetricRegistry registry = new MetricRegistry();

@@ -7,14 +7,14 @@ import java.util.Map;
 import org.apache.spark.network.buffer.ManagedBuffer;
 
 /**
- * What the Spark side needs of an endpoint, and no more: the seam at which tests put a transport that fails in
- * exactly the way they want. The one real implementation is {@link EndpointTransport}.
+ * The part of an endpoint that the plug-in uses. {@link EndpointTransport} implements it in production; tests have one
+ * that fails as they need.
  */
 interface FaroTransport extends AutoCloseable {
   /** Most blocks of one fetch. */
   int maxBlocks();
 
-  /** What a peer must know to reach this endpoint. */
+  /** The card with which a peer can reach this endpoint. */
   byte[] card() throws FaroException;
 
   /** A handle for the endpoint behind a card. Does not connect. */
@@ -34,33 +34,33 @@ interface FaroTransport extends AutoCloseable {
   @Override
   void close();
 
-  /** A fetch under way. */
+  /** A fetch in flight. */
   interface Fetch {
     void cancel();
   }
 
-  /** What becomes of a fetch. Calls come one after the other, on a thread that must not be held up. */
+  /** Gets the results of a fetch. Calls come one after the other, on a thread that must not block. */
   interface Sink {
     void onBlocks(Batch batch);
 
-    /** {@code count} blocks from position {@code first} will not come. */
+    /** {@code count} blocks from position {@code first} have failed. */
     void onError(int first, int count, Throwable error);
 
-    /** Nothing follows. */
+    /** The last call. */
     void onComplete();
   }
 
-  /** A run of blocks of one fetch; valid during the call that brings it. */
+  /** Consecutive blocks of one fetch; valid during the call of {@link Sink#onBlocks}. */
   interface Batch {
     /** Position of the first block in the fetch. */
     int first();
 
     int count();
 
-    /** How the bytes came. */
+    /** The transport of the bytes. */
     Fabric fabric();
 
-    /** {@code null}: block {@code i} of this batch is there; else why the owner does not give it. */
+    /** {@code null}: block {@code i} of this batch has arrived; else the server's reason. */
     String problem(int i);
 
     /** Block {@code i}, with one reference that the caller owns. */

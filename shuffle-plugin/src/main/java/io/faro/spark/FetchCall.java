@@ -1,6 +1,6 @@
 package io.faro.spark;
 
-import io.faro.spark.ui.Tally;
+import io.faro.spark.ui.RequestCounters;
 import java.util.BitSet;
 import java.util.concurrent.TimeoutException;
 import java.util.function.LongSupplier;
@@ -9,21 +9,21 @@ import org.apache.spark.network.shuffle.BlockFetchingListener;
 import org.apache.spark.network.shuffle.DownloadFileManager;
 
 /**
- * One request to one peer, from the wait for its card to the last block. Spark's iterator does not notice a block that
- * comes twice (it would be data twice), so a block is <em>claimed</em> before it is given to anyone, once: by its
- * delivery, or at the end by the fall-back, which claims all that is left. What comes after is dropped; nothing has
- * been taken from its batch, so nothing leaks. A request that ends in a fault leaves its delivered blocks delivered.
+ * One request to one peer, from the wait for the peer's card to the last block. Spark's iterator does not detect a
+ * block that is delivered twice, which would duplicate data. So each block is <em>claimed</em> once, before it is
+ * delivered or at the end, when the fall-back claims all that are left. A block that arrives after that is not taken
+ * out of its batch and so not leaked. Blocks that were delivered stay delivered when the request fails.
  */
 final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
-  /** What a request needs of its client. */
-  interface Owner {
-    /** Gives a block to Spark and drops the reference to it. */
+  /** Gets the results of requests. */
+  interface Client {
+    /** Takes over the block and its reference. */
     void deliver(FetchCall call, String block, ManagedBuffer data);
 
-    /** A block that came could not be taken. */
+    /** A block arrived, but could not be taken out of its batch. */
     void lost(FetchCall call, String block, Throwable cause);
 
-    /** The request is over; {@code left} has the blocks that nobody was given. Called once. */
+    /** The request is over; {@code left}: the blocks that were not delivered. Called once. */
     void ended(FetchCall call, String[] left, Reason reason, Throwable cause, boolean here);
   }
 
@@ -31,50 +31,85 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
   final BlockFetchingListener listener;
   /** {@code null}: blocks stay in memory. */
   final DownloadFileManager files;
-  /** What was delivered. */
-  final Tally tally = new Tally();
+  /** Counts delivered blocks. */
+  final RequestCounters delivered = new RequestCounters();
 
   private final String[] blocks;
   private final ShuffleIds ids;
   private final FaroTransport transport;
-  private final Owner owner;
+  private final Client client;
   private final PluginCounters counters;
   private final LongSupplier nanos;
   private final BitSet claimed;
-  private boolean ended;
+  private volatile long lastProgress;
+  // All that follows is guarded by this.
+  private State state = State.WAITING;
   private Reason reason;
   private Throwable cause;
-  private volatile long lastSign;
-  private volatile long startedAt;
-  private volatile boolean started;
-  private volatile FaroTransport.Fetch fetch;
+  private long startedAt;
+  /** From RUNNING to ENDED; -1 until then, or if it never ran. */
+  private long nanosRunning = -1;
+  /** {@code null} until the transport has returned it. */
+  private FaroTransport.Fetch fetch;
+
+  /** A request that is declined goes from WAITING to ENDED. */
+  private enum State {
+    /** For the peer's card. */
+    WAITING,
+    /** In the transport. */
+    RUNNING,
+    /** All blocks are claimed; later ones are dropped. */
+    ENDED
+  }
 
   FetchCall(PeerKey peer, String[] blocks, ShuffleIds ids, BlockFetchingListener listener, DownloadFileManager files,
-      FaroTransport transport, Owner owner, PluginCounters counters, LongSupplier nanos) {
+      FaroTransport transport, Client client, PluginCounters counters, LongSupplier nanos) {
     this.peer = peer;
     this.blocks = blocks;
     this.ids = ids;
     this.listener = listener;
     this.files = files;
     this.transport = transport;
-    this.owner = owner;
+    this.client = client;
     this.counters = counters;
     this.nanos = nanos;
     this.claimed = new BitSet(blocks.length);
-    this.lastSign = nanos.getAsLong();
+    this.lastProgress = nanos.getAsLong();
   }
 
   @Override
   public void go(long peerHandle) {
-    lastSign = nanos.getAsLong();
-    startedAt = lastSign;
-    started = true;
+    if (!run()) {
+      return;
+    }
+    FaroTransport.Fetch begun;
     try {
-      fetch = transport.fetch(peerHandle, ids, this);
+      begun = transport.fetch(peerHandle, ids, this);
     } catch (Throwable e) {
       note(Reason.of(e), e);
       end(false);
+      return;
     }
+    if (!keep(begun)) {
+      begun.cancel();
+    }
+  }
+
+  /** WAITING to RUNNING; false: the request ended while it waited. */
+  private synchronized boolean run() {
+    if (state != State.WAITING) {
+      return false;
+    }
+    lastProgress = nanos.getAsLong();
+    startedAt = lastProgress;
+    state = State.RUNNING;
+    return true;
+  }
+
+  /** False: the request was given up before the transport returned. */
+  private synchronized boolean keep(FaroTransport.Fetch begun) {
+    fetch = begun;
+    return state != State.ENDED || reason != Reason.UNRESPONSIVE;
   }
 
   @Override
@@ -85,7 +120,7 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
 
   @Override
   public void onBlocks(FaroTransport.Batch batch) {
-    lastSign = nanos.getAsLong();
+    lastProgress = nanos.getAsLong();
     for (int i = 0; i < batch.count(); i++) {
       int at = batch.first() + i;
       String problem = batch.problem(i);
@@ -106,16 +141,16 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
     try {
       data = batch.take(i);
     } catch (Throwable e) {
-      owner.lost(this, blocks[at], e);
+      client.lost(this, blocks[at], e);
       return;
     }
-    tally.block(batch.fabric(), data.size());
-    owner.deliver(this, blocks[at], data);
+    delivered.block(batch.fabric(), data.size());
+    client.deliver(this, blocks[at], data);
   }
 
   @Override
   public void onError(int first, int count, Throwable error) {
-    lastSign = nanos.getAsLong();
+    lastProgress = nanos.getAsLong();
     note(Reason.of(error), error);
   }
 
@@ -124,31 +159,34 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
     end(false);
   }
 
-  /** The shuffle that the blocks are of; Spark asks for those of one shuffle at a time. */
+  /** The shuffle of the blocks; one request of Spark has blocks of one shuffle. */
   int shuffle() {
     return ids.shuffle(0);
   }
 
-  /** Since it was given to the transport; negative: it never was. */
-  long nanosUnderWay() {
-    return started ? nanos.getAsLong() - startedAt : -1;
+  /** How long the ended request was in the transport; -1: it was not. */
+  synchronized long nanosRunning() {
+    return nanosRunning;
   }
 
-  /** Gives up a request that has given no sign of life for so long. */
-  void giveUpIfSilent(long longest) {
-    if (nanos.getAsLong() - lastSign < longest) {
+  /** Ends the request if it has made no progress for {@code longest} nanoseconds. */
+  void endIfUnresponsive(long longest) {
+    if (nanos.getAsLong() - lastProgress < longest) {
       return;
     }
-    note(Reason.SILENT, new TimeoutException("no sign of life from the native library for "
+    note(Reason.UNRESPONSIVE, new TimeoutException("no answer from the native library for "
         + longest / 1_000_000_000L + " s"));
-    FaroTransport.Fetch running = fetch;
     end(false);
+    FaroTransport.Fetch running;
+    synchronized (this) {
+      running = fetch;
+    }
     if (running != null) {
       running.cancel();
     }
   }
 
-  /** The first problem is the one that is told; later ones tend to follow from it. */
+  /** Keeps the first problem; later ones are often its consequences. */
   private synchronized void note(Reason why, Throwable problem) {
     if (reason == null) {
       reason = why;
@@ -157,7 +195,7 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
   }
 
   private synchronized boolean claim(int at) {
-    if (ended || claimed.get(at)) {
+    if (state == State.ENDED || claimed.get(at)) {
       return false;
     }
     claimed.set(at);
@@ -169,15 +207,18 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
     Reason why;
     Throwable problem;
     synchronized (this) {
-      if (ended) {
+      if (state == State.ENDED) {
         return;
       }
-      ended = true;
+      if (state == State.RUNNING) {
+        nanosRunning = nanos.getAsLong() - startedAt;
+      }
+      state = State.ENDED;
       left = unclaimed();
       why = left.length > 0 && reason == null ? Reason.PROTOCOL : reason;
       problem = cause;
     }
-    owner.ended(this, left, why, problem, here);
+    client.ended(this, left, why, problem, here);
   }
 
   private String[] unclaimed() {

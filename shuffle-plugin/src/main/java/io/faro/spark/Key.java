@@ -3,18 +3,22 @@ package io.faro.spark;
 import java.util.function.Function;
 import org.apache.spark.SparkConf;
 
-/** One configuration key. What it says of itself is also what docs/configuration.md says of it. */
+/** One configuration key; docs/configuration.md has the same texts. */
 final class Key<T> {
+  /** The key without {@code spark.faro.}: the name of the endpoint's setting. */
+  final String setting;
   final String name;
   final String type;
+  /** In parentheses: there is no default value, this text says what happens without one. */
   final String defaultText;
   final String allowed;
   final String doc;
   private final Function<String, T> parser;
 
-  /** {@code parser} gives {@code null}, or throws, for a value that is not allowed. */
-  Key(String name, String type, String defaultText, String allowed, String doc, Function<String, T> parser) {
-    this.name = name;
+  /** {@code parser} returns {@code null}, or throws, for a value that is not allowed. */
+  Key(String setting, String type, String defaultText, String allowed, String doc, Function<String, T> parser) {
+    this.setting = setting;
+    this.name = FaroKeys.PREFIX + setting;
     this.type = type;
     this.defaultText = defaultText;
     this.allowed = allowed;
@@ -22,9 +26,12 @@ final class Key<T> {
     this.parser = parser;
   }
 
-  /** The value, or an exception with the key, the value and what is allowed. */
+  /** The value; {@code null}: not set and without default. Throws with the key, the value and what is allowed. */
   T of(SparkConf conf) {
     String text = conf.get(name, defaultText).trim();
+    if (text.equals(defaultText) && defaultText.startsWith("(")) {
+      return null;
+    }
     T value = null;
     RuntimeException cause = null;
     try {

@@ -8,8 +8,8 @@ import org.apache.spark.shuffle.IndexShuffleBlockResolver;
 import scala.Option;
 
 /**
- * Says where Spark keeps the files of a map output. Asked when a peer first wants it, not told when it is written:
- * outputs that a decommissioned executor moved here never pass our writers.
+ * Finds Spark's files of a map output when a peer first requests it. Writers cannot announce all outputs: those that a
+ * decommissioned executor moved here have no writer here.
  */
 final class MapOutputs implements OutputResolver {
   private final Supplier<IndexShuffleBlockResolver> spark;
@@ -22,7 +22,7 @@ final class MapOutputs implements OutputResolver {
   public OutputFiles resolve(int shuffleId, long mapId) {
     IndexShuffleBlockResolver resolver = spark.get();
     File index = resolver.getIndexFile(shuffleId, mapId, Option.<String[]>empty());
-    // The index is there for every output; the data only if it has any bytes.
+    // Every output has an index file; an empty one has no data file.
     return index.isFile() ? new OutputFiles(resolver.getDataFile(shuffleId, mapId), index) : null;
   }
 }

@@ -1,8 +1,8 @@
 package io.faro.spark;
 
 /**
- * Whom a request goes to. Executor id, host and port together: an executor that replaces another one has a new id,
- * and with the external shuffle service the port is the service's.
+ * The peer of a request: executor id, host and port. An executor that replaces another has a new id; with the external
+ * shuffle service the port is the service's.
  */
 final class PeerKey {
   final String executor;

@@ -6,33 +6,17 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
-import java.util.concurrent.TimeUnit;
 import java.util.function.LongSupplier;
 
 /**
- * Which peers can be asked, and which had better not be asked right now.
+ * The peers of an executor, each with its {@link PeerState}, and the requests that wait for a card.
  *
- * <p>A peer's card is looked up once, when its first request comes, on a bounded pool; requests wait for it in a queue
- * that holds no thread, and not for long. A peer without a card, or one whose requests fail, rests for a time that
- * doubles with each failure, so that a broken peer costs one timeout now and then instead of one per request; then one
- * look-up or request finds out whether it is back. With fallback=never nothing else can bring the blocks, so nothing
- * rests and a missing card is asked for a few times.
- *
- * <pre>
- *   new --look up--> LOOKING --card--> READY &lt;--rest over-- (resting) &lt;--fault-- READY
- *                      |  ^
- *               no card|  | rest over
- *                      v  |
- *                     ABSENT
- * </pre>
+ * <p>A peer's card is looked up once, for its first request, on a bounded pool. Requests wait for it in a list, without
+ * a thread, for a bounded time. A peer without a card, or with requests that fail, is left alone for a time that
+ * doubles with each failure: a broken peer then costs one timeout now and then, and not one for each request.
  */
 final class Peers {
-  static final long ABSENT_NANOS = TimeUnit.SECONDS.toNanos(30);
-  static final long ABSENT_MAX_NANOS = TimeUnit.MINUTES.toNanos(5);
-  static final long REST_NANOS = TimeUnit.SECONDS.toNanos(10);
-  static final long REST_MAX_NANOS = TimeUnit.MINUTES.toNanos(1);
-  /** Look-ups of one card in a row, with fallback=never, and the first pause between two. */
-  static final int NEVER_TRIES = 6;
+  /** The first pause between two look-ups of one card with fallback=never; it doubles. */
   static final long NEVER_PAUSE_MILLIS = 100;
 
   private static final int MOST_PEERS = 100_000;
@@ -59,11 +43,12 @@ final class Peers {
     this.counters = counters;
   }
 
-  /** A request that wants to know; exactly one of the two is called, once. */
+  /** A request; exactly one of the two methods is called, once. */
   interface Waiter {
+    /** The request can start. */
     void go(long peerHandle);
 
-    /** {@code here}: on the thread, and before the return, of {@link #whenReady}. */
+    /** The request cannot start. {@code here}: the call is made on the thread of {@link #whenReady}. */
     void decline(Reason reason, Throwable cause, boolean here);
   }
 
@@ -71,7 +56,7 @@ final class Peers {
     Peer peer = peers.get(key);
     if (peer == null) {
       if (peers.size() >= MOST_PEERS) {
-        // Executors come and go for months; what is forgotten is looked up again.
+        // Executors come and go for months. A peer that is forgotten is looked up again.
         peers.clear();
       }
       peer = peers.computeIfAbsent(key, Peer::new);
@@ -79,15 +64,15 @@ final class Peers {
     peer.whenReady(waiter);
   }
 
-  /** A request to the peer ended in {@code reason}. */
+  /** A request to the peer ended because of {@code reason}. */
   void failed(PeerKey key, Reason reason) {
     Peer peer = peers.get(key);
-    if (peer != null && reason.speaksAgainstPeer) {
-      peer.rest(REST_NANOS, REST_MAX_NANOS);
+    if (peer != null && reason.avoidsPeer) {
+      peer.failed();
     }
   }
 
-  /** A request to the peer brought all it was to bring. */
+  /** A request to the peer brought all its blocks. */
   void worked(PeerKey key) {
     Peer peer = peers.get(key);
     if (peer != null) {
@@ -97,17 +82,7 @@ final class Peers {
 
   private final class Peer {
     private final PeerKey key;
-    private boolean ready;
-    /** Written once, before {@code ready}. */
-    private long handle;
-    private boolean looking;
-    /** The look-up under way has kept a request waiting for too long; others do not wait for it. */
-    private boolean slow;
-    private int tries;
-    /** Failures in a row; 0: does not rest. */
-    private int strikes;
-    private long restsUntil;
-    private Throwable lastProblem;
+    private final PeerState state = new PeerState(never);
     private List<Waiter> waiting = new ArrayList<>();
 
     Peer(PeerKey key) {
@@ -115,33 +90,39 @@ final class Peers {
     }
 
     void whenReady(Waiter waiter) {
-      boolean go = false;
-      boolean look = false;
-      Reason declined = null;
-      Throwable cause = null;
+      PeerState.Decision decision;
+      long handle;
+      Throwable problem;
       synchronized (this) {
-        if (strikes > 0 && !never && nanos.getAsLong() - restsUntil < 0) {
-          declined = ready ? Reason.PEER_RESTS : Reason.CARD_MISSING;
-          cause = lastProblem;
-        } else if (ready) {
-          go = true;
-        } else if (slow) {
-          declined = Reason.CARD_LATE;
-        } else {
+        decision = state.request(nanos.getAsLong());
+        handle = state.handle();
+        problem = state.problem();
+        if (decision == PeerState.Decision.WAIT || decision == PeerState.Decision.LOOK_UP) {
           waiting.add(waiter);
-          look = !looking;
-          looking = true;
         }
       }
-      if (go) {
-        waiter.go(handle);
-      } else if (declined != null) {
-        waiter.decline(declined, cause, true);
-      } else {
-        timer.after(waitMillis, () -> expire(waiter));
-        if (look) {
+      switch (decision) {
+        case GO:
+          waiter.go(handle);
+          return;
+        case WAIT:
+          timer.after(waitMillis, () -> expire(waiter));
+          return;
+        case LOOK_UP:
+          timer.after(waitMillis, () -> expire(waiter));
           startLookUp();
-        }
+          return;
+        case DECLINE_SLOW:
+          waiter.decline(Reason.CARD_TIMEOUT, null, true);
+          return;
+        case DECLINE_ABSENT:
+          waiter.decline(Reason.CARD_MISSING, problem, true);
+          return;
+        case DECLINE_BACKOFF:
+          waiter.decline(Reason.PEER_BACKOFF, null, true);
+          return;
+        default:
+          throw new AssertionError(decision);
       }
     }
 
@@ -149,49 +130,52 @@ final class Peers {
       try {
         lookUps.execute(this::lookUp);
       } catch (RejectedExecutionException e) {
-        lookedUp(null, e);
+        notFound(e);
       }
     }
 
     private void lookUp() {
       counters.cardLookups.increment();
+      long handle;
       try {
         byte[] card = cards.lookUp(key);
-        lookedUp(card == null ? null : transport.addPeer(card), null);
-      } catch (Throwable e) {
-        lookedUp(null, e);
-      }
-    }
-
-    private void lookedUp(Long found, Throwable problem) {
-      List<Waiter> answered;
-      synchronized (this) {
-        if (found == null && never && ++tries < NEVER_TRIES && !waiting.isEmpty()) {
-          lastProblem = problem;
-          timer.after(NEVER_PAUSE_MILLIS << (tries - 1), this::startLookUp);
+        if (card == null) {
+          notFound(null);
           return;
         }
-        answered = waiting;
-        waiting = new ArrayList<>();
-        looking = false;
-        slow = false;
-        tries = 0;
-        lastProblem = problem;
-        if (found != null) {
-          handle = found;
-          ready = true;
-          strikes = 0;
-        } else {
-          restLocked(ABSENT_NANOS, ABSENT_MAX_NANOS);
-        }
+        handle = transport.addPeer(card);
+      } catch (Throwable e) {
+        notFound(e);
+        return;
       }
-      for (Waiter waiter : answered) {
-        if (found != null) {
-          waiter.go(found);
-        } else {
-          waiter.decline(Reason.CARD_MISSING, problem, false);
-        }
+      found(handle);
+    }
+
+    private void found(long handle) {
+      List<Waiter> ready;
+      synchronized (this) {
+        state.found(handle);
+        ready = takeWaiting();
       }
+      ready.forEach(waiter -> waiter.go(handle));
+    }
+
+    private void notFound(Throwable problem) {
+      List<Waiter> declined;
+      synchronized (this) {
+        if (state.notFound(nanos.getAsLong(), problem, !waiting.isEmpty())) {
+          timer.after(NEVER_PAUSE_MILLIS << (state.lookUps() - 1), this::startLookUp);
+          return;
+        }
+        declined = takeWaiting();
+      }
+      declined.forEach(waiter -> waiter.decline(Reason.CARD_MISSING, problem, false));
+    }
+
+    private List<Waiter> takeWaiting() {
+      List<Waiter> all = waiting;
+      waiting = new ArrayList<>();
+      return all;
     }
 
     private void expire(Waiter waiter) {
@@ -199,27 +183,17 @@ final class Peers {
         if (!waiting.remove(waiter)) {
           return;
         }
-        slow = !never;
+        state.waitedTooLong();
       }
-      waiter.decline(Reason.CARD_LATE, null, false);
+      waiter.decline(Reason.CARD_TIMEOUT, null, false);
     }
 
-    synchronized void rest(long first, long most) {
-      if (strikes > 0 && nanos.getAsLong() - restsUntil < 0) {
-        // Several requests that fail together are one failure.
-        return;
-      }
-      restLocked(first, most);
-    }
-
-    private void restLocked(long first, long most) {
-      long length = Math.min(most, first << Math.min(strikes, 10));
-      strikes++;
-      restsUntil = nanos.getAsLong() + length;
+    synchronized void failed() {
+      state.failed(nanos.getAsLong());
     }
 
     synchronized void worked() {
-      strikes = 0;
+      state.succeeded();
     }
   }
 }

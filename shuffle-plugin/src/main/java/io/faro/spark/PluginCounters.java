@@ -6,17 +6,17 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.concurrent.atomic.LongAdder;
 
-/** What the Java side counts; the native side counts the rest. Names as in Spark's metrics system. */
+/** The counters of the Java side; native code has the others. Names as in Spark's metrics system. */
 final class PluginCounters {
-  /** Requests of which blocks were left to Spark's own fetch. */
+  /** Requests with blocks left to Spark's own fetch. */
   final LongAdder fallbacks = new LongAdder();
   /** Those blocks. */
   final LongAdder fallbackBlocks = new LongAdder();
-  /** Blocks reported as failed, because nothing else was allowed. */
+  /** Blocks reported to Spark as failed. */
   final LongAdder failedBlocks = new LongAdder();
-  /** Blocks that came after their request had been given up, and were dropped. */
+  /** Blocks that arrived after their request had ended; dropped. */
   final LongAdder lateBlocks = new LongAdder();
-  /** Endpoint cards asked for. */
+  /** Look-ups of endpoint cards. */
   final LongAdder cardLookups = new LongAdder();
 
   /** By shuffle and by peer, for the Spark UI. */

@@ -4,43 +4,43 @@ import io.faro.EndpointException;
 import io.faro.FetchException;
 
 /**
- * Why blocks did not come through Faro: what is counted, what a warning says one can do, and whether it speaks
- * against the peer (then the next requests to it do not try, for a while).
+ * Why blocks did not arrive through Faro. Each reason has the name of its counter, advice for the warning, and whether
+ * it makes {@link Peers} avoid the peer for a while.
  */
 public enum Reason {
   CARD_MISSING("cardMissing", false,
-      "the peer has published no endpoint card; see whether its log has 'Faro ready:', and if not, why"),
-  CARD_LATE("cardLate", false,
-      "looking up the peer's endpoint card took too long; nothing to do if this stays rare"),
-  PEER_RESTS("peerRests", false,
-      "requests to the peer failed shortly before; it is tried again after a while"),
+      "the peer has published no endpoint card; look for 'Faro ready:' or an error in its log"),
+  CARD_TIMEOUT("cardTimeout", false,
+      "looking up the peer's endpoint card took too long; ignore this if it is rare"),
+  PEER_BACKOFF("peerBackoff", false,
+      "requests to the peer failed shortly before; Faro tries it again after a while"),
   UNREACHABLE("unreachable", true,
-      "the executor may be gone; if not, see whether a firewall blocks its port (spark.faro.port makes it a known one) "
-          + "or its spark.faro.bindAddress is wrong"),
+      "the executor may have ended; if not, check whether a firewall blocks its port (spark.faro.port sets a fixed "
+          + "one) or its spark.faro.bindAddress is wrong"),
   CONNECTION_LOST("connectionLost", true, "see the peer's log: it may have been killed or be out of memory"),
   TIMED_OUT("timedOut", true,
       "the peer or the network is slow or stuck; spark.faro.request.timeout can be raised"),
-  SILENT("silent", true, "the native library did not answer; please report this with the executor's log"),
-  CORRUPT("corrupt", true, "bytes arrived damaged and were refused; have memory, disks and network checked"),
+  UNRESPONSIVE("unresponsive", true, "the native library did not answer; please report this with the executor's log"),
+  CORRUPT("corrupt", true, "bytes arrived damaged and were discarded; check memory, disks and network"),
   POOL_EXHAUSTED("poolExhausted", false,
       "raise spark.faro.memory.limit: tasks per executor x spark.reducer.maxSizeInFlight is a good size"),
-  REFUSED("refused", false, "the peer has too much to do"),
-  PROTOCOL("protocol", true, "do both executors run the same version of Faro?"),
+  REFUSED("refused", false, "the peer is overloaded"),
+  PROTOCOL("protocol", true, "the peer broke the protocol; check that both executors run the same version of Faro"),
   CLOSING("closing", false, "the executor is stopping"),
-  CANCELLED("cancelled", false, "the task gave it up"),
-  BLOCK_STATUS("blockStatus", false, "the peer cannot give these blocks; see its log"),
+  CANCELLED("cancelled", false, "the task cancelled the request"),
+  BLOCK_STATUS("blockStatus", false, "the peer cannot read these blocks; see its log"),
   TO_DISK("toDisk", false,
-      "requests above spark.network.maxRemoteBlockSizeFetchToMem go to files, by Spark's own fetch"),
+      "Spark's own fetch brings requests above spark.network.maxRemoteBlockSizeFetchToMem into files"),
   FULL("full", false, "too many requests are in flight"),
   OTHER("other", true, "please report this with the executor's log");
 
   public final String key;
-  final boolean speaksAgainstPeer;
+  final boolean avoidsPeer;
   public final String hint;
 
-  Reason(String key, boolean speaksAgainstPeer, String hint) {
+  Reason(String key, boolean avoidsPeer, String hint) {
     this.key = key;
-    this.speaksAgainstPeer = speaksAgainstPeer;
+    this.avoidsPeer = avoidsPeer;
     this.hint = hint;
   }
 

@@ -1,10 +1,10 @@
 package io.faro.spark;
 
 /**
- * The blocks of one request, read from Spark's names: {@code shuffle_<s>_<m>_<r>} and
- * {@code shuffle_<s>_<m>_<r0>_<r1>}, both kinds in any mix. Read by hand into four arrays, because Spark's own parser
- * (a regular expression and an object per id) costs as much as moving a small block. What is not exactly such a name
- * is not ours: the whole request then goes to Spark's own fetch.
+ * The blocks of one request, parsed from Spark's names: {@code shuffle_<s>_<m>_<r>} and {@code
+ * shuffle_<s>_<m>_<r0>_<r1>}, both kinds in any mix. Parsed into four arrays, because Spark's parser (a regular
+ * expression and an object per id) takes as long as the transfer of a small block. A request with any other name goes
+ * to Spark's own fetch as a whole.
  */
 final class ShuffleIds {
   private static final String PREFIX = "shuffle_";

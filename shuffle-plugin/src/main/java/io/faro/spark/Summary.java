@@ -6,8 +6,8 @@ import java.util.function.Consumer;
 import java.util.function.Supplier;
 
 /**
- * The one line that an executor leaves behind. What people look for first stands first and is always there; of the
- * rest, only what is not zero. Said once, by whichever comes first: Spark's stop or the end of the process.
+ * The log line at the end of an executor: the most important counters in a fixed order, then all others that are not
+ * zero. Logged once, when Spark stops the executor or at the end of the process.
  */
 final class Summary {
   private static final String[] FIRST = {
@@ -17,18 +17,18 @@ final class Summary {
 
   private final Supplier<Map<String, Long>> counters;
   private final Consumer<String> out;
-  private boolean said;
+  private boolean logged;
 
   Summary(Supplier<Map<String, Long>> counters, Consumer<String> out) {
     this.counters = counters;
     this.out = out;
   }
 
-  synchronized void say() {
-    if (said) {
+  synchronized void log() {
+    if (logged) {
       return;
     }
-    said = true;
+    logged = true;
     out.accept("Faro summary: " + line(counters.get()));
   }
 

@@ -7,11 +7,11 @@ import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** The threads of one executor: daemons all, few, and none while there is nothing to do. */
+/** The threads of one executor: daemons, and in pools that end idle threads after 30 s. */
 final class Threads {
-  /** Asks peers for their cards; each may be held by a peer that does not answer. */
-  final ThreadPoolExecutor rendezvous = pool("faro-rendezvous", 4);
-  /** Calls Spark's own fetch, which may be held by a connect. */
+  /** Looks up peers' cards; a look-up blocks while a peer does not answer. */
+  final ThreadPoolExecutor cards = pool("faro-cards", 4);
+  /** Calls Spark's own fetch, which blocks while it connects. */
   final ThreadPoolExecutor fallback = pool("faro-fallback", 8);
   /** Writes blocks to files. */
   final ThreadPoolExecutor files = pool("faro-files", 2);
@@ -35,10 +35,10 @@ final class Threads {
     return thread;
   }
 
-  /** What is queued still runs. */
+  /** Ends the threads after the queued work; drops timed work. */
   void stop() {
     timer.shutdownNow();
-    rendezvous.shutdown();
+    cards.shutdown();
     fallback.shutdown();
     files.shutdown();
   }

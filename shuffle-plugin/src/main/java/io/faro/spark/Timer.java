@@ -1,6 +1,6 @@
 package io.faro.spark;
 
-/** Runs something later, on a thread that must not be held up. Tests put a clock of their own here. */
+/** Runs an action later, on a thread that it must not block. Tests have a clock of their own. */
 interface Timer {
   void after(long millis, Runnable action);
 }

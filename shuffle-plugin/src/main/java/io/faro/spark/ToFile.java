@@ -15,9 +15,9 @@ import org.apache.spark.network.util.TransportConf;
 import scala.Tuple2;
 
 /**
- * Writes a block that came through the arena into a file of Spark's, for requests above
- * {@code spark.network.maxRemoteBlockSizeFetchToMem}. A block must fit into the arena on its way, so this is only for
- * fallback=never, where Spark's own fetch (which streams into the file) is not allowed.
+ * Writes a block from the arena into a file of Spark's, for requests above
+ * {@code spark.network.maxRemoteBlockSizeFetchToMem}. The block must fit into the arena first, so this is only for
+ * fallback=never, which does not allow Spark's own fetch (it streams into the file).
  */
 final class ToFile {
   private static final int CHUNK_BYTES = 1 << 16;
@@ -32,7 +32,7 @@ final class ToFile {
     this.conf = new TransportConf("shuffle", new MapConfigProvider(all));
   }
 
-  /** The file, with one reference; {@code data} stays the caller's. */
+  /** The file, with one reference; the caller still owns {@code data}. */
   ManagedBuffer write(ManagedBuffer data, DownloadFileManager files) throws IOException {
     DownloadFile file = files.createTempFile(conf);
     try {
@@ -45,7 +45,7 @@ final class ToFile {
       }
       ManagedBuffer written = channel.closeAndRead();
       if (!files.registerTempFileToClean(file)) {
-        // The task is over: nobody will read it, and nobody else will delete it.
+        // The task is over: it does not read or delete the file.
         file.delete();
       }
       return written;

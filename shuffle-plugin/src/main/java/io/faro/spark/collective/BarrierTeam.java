@@ -2,7 +2,7 @@ package io.faro.spark.collective;
 
 import io.faro.FaroException;
 import io.faro.collective.GroupedAllReduce;
-import io.faro.collective.Seat;
+import io.faro.collective.Member;
 import io.faro.collective.Settings;
 import io.faro.spark.FaroEndpoints;
 import java.io.Serializable;
@@ -28,24 +28,24 @@ import scala.reflect.ClassTag$;
  *     team.mean(gradient);
  * </pre>
  *
- * <p>The tasks tell each other their seats by {@link BarrierTaskContext#allGather}, once; rounds do not touch the
- * driver. Several tasks of one executor share its endpoint. A task that fails or is killed ends the rounds of those
- * that need it with an exception that names it. Spark then tries the whole stage again, with new seats, if a shuffle
- * follows it ({@code repartition(1)} will do); a barrier stage that is a job's last one fails the job, whatever runs in
- * it, because Spark does not know what its tasks have committed.
+ * <p>The tasks exchange their bootstrap ids by {@link BarrierTaskContext#allGather}, once; rounds do not use the
+ * driver. Tasks of one executor share its endpoint. If a task fails or is killed, the rounds of members that need it
+ * end with an exception that names it. Spark then repeats the whole stage, with new members, if a shuffle follows the
+ * stage ({@code repartition(1)} is enough). If a job's last stage is a barrier stage and fails, the job fails, because
+ * Spark does not know what the tasks have committed.
  */
 public final class BarrierTeam {
   private BarrierTeam() {}
 
   /**
    * Makes this task a member. All tasks of the stage call it once, before any of them calls {@code barrier()} or
-   * {@code allGather()} for a purpose of its own. The team is left when the task ends.
+   * {@code allGather()} itself. The end of the task closes the team.
    */
   public static GroupedAllReduce join(BarrierTaskContext context, Settings settings) throws FaroException {
-    try (Seat seat = Seat.on(FaroEndpoints.ofThisExecutor())) {
-      String[] invitations = context.allGather(seat.invitation());
-      GroupedAllReduce team = seat.join(context.partitionId(), Arrays.asList(invitations), settings);
-      // By this type and not a lambda: Scala has two of the name, and its own versions differ in the other one.
+    try (Member member = Member.on(FaroEndpoints.ofThisExecutor())) {
+      String[] ids = context.allGather(member.bootstrapId());
+      GroupedAllReduce team = member.join(context.partitionId(), Arrays.asList(ids), settings);
+      // Not a lambda: this method has an overload with a Scala function, which differs between Scala versions.
       ((TaskContext) context).addTaskCompletionListener(new Leaving(team));
       team.cancelWhen(context::isInterrupted);
       return team;
@@ -60,14 +60,14 @@ public final class BarrierTeam {
   public static <T, R> JavaRDD<R> mapPartitions(
       JavaRDD<T> rdd, FlatMapFunction<Iterator<T>, R> function, Class<R> resultType) {
     ClassTag<R> tag = ClassTag$.MODULE$.apply(resultType);
-    // What is mapped before the barrier runs in the same task, so that only the identity has to be Scala's.
+    // Spark runs a map before the barrier in the same task. So only the identity has to be a Scala function.
     Function1<scala.collection.Iterator<R>, scala.collection.Iterator<R>> same =
         (Function1<scala.collection.Iterator<R>, scala.collection.Iterator<R>> & Serializable) records -> records;
     RDD<R> staged = rdd.mapPartitions(function).rdd().barrier().mapPartitions(same, true, tag);
     return JavaRDD.fromRDD(staged, tag);
   }
 
-  /** Leaves the team when the task ends, however it does. */
+  /** Closes the team when the task ends, also with an error. */
   private static final class Leaving implements TaskCompletionListener {
     private final GroupedAllReduce team;
 

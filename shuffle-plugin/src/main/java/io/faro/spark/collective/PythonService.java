@@ -20,8 +20,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * One task's rounds for its Python worker: a port on the loopback interface, one connection that has the token, gone
- * with the task. Costs two more copies through the kernel than a round in the JVM.
+ * Runs the rounds of one task's Python worker: listens on the loopback interface, accepts one connection with the right
+ * token, and ends with the task. A round has two more copies, through the kernel, than one in the JVM.
  *
  * <pre>
  *   worker   32 bytes of token
@@ -37,13 +37,13 @@ final class PythonService implements Runnable {
 
   private static final int TOKEN_BYTES = 32;
   private static final int HEAD_BYTES = 8;
-  /** Bytes of one array: a buffer's most, less the head. */
+  /** Most bytes of one array: a direct buffer has at most {@code Integer.MAX_VALUE}. */
   private static final long MAX_BYTES = Integer.MAX_VALUE - 64;
 
   private final GroupedAllReduce team;
   private final ServerSocketChannel server;
   private final byte[] token;
-  /** Of the values of the round, and kept for the next one. */
+  /** The values of a round; reused by the next. */
   private ByteBuffer values = ByteBuffer.allocateDirect(0);
 
   private PythonService(GroupedAllReduce team, ServerSocketChannel server, byte[] token) {
@@ -81,22 +81,22 @@ final class PythonService implements Runnable {
   public void run() {
     try {
       while (true) {
-        // Whoever lacks the token is sent away, and the worker may still come.
+        // A connection without the token is closed; the worker may still connect.
         try (SocketChannel worker = server.accept()) {
           if (MessageDigest.isEqual(token, bytes(worker, TOKEN_BYTES))) {
             serve(worker);
             return;
           }
         } catch (EOFException e) {
-          LOG.debug("A connection ended before it said its token", e);
+          LOG.debug("A connection ended before it sent its token", e);
         }
       }
     } catch (ClosedChannelException e) {
       LOG.trace("The task is over", e);
     } catch (IOException e) {
-      LOG.warn("The Python worker of rank {} is gone: {}", team.rank(), e.toString());
+      LOG.warn("The connection to the Python worker of rank {} is lost: {}", team.rank(), e.toString());
     } finally {
-      // A worker that is gone takes no further part.
+      // Without its worker this member runs no more rounds.
       team.close();
     }
   }
@@ -153,7 +153,7 @@ final class PythonService implements Runnable {
     }
   }
 
-  /** Null, or why not. */
+  /** Null, or the text of the error. */
   private String reduce(int operation, int size) {
     ByteBuffer round = values.duplicate().order(ByteOrder.nativeOrder());
     try {

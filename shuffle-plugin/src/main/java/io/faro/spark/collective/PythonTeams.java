@@ -14,23 +14,23 @@ import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.api.java.function.FlatMapFunction;
 
 /**
- * PySpark's way into a team. A Python worker has no gateway to its executor's JVM, so that the JVM's half of the task
- * joins the team, opens a port on the loopback interface for this one task, and tells the worker port and token as the
- * first record of its input. docs/examples/sgd/faro_collective.py is the other half.
+ * Teams for PySpark. A Python worker has no gateway to its executor's JVM. So the JVM side of the task joins the team,
+ * opens a port on the loopback interface for this task, and sends the worker port and token as the first record of its
+ * input. docs/examples/sgd/faro_collective.py is the Python side.
  */
 public final class PythonTeams {
   private PythonTeams() {}
 
   /**
    * The records of a PySpark RDD (batches, pickled) with one before them in each partition: a pickled list of one
-   * tuple, {@code ("faro", port, token)}. To be used in a barrier stage only.
+   * tuple, {@code ("faro", port, token)}. For barrier stages only.
    */
-  public static JavaRDD<byte[]> seated(
+  public static JavaRDD<byte[]> joinTeams(
       JavaRDD<byte[]> batches, String mode, int group, long seed, String nanPolicy, long timeoutMillis) {
-    // Wrong values stop here, on the driver; the tasks get what is plain enough to travel.
+    // Checks the values on the driver. Settings is not serializable, so each task makes its own.
     settings(mode, group, seed, nanPolicy, timeoutMillis);
     FlatMapFunction<Iterator<byte[]>, byte[]> join =
-        records -> new Seated(records, settings(mode, group, seed, nanPolicy, timeoutMillis));
+        records -> new Joining(records, settings(mode, group, seed, nanPolicy, timeoutMillis));
     return batches.mapPartitions(join, true);
   }
 
@@ -43,13 +43,13 @@ public final class PythonTeams {
         .timeoutMillis(timeoutMillis);
   }
 
-  /** Joins when the first record is asked for, in the task that asks. */
-  private static final class Seated implements Iterator<byte[]> {
+  /** Joins in the task, when it reads its first record. */
+  private static final class Joining implements Iterator<byte[]> {
     private final Iterator<byte[]> records;
     /** Null once the team is joined. */
     private Settings settings;
 
-    Seated(Iterator<byte[]> records, Settings settings) {
+    Joining(Iterator<byte[]> records, Settings settings) {
       this.records = records;
       this.settings = settings;
     }
@@ -77,7 +77,7 @@ public final class PythonTeams {
         PythonService service = PythonService.start(team, context);
         return greeting(service.port(), service.token());
       } catch (Exception e) {
-        throw new IllegalStateException("no team for the Python worker: " + e.getMessage(), e);
+        throw new IllegalStateException("the Python worker's task cannot join its team: " + e.getMessage(), e);
       }
     }
 

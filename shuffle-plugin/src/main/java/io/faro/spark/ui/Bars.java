@@ -5,8 +5,8 @@ import java.util.List;
 import java.util.Locale;
 
 /**
- * A plot of stacked horizontal bars, as SVG in the page: no script, nothing fetched, and the text takes the page's
- * colour, so that it can be read in Spark's dark theme as well.
+ * A plot of stacked horizontal bars, as SVG in the page, without scripts or external files. The text has the page's
+ * colour, so it is readable in Spark's dark theme too.
  */
 final class Bars {
   private static final int LABEL = 170;
@@ -14,7 +14,7 @@ final class Bars {
   private static final int VALUE = 190;
   private static final int ROW = 22;
   private static final int BAR = 15;
-  /** Rows beyond this are not drawn; the table has them. */
+  /** More rows are not drawn; the table has them. */
   static final int MOST_ROWS = 40;
 
   /** What a part of a bar stands for. The colours can be told apart by colour-blind readers (Okabe and Ito). */

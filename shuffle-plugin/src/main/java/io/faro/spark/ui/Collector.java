@@ -13,40 +13,40 @@ import java.util.function.LongSupplier;
 import org.apache.spark.scheduler.SparkListenerEvent;
 
 /**
- * The driver's side of the tab, without its threads: takes reports, sets their pace, and writes the event log.
+ * The driver's side of the tab, without its threads: takes reports, sets their rate, and writes the event log.
  *
- * <p>A report's answer asks for the next one (see {@link Reporter}). It is given when the report has waited for
- * {@link #PACE_NANOS}, or longer where many executors report, or at the end of a stage. The event log gets an executor
- * or a shuffle that has changed once in {@link #LOG_NANOS}, and everything at the end of the application, so that its
- * size is bounded by the application's length and not by its traffic.
+ * <p>The answer to a report requests the next one (see {@link Reporter}). It is sent {@link #PACE_NANOS} after the
+ * report, later if many executors report, and at once at the end of a stage. The event log gets an executor or a
+ * shuffle that has changed at most once in {@link #LOG_NANOS}, and all at the end of the application. So the
+ * application's duration bounds the log's size, not its traffic.
  */
 final class Collector {
   static final long PACE_NANOS = TimeUnit.SECONDS.toNanos(2);
   /** Added for each executor: 1,000 executors report every 22 s. */
   static final long PACE_PER_EXECUTOR_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
   static final long LOG_NANOS = TimeUnit.SECONDS.toNanos(30);
-  /** Stages that end within this time of each other ask once. */
+  /** Stages that end within this time cause one request for reports. */
   static final long STAGE_NANOS = TimeUnit.MILLISECONDS.toNanos(250);
 
-  private final Board board;
+  private final FigureStore store;
   private final Consumer<SparkListenerEvent> log;
   private final LongSupplier nanos;
   private final long mostPaceNanos;
   private final Totals totals;
   private final Map<String, Waiting> waiting = new HashMap<>();
-  /** Also of executors that ended: their last report may come after their end. */
+  /** Includes executors that ended: their last report may come after that. */
   private final Map<String, Known> executors = new LinkedHashMap<>();
   private final Map<Integer, ShuffleFigures> shuffles = new LinkedHashMap<>();
-  /** What the event log does not have yet, by {@code e<executor>} or {@code s<shuffle>}. */
+  /** Figures that are not yet in the event log, by {@code e<executor>} or {@code s<shuffle>}. */
   private final Map<String, SparkListenerEvent> unlogged = new LinkedHashMap<>();
   private final Map<String, Long> logged = new HashMap<>();
   private long lastAsked;
   private boolean ending;
 
   private static final class Known {
-    /** Of the last report taken. */
+    /** The number of the last report taken. */
     long number;
-    /** What the store has. */
+    /** As in the store. */
     ExecutorFigures figures;
   }
 
@@ -60,9 +60,10 @@ final class Collector {
     }
   }
 
-  /** {@code log} posts an event; {@code mostPaceNanos}: an answer that takes longer counts as none. */
-  Collector(Board board, Consumer<SparkListenerEvent> log, LongSupplier nanos, long mostPaceNanos, Totals totals) {
-    this.board = board;
+  /** {@code log} posts an event; {@code mostPaceNanos}: Spark's RPC drops an answer that takes longer. */
+  Collector(FigureStore store, Consumer<SparkListenerEvent> log, LongSupplier nanos, long mostPaceNanos,
+      Totals totals) {
+    this.store = store;
     this.log = log;
     this.nanos = nanos;
     this.mostPaceNanos = mostPaceNanos;
@@ -70,7 +71,7 @@ final class Collector {
     this.lastAsked = nanos.getAsLong() - STAGE_NANOS;
   }
 
-  /** {@code answer}, run once, asks the executor for its next report; {@code null}: it waits for none. */
+  /** {@code answer}, run once, requests the executor's next report; {@code null}: the executor does not wait. */
   synchronized void take(Report report, long timeMillis, Runnable answer) throws Exception {
     Known known = executors.get(report.executor);
     if (known == null) {
@@ -83,13 +84,13 @@ final class Collector {
       apply(report, known, timeMillis);
     }
     if (answer != null) {
-      // One that asks again has given up its last question.
+      // A new question replaces one that the executor no longer waits for.
       waiting.put(report.executor, new Waiting(answer, nanos.getAsLong()));
     }
   }
 
   private void makeRoom() {
-    if (executors.size() >= Board.MOST_EXECUTORS) {
+    if (executors.size() >= FigureStore.MOST_EXECUTORS) {
       Iterator<Known> old = executors.values().iterator();
       while (old.hasNext()) {
         ExecutorFigures figures = old.next().figures;
@@ -126,7 +127,7 @@ final class Collector {
     if (before == null) {
       before = new ShuffleFigures();
       before.shuffle = shuffle;
-      if (shuffles.size() >= Board.MOST_SHUFFLES) {
+      if (shuffles.size() >= FigureStore.MOST_SHUFFLES) {
         Integer oldest = shuffles.keySet().iterator().next();
         shuffles.remove(oldest);
         logged.remove("s" + oldest);
@@ -135,18 +136,18 @@ final class Collector {
     ShuffleFigures sum = before.plus(more);
     shuffles.put(shuffle, sum);
     unlogged.put("s" + shuffle, sum);
-    board.put(sum);
+    store.put(sum);
   }
 
   private void put(Known known, ExecutorFigures figures) throws Exception {
     known.figures = figures;
     unlogged.put("e" + figures.executor, figures);
-    board.put(figures);
+    store.put(figures);
   }
 
   /** Spark has removed an executor. */
   synchronized void removed(String executor) throws Exception {
-    // Not answered: its connection is gone, and Spark's RPC would say so at level error.
+    // Not answered: the connection is closed, and Spark's RPC would log an error.
     waiting.remove(executor);
     Known known = executors.get(executor);
     if (known != null && known.figures != null && !known.figures.removed) {
@@ -157,12 +158,12 @@ final class Collector {
     }
   }
 
-  /** A stage is over: its figures are wanted now. The delay until {@link #ask} is to be called, in nanoseconds. */
+  /** A stage is over; the caller calls {@link #ask} after this delay, in nanoseconds, for its figures. */
   synchronized long stageEnded() {
     return Math.max(0, lastAsked + STAGE_NANOS - nanos.getAsLong());
   }
 
-  /** Asks all executors for their figures. */
+  /** Requests the figures of all executors. */
   synchronized void ask() {
     lastAsked = nanos.getAsLong();
     List<Waiting> all = new ArrayList<>(waiting.values());
@@ -170,7 +171,7 @@ final class Collector {
     all.forEach(one -> one.answer.run());
   }
 
-  /** To be called every second or so. */
+  /** Called about once a second. */
   synchronized void tick() {
     long pace = Math.min(mostPaceNanos, PACE_NANOS + waiting.size() * PACE_PER_EXECUTOR_NANOS);
     long now = nanos.getAsLong();
@@ -180,7 +181,7 @@ final class Collector {
     writeLog(LOG_NANOS);
   }
 
-  /** The application ends: what there is goes to the event log now, and what still comes, as it comes. */
+  /** The application ends: writes all figures to the event log now, and later ones when they come. */
   synchronized void ending() {
     ending = true;
     writeLog(0);

@@ -8,21 +8,21 @@ import org.apache.spark.scheduler.SparkListenerEvent;
 import org.apache.spark.util.kvstore.KVIndex;
 
 /**
- * What an executor had counted when it last reported. An entry of the status store, and an event of the event log: the
- * name of this class and of its fields is what event logs have, so they do not change. Public fields: Spark's JSON
- * mapper reads and writes them. Not changed once it is stored.
+ * The counters of an executor's last report: an entry of the status store and an event of the event log. Event logs
+ * have the names of this class and its fields, so these never change. The fields are public for Spark's JSON mapper. An
+ * object is not changed after it is stored.
  */
 public final class ExecutorFigures implements SparkListenerEvent {
   @KVIndex
   public String executor;
   public String host;
-  /** When the report came, in milliseconds since 1970. */
+  /** The time of the report, in milliseconds since 1970. */
   public long time;
   /** Spark has removed the executor. */
   public boolean removed;
   /** By the names of docs/metrics.md. */
   public Map<String, Long> counters = new TreeMap<>();
-  /** Those with the longest requests, longest first. */
+  /** The peers with the longest requests, longest first. */
   public List<PeerFigures> peers = new ArrayList<>();
 
   long counter(String name) {

@@ -15,15 +15,15 @@ import scala.collection.immutable.Seq;
 /**
  * The tab in the history server, which finds this class by {@code META-INF/services} when the jar is on its class path.
  *
- * <p>The return type is narrower than what Scala 2.12 asks for and exactly what 2.13 does; the compiler adds the bridge
- * that makes the one class good for both.
+ * <p>The return type is that of Scala 2.13, and narrower than that of 2.12; the compiler adds a bridge method, so that
+ * one class works with both.
  */
 public final class FaroHistoryPlugin implements AppHistoryServerPlugin {
   private static final Logger LOG = LoggerFactory.getLogger(FaroHistoryPlugin.class);
 
   @Override
   public Seq<SparkListener> createListeners(SparkConf conf, ElementTrackingStore store) {
-    return one(new Replay(new Board(store)));
+    return one(new Replay(new FigureStore(store)));
   }
 
   @SuppressWarnings("unchecked")
@@ -35,9 +35,9 @@ public final class FaroHistoryPlugin implements AppHistoryServerPlugin {
   @Override
   public void setupUI(SparkUI ui) {
     try {
-      Board board = new Board(ui.store().store());
-      if (!board.isEmpty()) {
-        FaroTab.attach(ui, board, false);
+      FigureStore store = new FigureStore(ui.store().store());
+      if (!store.isEmpty()) {
+        FaroTab.attach(ui, store, false);
       }
     } catch (Exception | LinkageError e) {
       LOG.info("Faro: no tab for {}: {}", ui.appId(), e.toString());
@@ -45,22 +45,22 @@ public final class FaroHistoryPlugin implements AppHistoryServerPlugin {
   }
 
   private static final class Replay extends SparkListener {
-    private final Board board;
+    private final FigureStore store;
 
-    Replay(Board board) {
-      this.board = board;
+    Replay(FigureStore store) {
+      this.store = store;
     }
 
     @Override
     public void onOtherEvent(SparkListenerEvent event) {
       try {
         if (event instanceof ExecutorFigures) {
-          board.put((ExecutorFigures) event);
+          store.put((ExecutorFigures) event);
         } else if (event instanceof ShuffleFigures) {
-          board.put((ShuffleFigures) event);
+          store.put((ShuffleFigures) event);
         }
       } catch (Exception e) {
-        LOG.info("Faro: an event was not taken: {}", e.toString());
+        LOG.info("Faro: an event of the log cannot be read: {}", e.toString());
       }
     }
   }

@@ -13,19 +13,19 @@ import scala.xml.Node;
 import scala.xml.Unparsed;
 
 /**
- * The page, as Spark's web server calls it. Spark 3 asks for {@code render(javax...)} and Spark 4 for
- * {@code render(jakarta...)}; a class may have both, since the JVM looks a parameter's type up by name and only when it
- * is needed. Both return Scala's immutable {@code Seq}, to which the compiler adds the bridge that Scala 2.12 calls.
+ * The page for Spark's web server. Spark 3 calls {@code render(javax...)} and Spark 4 {@code render(jakarta...)}. A
+ * class may have both, since the JVM loads a parameter's type only when it is needed. Both return Scala's immutable
+ * {@code Seq}; the compiler adds the bridge method that Scala 2.12 calls.
  */
 final class FaroPage extends WebUIPage {
   private final SparkUITab tab;
-  private final Board board;
+  private final FigureStore store;
   private final boolean live;
 
-  FaroPage(SparkUITab tab, Board board, boolean live) {
+  FaroPage(SparkUITab tab, FigureStore store, boolean live) {
     super("");
     this.tab = tab;
-    this.board = board;
+    this.store = store;
     this.live = live;
   }
 
@@ -34,7 +34,7 @@ final class FaroPage extends WebUIPage {
     return page(request);
   }
 
-  /** Spark 4's; overrides nothing in the version that this is compiled against. */
+  /** For Spark 4. Without annotation: Spark 3, which this is compiled against, does not have it. */
   public Seq<Node> render(jakarta.servlet.http.HttpServletRequest request) {
     return page(request);
   }
@@ -42,7 +42,7 @@ final class FaroPage extends WebUIPage {
   private Seq<Node> page(Object request) {
     try {
       long now = live ? System.currentTimeMillis() : PageHtml.PAST;
-      return frame(request, new Unparsed(PageHtml.of(board.executors(), board.shuffles(), now)));
+      return frame(request, new Unparsed(PageHtml.of(store.executors(), store.shuffles(), now)));
     } catch (InvocationTargetException e) {
       throw new IllegalStateException("the Faro page cannot be shown: " + e.getCause(), e.getCause());
     } catch (Exception e) {
@@ -50,7 +50,7 @@ final class FaroPage extends WebUIPage {
     }
   }
 
-  /** Spark's own frame. Its parameters differ between versions: more flags from 4.2 on, all of them off by default. */
+  /** Spark's page around the content. Its parameters differ between versions: 4.2 and later have more flags. */
   private Seq<Node> frame(Object request, Node content) throws ReflectiveOperationException {
     for (Method method : UIUtils.class.getMethods()) {
       if (method.getName().equals("headerSparkPage")) {

@@ -5,13 +5,13 @@ import org.apache.spark.ui.SparkUITab;
 
 /** The tab "Faro", with its one page. */
 final class FaroTab extends SparkUITab {
-  private FaroTab(SparkUI ui, Board board, boolean live) {
+  private FaroTab(SparkUI ui, FigureStore store, boolean live) {
     super(ui, "faro");
-    attachPage(new FaroPage(this, board, live));
+    attachPage(new FaroPage(this, store, live));
   }
 
   /** {@code live}: the application runs in this process. */
-  static void attach(SparkUI ui, Board board, boolean live) {
-    ui.attachTab(new FaroTab(ui, board, live));
+  static void attach(SparkUI ui, FigureStore store, boolean live) {
+    ui.attachTab(new FaroTab(ui, store, live));
   }
 }

@@ -19,30 +19,30 @@ import org.slf4j.LoggerFactory;
 import scala.Option;
 
 /**
- * The figures of all executors in the driver: opened at the first shuffle, because the shuffle manager is older than
- * Spark's UI. The tab is attached when the first report comes, so that an application without remote shuffles has none.
- * Whatever fails here costs the tab, and one line in the log; never the job.
+ * Collects the figures of all executors in the driver. Opened at the first shuffle, because Spark makes the shuffle
+ * manager before its UI. The first report attaches the tab, so that an application without remote shuffles has none. A
+ * failure here costs the tab and one line in the log, never the job.
  */
 public final class FaroUi {
   private static final Logger LOG = LoggerFactory.getLogger(FaroUi.class);
 
   private final SparkContext context;
   private final SparkEnv env;
-  private final Board board;
+  private final FigureStore store;
   private final Totals totals = new Totals();
   private final Collector collector;
   private final AtomicBoolean attached = new AtomicBoolean();
-  private final AtomicBoolean told = new AtomicBoolean();
+  private final AtomicBoolean logged = new AtomicBoolean();
   private final ScheduledThreadPoolExecutor timer;
-  private RpcEndpointRef desk;
+  private RpcEndpointRef endpoint;
 
   private FaroUi(SparkContext context) {
     this.context = context;
     this.env = context.env();
-    this.board = new Board(context.statusStore().store());
-    // Half of the time after which Spark's RPC takes an answer for lost.
+    this.store = new FigureStore(context.statusStore().store());
+    // Half of the time after which Spark's RPC drops an answer.
     long mostPace = RpcUtils.askRpcTimeout(env.conf()).duration().toNanos() / 2;
-    this.collector = new Collector(board, context.listenerBus()::post, System::nanoTime, mostPace, totals);
+    this.collector = new Collector(store, context.listenerBus()::post, System::nanoTime, mostPace, totals);
     this.timer = new ScheduledThreadPoolExecutor(1, work -> {
       Thread thread = new Thread(work, "faro-ui");
       thread.setDaemon(true);
@@ -50,7 +50,7 @@ public final class FaroUi {
     });
   }
 
-  /** {@code null}: there is nothing to collect from (local mode), or it failed, which was said. */
+  /** {@code null}: local mode, or it failed, which is logged. */
   public static FaroUi open() {
     try {
       Option<SparkContext> active = SparkContext$.MODULE$.getActive();
@@ -61,7 +61,7 @@ public final class FaroUi {
       ui.start();
       return ui;
     } catch (Exception | LinkageError e) {
-      LOG.info("Faro: no figures in the Spark UI and the event log, because this Spark does not take them: {}",
+      LOG.info("Faro: no figures in the Spark UI and the event log, because this Spark refused them: {}",
           e.toString());
       LOG.debug("Faro: no figures in the Spark UI", e);
       return null;
@@ -69,9 +69,9 @@ public final class FaroUi {
   }
 
   private void start() {
-    context.addSparkListener(new Watch());
+    context.addSparkListener(new Listener());
     env.metricsSystem().registerSource(totals);
-    desk = env.rpcEnv().setupEndpoint(DriverDesk.NAME, new DriverDesk(env.rpcEnv(), this::take));
+    endpoint = env.rpcEnv().setupEndpoint(DriverRpcEndpoint.NAME, new DriverRpcEndpoint(env.rpcEnv(), this::take));
     timer.scheduleWithFixedDelay(() -> guarded(collector::tick), 1, 1, TimeUnit.SECONDS);
   }
 
@@ -85,7 +85,7 @@ public final class FaroUi {
   private void attach() {
     Option<SparkUI> ui = context.ui();
     if (!ui.isEmpty()) {
-      FaroTab.attach(ui.get(), board, true);
+      FaroTab.attach(ui.get(), store, true);
     }
   }
 
@@ -97,8 +97,8 @@ public final class FaroUi {
     try {
       step.run();
     } catch (Exception | LinkageError e) {
-      if (told.compareAndSet(false, true)) {
-        LOG.info("Faro: the figures in the Spark UI and the event log are not complete: {}", e.toString());
+      if (logged.compareAndSet(false, true)) {
+        LOG.info("Faro: the figures in the Spark UI and the event log are incomplete: {}", e.toString());
       }
       LOG.debug("Faro: the figures are not complete", e);
     }
@@ -109,17 +109,17 @@ public final class FaroUi {
     timer.shutdownNow();
     guarded(() -> {
       env.metricsSystem().removeSource(totals);
-      env.rpcEnv().stop(desk);
+      env.rpcEnv().stop(endpoint);
     });
   }
 
-  private final class Watch extends SparkListener {
+  private final class Listener extends SparkListener {
     @Override
     public void onStageCompleted(SparkListenerStageCompleted stage) {
       try {
         timer.schedule(() -> guarded(collector::ask), collector.stageEnded(), TimeUnit.NANOSECONDS);
       } catch (RejectedExecutionException e) {
-        LOG.trace("A stage ended after the application", e);
+        LOG.trace("A stage ended after the application had", e);
       }
     }
 

@@ -2,7 +2,7 @@ package io.faro.spark.ui;
 
 import java.util.Locale;
 
-/** A page as text. Whatever comes from outside goes through {@link #text}; the rest is written in this package. */
+/** A page as text. {@link #text} escapes all text from outside this package. */
 final class Html {
   private static final String SPECIAL = "&<>\"'";
   private static final String[] ENTITIES = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};

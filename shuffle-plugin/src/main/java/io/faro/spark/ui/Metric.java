@@ -7,8 +7,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * What each counter means: the source of docs/metrics.md, and what tells levels from counts. A counter that is not here
- * works all the same, as a count; a test finds it.
+ * The meaning, unit and kind of each counter. docs/metrics.md is generated from this table. A counter that is missing
+ * here is treated as a count; tests/spark/ui fails then.
  */
 final class Metric {
   /** How a value behaves. */
@@ -75,92 +75,92 @@ final class Metric {
     count("requests", "requests", "started");
     count("requestsFailed", "requests", "that ended in an error");
     count("retries", "requests", "sent again after a fault");
-    count("demotions", "routes", "(a peer over one fabric) put to rest after a fault");
-    count("connectionsGivenUp", "connections", "of two that two executors made to each other at the same time");
-    count("crcErrors", "chunks", "of which the checksum disagreed; fetched again");
-    count("timeouts", "requests", "that passed `spark.faro.request.timeout`");
-    count("servedRequests", "requests", "of peers that were served");
-    count("busyRefusals", "requests", "of peers refused, because too many were waiting");
+    count("routeBackoffs", "routes", "(a peer over one fabric) not used for a while after a fault");
+    count("duplicateConnections", "connections", "closed because both executors had made one at the same time");
+    count("crcErrors", "chunks", "with a wrong checksum; fetched again");
+    count("timeouts", "requests", "that exceeded `spark.faro.request.timeout`");
+    count("servedRequests", "requests", "of peers served");
+    count("busyRefusals", "requests", "of peers refused because too many were waiting");
     count("blocksRefused", "blocks", "that peers asked for and that are not here");
     count("lateMessages", "messages", "for requests that had ended; dropped");
-    count("collectiveRounds", "rounds", "of collectives that ended well, one for each member here");
-    count("collectiveRoundsFailed", "rounds", "of collectives that did not");
+    count("collectiveRounds", "rounds", "of collectives completed, one for each member in this executor");
+    count("collectiveRoundsFailed", "rounds", "of collectives that ended in an error");
     count("collectiveBytes", "bytes", "of arrays sent to other members");
-    count("pullsOffered", "requests", "of peers answered by telling where the bytes lie in memory");
-    count("pulls", "requests", "whose bytes were pulled: read from the owner's memory one-sidedly");
-    count("pullsStale", "requests", "of these, of which some bytes had been replaced; fetched the other way");
-    level("openOutputs", "files", "map outputs that are open to be served");
+    count("readOffers", "requests", "of peers answered with the memory address of the bytes, for the peer to read");
+    count("remoteReads", "requests", "whose bytes this executor read from the peer's memory one-sidedly");
+    count("remoteReadsStale", "requests", "of `remoteReads` that found replaced bytes; the peer then sent them");
+    level("openOutputs", "files", "of map outputs that are open for serving");
   }
 
   private static void exchange() {
-    level("exchange.members", "endpoints", "that the schedule is made of, this one among them");
-    level("exchange.activePeers", "peers", "with requests of this executor under way now");
-    level("exchange.activePeersHighWater", "peers", "most that this ever were");
-    level("exchange.fanIn", "peers", "that are served now");
-    level("exchange.fanInHighWater", "peers", "most that were ever served at once");
-    level("exchange.pairsInUse", "pairs", "active or served now: queue pairs over RDMA");
-    level("exchange.pairsInUseHighWater", "pairs", "most that were ever in use at once");
-    count("exchange.rounds", "rounds", "of the schedule that were begun");
-    count("exchange.waits", "requests", "that waited for others, see `spark.faro.exchange`");
+    level("exchange.members", "endpoints", "in the schedule, including this one");
+    level("exchange.activePeers", "peers", "with requests of this executor in flight now");
+    level("exchange.activePeersHighWater", "peers", "highest value of `exchange.activePeers`");
+    level("exchange.fanIn", "peers", "being served now");
+    level("exchange.fanInHighWater", "peers", "highest value of `exchange.fanIn`");
+    level("exchange.pairsInUse", "pairs", "of executors active or being served now; over RDMA, queue pairs in use");
+    level("exchange.pairsInUseHighWater", "pairs", "highest value of `exchange.pairsInUse`");
+    count("exchange.rounds", "rounds", "of the schedule started");
+    count("exchange.waits", "requests", "that waited for other requests, see `spark.faro.exchange`");
   }
 
   private static void memory() {
     level("pool.limitBytes", "bytes", "`spark.faro.memory.limit`, the cap");
-    level("pool.mappedBytes", "bytes", "native memory taken now");
-    level("pool.restingBytes", "bytes", "of slabs that were idle for `spark.faro.memory.idleRelease`");
+    level("pool.mappedBytes", "bytes", "of native memory taken from the system now");
+    level("pool.idleBytes", "bytes", "of slabs not used for `spark.faro.memory.idleRelease`; de-registered");
     level("pool.hugeSlabs", "slabs", "(16 MiB) on the machine's huge pages");
-    level("pool.wrappedBytes", "bytes", "of memory outside the slabs that counts against the cap");
-    level("pool.heldBytes", "bytes", "taken out of the slabs, in whole frames (256 KiB)");
-    level("pool.fragmentationBytes", "bytes", "of these that nobody can use: the rest of frames that are cut");
-    level("pool.leasedBytes", "bytes", "in use now");
-    level("pool.highWaterBytes", "bytes", "most that was ever in use at once");
+    level("pool.externalBytes", "bytes", "of memory outside the slabs that counts against the cap");
+    level("pool.pageBytes", "bytes", "of the slabs in use, in whole pages (256 KiB)");
+    level("pool.fragmentationBytes", "bytes", "of `pool.pageBytes` that are not leased: the unused parts of pages");
+    level("pool.leasedBytes", "bytes", "leased now");
+    level("pool.highWaterBytes", "bytes", "highest value of `pool.leasedBytes`");
     count("pool.acquisitions", "leases", "given");
-    count("pool.reuseHits", "leases", "given from memory that had been leased before");
-    count("pool.exhausted", "requests", "for memory that found none left");
+    count("pool.reuseHits", "leases", "given from memory that was leased before");
+    count("pool.exhausted", "requests", "for memory that failed because the cap was reached");
     count("pool.waits", "requests", "for memory that had to wait");
-    count("pool.slabsMapped", "slabs", "taken from the system for the first time");
-    count("pool.mapNanos", "nanoseconds", "spent on that");
-    count("pool.givenBack", "slabs", "that were idle, given back to the system");
+    count("pool.slabsMapped", "slabs", "mapped for the first time");
+    count("pool.mapNanos", "nanoseconds", "spent on mapping slabs");
+    count("pool.slabsReleased", "slabs", "given back to the system after being idle");
     count("pool.registrations", "registrations", "with the RDMA device");
-    count("pool.registrationNanos", "nanoseconds", "spent on them");
-    count("pool.deregistrations", "registrations", "with the RDMA device ended");
+    count("pool.registrationNanos", "nanoseconds", "spent on registrations");
+    count("pool.deregistrations", "registrations", "with the RDMA device removed");
     level("pool.registeredBytes", "bytes", "registered with the RDMA device now");
-    level("pool.registeredHighWaterBytes", "bytes", "most that was ever registered at once");
+    level("pool.registeredHighWaterBytes", "bytes", "highest value of `pool.registeredBytes`");
   }
 
   private static void regions() {
-    count("region.resident", "pieces", "of map outputs served from a frame (a hit)");
-    count("region.minor", "pieces", "served from the page cache (a minor fault)");
-    count("region.major", "pieces", "that came from the medium (a major fault)");
-    count("region.staged", "chunks", "of map outputs brought into frames");
-    count("region.stagedHits", "pieces", "found in a frame that was filled before anybody asked");
-    count("region.evictions", "chunks", "that left a frame for another chunk");
-    count("region.givenBack", "frames", "given back, because memory was short");
-    level("region.residentChunks", "chunks", "in frames now");
-    level("region.heldBytes", "bytes", "of the arena held by frames now");
+    count("region.hits", "reads", "of map outputs served from the chunk cache");
+    count("region.minorFaults", "reads", "of map outputs served from the page cache");
+    count("region.majorFaults", "reads", "of map outputs served from the storage device");
+    count("region.prefetched", "chunks", "of map outputs read into the chunk cache before a request");
+    count("region.prefetchHits", "reads", "of `region.hits` served from prefetched chunks");
+    count("region.evictions", "chunks", "dropped from the chunk cache to make room for another chunk");
+    count("region.pagesReleased", "pages", "of the chunk cache given back to the arena because memory was short");
+    level("region.cachedChunks", "chunks", "in the chunk cache now");
+    level("region.cachedBytes", "bytes", "of the arena used by the chunk cache now");
   }
 
   private static void fallBacks() {
-    count("fallbacks", "requests", "of which blocks were left to Spark's own fetch");
+    count("fallbacks", "requests", "with blocks left to Spark's own fetch");
     count("fallbackBlocks", "blocks", "left to Spark's own fetch");
-    count("failedBlocks", "blocks", "reported to Spark as failed, because nothing else was allowed or worked");
-    count("lateBlocks", "blocks", "that came after their request had been given up; dropped");
+    count("failedBlocks", "blocks", "reported to Spark as failed, because the fall-back was not allowed or failed too");
+    count("lateBlocks", "blocks", "that arrived after their request had ended; dropped");
     count("cardLookups", "look-ups", "of peers' endpoint cards");
     reason("cardMissing", "the peer has no endpoint card");
-    reason("cardLate", "looking up the peer's card took too long");
-    reason("peerRests", "the peer failed shortly before");
-    reason("unreachable", "the peer could not be connected to");
+    reason("cardTimeout", "looking up the peer's card took too long");
+    reason("peerBackoff", "a request to the peer failed shortly before");
+    reason("unreachable", "connecting to the peer failed");
     reason("connectionLost", "the connection broke");
     reason("timedOut", "`spark.faro.request.timeout` passed");
-    reason("silent", "the native library did not answer");
+    reason("unresponsive", "the native library did not answer");
     reason("corrupt", "bytes arrived damaged, twice");
     reason("poolExhausted", "`spark.faro.memory.limit` was used up");
-    reason("refused", "the peer had too much to do");
-    reason("protocol", "the peer did not keep to the protocol");
+    reason("refused", "the peer was overloaded");
+    reason("protocol", "the peer broke the protocol");
     reason("closing", "the executor was stopping");
-    reason("cancelled", "the task gave it up");
-    reason("blockStatus", "the peer could not give the blocks");
-    reason("toDisk", "the request was to go to files, which Spark's own fetch does");
+    reason("cancelled", "the task cancelled the request");
+    reason("blockStatus", "the peer could not read the blocks");
+    reason("toDisk", "the blocks go to files, which Spark's own fetch writes");
     reason("full", "too many requests were in flight");
     reason("other", "none of the above; see the log");
   }

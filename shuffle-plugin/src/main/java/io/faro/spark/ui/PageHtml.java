@@ -10,8 +10,8 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * The page: a sentence, two plots, and tables for those who want the figures. Columns of counters that no executor has
- * are left out, so that the page does not speak of what this version or this cluster cannot do.
+ * The page: a sentence, two plots and tables. A column is left out if no executor has its counter, for example without
+ * RDMA.
  */
 final class PageHtml {
   private static final String[] FABRICS = {"verbs", "shm", "tcp"};
@@ -19,7 +19,7 @@ final class PageHtml {
   private static final String TABLE =
       "<table class=\"table table-bordered table-sm table-striped table-head-clickable sortable\">";
   private static final int MOST_PEERS = 20;
-  /** In place of the time: the application is over, and ages say nothing. */
+  /** Instead of the time: the application is over, so the page shows times and not ages. */
   static final long PAST = -1;
 
   private final List<ExecutorFigures> executors;
@@ -37,7 +37,7 @@ final class PageHtml {
     }
   }
 
-  /** What stands below Spark's own navigation. */
+  /** The content below Spark's navigation. */
   static String of(List<ExecutorFigures> executors, List<ShuffleFigures> shuffles, long nowMillis) {
     return new PageHtml(executors, shuffles, nowMillis).page();
   }
@@ -96,7 +96,7 @@ final class PageHtml {
   }
 
   private void remotePlot() {
-    Bars bars = new Bars("Blocks fetched from other executors, and how they came",
+    Bars bars = new Bars("Blocks fetched from other executors, by fabric",
         Bars.Part.VERBS, Bars.Part.SHM, Bars.Part.TCP, Bars.Part.FALL_BACK);
     List<ExecutorFigures> most = new ArrayList<>(executors);
     most.sort(Comparator.comparingLong((ExecutorFigures e) ->
@@ -196,11 +196,11 @@ final class PageHtml {
   }
 
   private static final class Pair {
-    final String reader;
+    final String client;
     final PeerFigures peer;
 
-    Pair(String reader, PeerFigures peer) {
-      this.reader = reader;
+    Pair(String client, PeerFigures peer) {
+      this.client = client;
       this.peer = peer;
     }
   }
@@ -215,11 +215,11 @@ final class PageHtml {
     }
     pairs.sort(Comparator.comparingLong((Pair pair) -> -pair.peer.slowestNanos));
     html.raw("<h4>Slowest pairs of executors</h4>").raw(TABLE);
-    heads("Reader", "Owner of the blocks", "Slowest request", "Mean request", "Requests", "Blocks", "Bytes");
+    heads("Client", "Server", "Slowest request", "Mean request", "Requests", "Blocks", "Bytes");
     for (Pair pair : pairs.subList(0, Math.min(MOST_PEERS, pairs.size()))) {
       PeerFigures peer = pair.peer;
       long mean = peer.requests == 0 ? 0 : peer.nanos / peer.requests;
-      html.raw("<tr>").textCell("executor " + pair.reader).textCell(peer.peer)
+      html.raw("<tr>").textCell("executor " + pair.client).textCell(peer.peer)
           .cell(peer.slowestNanos, Html.millis(peer.slowestNanos)).cell(mean, Html.millis(mean)).cell(peer.requests)
           .cell(peer.blocks).bytesCell(peer.bytes).raw("</tr>");
     }

@@ -1,6 +1,6 @@
 package io.faro.spark.ui;
 
-/** What one executor got from one peer. Public fields: Spark's JSON mapper reads and writes them. */
+/** What one executor fetched from one peer. The fields are public for Spark's JSON mapper. */
 public final class PeerFigures {
   /** Executor id, host and port, as in the log. */
   public String peer;

@@ -12,10 +12,10 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * What an executor tells the driver. Travels as bytes of our own and not as an object: the driver's RPC threads may not
- * have the class loader that knows this class. Counters are totals, so a report that is lost is made good by the next;
- * shuffles are what was added since the last report, so that the driver keeps one entry per shuffle and not one per
- * shuffle and executor. {@code number} tells a repeated report from a new one.
+ * A report of an executor to the driver. It is sent as bytes and not as an object, because the class loader of the
+ * driver's RPC threads may not have this class. Counters are totals, so the next report replaces a lost one. Shuffles
+ * have what was added since the last report, so that the driver keeps one entry per shuffle and not one per shuffle and
+ * executor. The {@code number} of a repeated report is the same.
  *
  * <pre>
  *   u8 version | utf executor | utf host | i64 number
@@ -108,7 +108,7 @@ final class Report {
   private static int count(DataInputStream in, String what, int most) throws IOException {
     int count = in.readInt();
     if (count < 0 || count > most) {
-      throw new IOException("a report of " + count + " " + what + ", 0 to " + most + " are possible");
+      throw new IOException("a report of " + count + " " + what + ", 0 to " + most + " are allowed");
     }
     return count;
   }

@@ -13,27 +13,28 @@ import scala.reflect.ClassTag;
 import scala.reflect.ClassTag$;
 
 /**
- * The executor's side of the tab: reports to the driver, one report at a time, on a thread of its own. The driver sets
- * the pace by answering: it keeps a report's answer until it wants the next, which is at the end of a stage or after a
- * few seconds. So a thousand executors cost the driver what it allows, and the figures of a stage are there when the
- * stage is over. A report is empty when nothing has changed. A driver that does not answer is asked ever more rarely
- * and then not at all; the job does not notice.
+ * The executor's side of the tab: sends reports to the driver, one at a time, on a thread of its own. The driver sets
+ * the rate: it delays the answer to a report until it wants the next one, at the end of a stage or after a few seconds.
+ * So the driver limits its own load with a thousand executors, and has the figures of a stage when the stage ends. A
+ * report is empty if nothing has changed. If the driver does not answer, reports become rarer and then stop; the job is
+ * not affected.
  */
 public final class Reporter {
   private static final Logger LOG = LoggerFactory.getLogger(Reporter.class);
-  /** Failures in a row after which the driver is left alone; the pauses between them are two minutes together. */
+  /** Reports end after this many failures in a row; the pauses between them add up to two minutes. */
   static final int MOST_FAILURES = 8;
   private static final long FIRST_PAUSE_MILLIS = 1_000;
 
-  /** Gives a report to the driver and returns when the driver wants the next. */
+  /** The driver's side. */
   interface Driver {
+    /** Sends a report and returns when the driver wants the next one. */
     void ask(byte[] report) throws Exception;
 
-    /** Gives a report and does not wait. */
+    /** Sends a report and does not wait. */
     void tell(byte[] report) throws Exception;
   }
 
-  /** Finds the driver, which may take long and fail. */
+  /** Finds the driver; may take long and fail. */
   interface Finder {
     Driver find() throws Exception;
   }
@@ -62,7 +63,7 @@ public final class Reporter {
     this.thread.setDaemon(true);
   }
 
-  /** Reports from now on. */
+  /** Starts the thread. */
   public static Reporter start(SparkEnv env, Supplier<Map<String, Long>> counters, Traffic traffic) {
     String host = env.blockManager().blockManagerId().host();
     Reporter reporter = new Reporter(env.executorId(), host, counters, traffic, () -> find(env),
@@ -72,17 +73,17 @@ public final class Reporter {
   }
 
   private static Driver find(SparkEnv env) {
-    RpcEndpointRef desk = RpcUtils.makeDriverRef(DriverDesk.NAME, env.conf(), env.rpcEnv());
+    RpcEndpointRef ref = RpcUtils.makeDriverRef(DriverRpcEndpoint.NAME, env.conf(), env.rpcEnv());
     ClassTag<Boolean> tag = ClassTag$.MODULE$.apply(Boolean.class);
     return new Driver() {
       @Override
       public void ask(byte[] report) {
-        desk.askSync(report, tag);
+        ref.askSync(report, tag);
       }
 
       @Override
       public void tell(byte[] report) {
-        desk.send(report);
+        ref.send(report);
       }
     };
   }
@@ -95,7 +96,7 @@ public final class Reporter {
         if (driver == null) {
           driver = finder.find();
         }
-        // The same bytes until they are answered: the shuffles in them have been taken out of the traffic.
+        // The same bytes until they are answered: next() has removed their shuffles from the traffic.
         unanswered = unanswered == null ? next() : unanswered;
         driver.ask(unanswered);
         unanswered = null;
@@ -108,7 +109,8 @@ public final class Reporter {
         }
         LOG.debug("Faro: a report to the driver failed", e);
         if (++failures == MOST_FAILURES) {
-          LOG.info("Faro: the driver takes no reports ({}); its Faro tab lacks this executor", e.toString());
+          LOG.info("Faro: the driver does not answer reports ({}); its Faro tab will not show this executor",
+              e.toString());
           return;
         }
         if (!pause(firstPauseMillis << (failures - 1))) {

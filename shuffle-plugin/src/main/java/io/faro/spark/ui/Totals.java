@@ -8,15 +8,15 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.apache.spark.metrics.source.Source;
 
 /**
- * The sums over all executors, in the driver's metrics system, source {@code faro}: executors have no HTTP port, so the
- * driver's is where Prometheus finds Faro. Counts keep what ended executors counted, so they never go down; levels are
- * of those that live. A metric appears when an executor first reports it.
+ * The sums over all executors in the driver's metrics system, source {@code faro}. Executors have no HTTP port, so
+ * Prometheus reads the driver's. Counts include executors that ended, so they never go down; levels are of running
+ * executors. A metric appears when an executor first reports it.
  */
 final class Totals implements Source {
   private final MetricRegistry registry = new MetricRegistry();
   private final Map<String, AtomicLong> sums = new ConcurrentHashMap<>();
 
-  /** An executor's figures take the place of its last ones, if any. */
+  /** An executor's figures replace its last ones, if any. */
   void replace(ExecutorFigures before, ExecutorFigures now) {
     now.counters.forEach((name, value) -> {
       if (!now.removed || !Metric.isLevel(name)) {

@@ -12,38 +12,38 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * What one executor fetched, by shuffle and by peer: what the counters, which are sums over both, cannot tell. Fed once
- * per request, not per block. Both maps are bounded, so an executor whose driver does not ask keeps the newest shuffles
- * and the slowest peers; the counters lose nothing.
+ * What one executor fetched, by shuffle and by peer; the counters are sums over both. Updated once per request, not per
+ * block. Both maps are bounded: if the driver does not ask, the newest shuffles and the slowest peers are kept. The
+ * counters are not affected.
  */
 public final class Traffic {
   static final String REQUESTS = "requests";
   static final String FALLBACK_BLOCKS = "fallbackBlocks";
-  /** Nanoseconds; the one figure of a shuffle that is a maximum and not a sum. */
+  /** Nanoseconds; a maximum, while all other figures of a shuffle are sums. */
   static final String SLOWEST = "slowestRequestNanos";
 
   static final int MOST_SHUFFLES = 256;
   static final int MOST_PEERS = 1_024;
 
-  /** Of each shuffle, what has not been drained yet. */
+  /** The figures of each shuffle that were not drained yet. */
   private final Map<Integer, Map<String, Long>> shuffles = new LinkedHashMap<>();
   private final Map<String, PeerFigures> peers = new HashMap<>();
 
   /** A request to {@code peer} for blocks of {@code shuffle} is over, after {@code nanos}. */
-  public synchronized void ended(int shuffle, String peer, Tally tally, long nanos) {
+  public synchronized void ended(int shuffle, String peer, RequestCounters delivered, long nanos) {
     Map<String, Long> figures = shuffle(shuffle);
     PeerFigures there = peer(peer);
     figures.merge(REQUESTS, 1L, Long::sum);
     figures.merge(SLOWEST, nanos, Math::max);
     for (Fabric fabric : Fabric.values()) {
-      long blocks = tally.blocks(fabric);
+      long blocks = delivered.blocks(fabric);
       if (blocks != 0 && fabric != Fabric.NONE) {
         String name = fabric.name().toLowerCase(Locale.ROOT);
         figures.merge("remoteBlocks." + name, blocks, Long::sum);
-        figures.merge("remoteBytes." + name, tally.bytes(fabric), Long::sum);
+        figures.merge("remoteBytes." + name, delivered.bytes(fabric), Long::sum);
       }
       there.blocks += blocks;
-      there.bytes += tally.bytes(fabric);
+      there.bytes += delivered.bytes(fabric);
     }
     there.requests++;
     there.nanos += nanos;
@@ -84,7 +84,7 @@ public final class Traffic {
     return known;
   }
 
-  /** Takes out what at most {@code most} shuffles did since they were last taken. */
+  /** Removes and returns the figures of up to {@code most} shuffles. */
   synchronized Map<Integer, Map<String, Long>> drainShuffles(int most) {
     Map<Integer, Map<String, Long>> taken = new LinkedHashMap<>();
     Iterator<Map.Entry<Integer, Map<String, Long>>> rest = shuffles.entrySet().iterator();

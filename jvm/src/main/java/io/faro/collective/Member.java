@@ -1,0 +1,75 @@
+package io.faro.collective;
+
+import io.faro.Endpoint;
+import io.faro.FaroException;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+
+/**
+ * A future member of a team. It exists before the members exchange their bootstrap ids, so that the first one to join
+ * may begin at once: messages for a member that has not joined wait for it.
+ */
+public final class Member implements AutoCloseable {
+  private final String bootstrapId;
+  /** 0: used by {@link #join} or closed. */
+  private long handle;
+
+  private Member(long handle, String bootstrapId) {
+    this.handle = handle;
+    this.bootstrapId = bootstrapId;
+  }
+
+  /** A member on this process's endpoint; several are possible. */
+  public static Member on(Endpoint endpoint) throws FaroException {
+    long handle = TeamNative.member(endpoint.nativeHandle());
+    boolean complete = false;
+    try {
+      String bootstrapId = new String(TeamNative.bootstrapId(handle), StandardCharsets.UTF_8);
+      complete = true;
+      return new Member(handle, bootstrapId);
+    } finally {
+      if (!complete) {
+        TeamNative.releaseMember(handle);
+      }
+    }
+  }
+
+  /**
+   * What the other members need to reach this one: a few lines of text. A process that has it can write into this
+   * member's part of a round, so give it to members only.
+   */
+  public String bootstrapId() {
+    return bootstrapId;
+  }
+
+  /**
+   * Joins the team of these bootstrap ids, which are in the order of ranks and include this member's own. Sends nothing
+   * yet. This object is used up, also when this throws after checking its arguments.
+   */
+  public synchronized GroupedAllReduce join(int rank, List<String> bootstrapIds, Settings settings)
+      throws FaroException {
+    if (handle == 0) {
+      throw new IllegalStateException("this member has joined a team or was closed");
+    }
+    byte[][] all = new byte[bootstrapIds.size()][];
+    for (int i = 0; i < all.length; i++) {
+      all[i] = bootstrapIds.get(i).getBytes(StandardCharsets.UTF_8);
+    }
+    if (settings.mode == Mode.DSSYNC && all.length > 1 && settings.groupOf(all.length) > all.length) {
+      throw new IllegalArgumentException(
+          "group is " + settings.group + ", allowed: 2 to the number of members, " + all.length);
+    }
+    long member = handle;
+    handle = 0;
+    return new GroupedAllReduce(TeamNative.join(member, rank, all), rank, all.length, settings);
+  }
+
+  /** Releases the member unless it has joined a team. */
+  @Override
+  public synchronized void close() {
+    if (handle != 0) {
+      TeamNative.releaseMember(handle);
+      handle = 0;
+    }
+  }
+}

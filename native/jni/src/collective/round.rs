@@ -1,0 +1,167 @@
+//! `TeamNative.reduce`: one round of a team in one crossing.
+//!
+//! Java's arrays are read and written in parts, straight into and out of the arena's leases. While a
+//! round waits, it asks Java several times a second whether to go on: Spark interrupts the thread of
+//! a task that it kills.
+
+use super::heap_array::{Doubles, Floats};
+use crate::args;
+use crate::throw::{Failure, Outcome, Typed};
+use faro_endpoint::collective::{Array, Grouping, NanPolicy, Operation, Round, Team};
+use jni::objects::{JByteBuffer, JClass, JDoubleArray, JFloatArray, JObject};
+use jni::sys::{jboolean, jint, jlong};
+use jni::{jni_sig, jni_str, Env, EnvUnowned};
+use std::cell::RefCell;
+use std::sync::TryLockError;
+
+/// `TeamNative.reduce`.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "one crossing for each round; an object would need one for each field"
+)]
+#[no_mangle]
+pub extern "system" fn Java_io_faro_collective_TeamNative_reduce<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    team: jlong,
+    storage: jint,
+    values: JObject<'local>,
+    offset: jint,
+    length: jint,
+    mode: jint,
+    group: jint,
+    epoch: jlong,
+    operation: jint,
+    fail_on_nan: jboolean,
+    timeout_millis: jlong,
+    cancelled: JObject<'local>,
+) {
+    env.with_env(|env| -> Outcome<()> {
+        let held = super::team(team)?;
+        let round = settings(mode, group, epoch, operation, fail_on_nan, timeout_millis)?;
+        if values.is_null() || cancelled.is_null() {
+            return Err(Failure::Argument("values or cancelled is null".to_owned()));
+        }
+        let (Ok(offset), Ok(length)) = (usize::try_from(offset), usize::try_from(length)) else {
+            let text = format!("{length} values from position {offset}");
+            return Err(Failure::Argument(text));
+        };
+        let mut team = match held.team.try_lock() {
+            Ok(team) => team,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                let text = "another thread runs a round of this team";
+                return Err(Failure::State(text.to_owned()));
+            }
+        };
+        let raw = values.as_raw();
+        match storage {
+            0 => {
+                // SAFETY: Java's TeamNative passes for each storage an object of that class, and
+                // `values` keeps it alive. The casts own nothing that is freed with them.
+                let array = unsafe { JFloatArray::from_raw(env, raw) };
+                check_range(array.len(env)?, offset, length)?;
+                let env = RefCell::new(env);
+                let mut heap = Floats::new(&env, &array, offset, length);
+                run(&mut team, &mut heap, &round, &env, &cancelled)
+            }
+            1 => {
+                // SAFETY: as above.
+                let array = unsafe { JDoubleArray::from_raw(env, raw) };
+                check_range(array.len(env)?, offset, length)?;
+                let env = RefCell::new(env);
+                let mut heap = Doubles::new(&env, &array, offset, length);
+                run(&mut team, &mut heap, &round, &env, &cancelled)
+            }
+            2 | 3 => {
+                // SAFETY: as above; the two calls below take any direct buffer of java.nio.
+                let buffer = unsafe { JByteBuffer::from_raw(env, raw) };
+                let (address, capacity) = args::direct(env, "values", &buffer)?;
+                check_range(capacity, offset, length)?;
+                let env = RefCell::new(env);
+                if storage == 2 {
+                    let mut slice = direct::<f32>(address, offset, length)?;
+                    run(&mut team, &mut slice, &round, &env, &cancelled)
+                } else {
+                    let mut slice = direct::<f64>(address, offset, length)?;
+                    run(&mut team, &mut slice, &round, &env, &cancelled)
+                }
+            }
+            other => Err(Failure::Argument(format!("storage code {other}"))),
+        }
+    })
+    .resolve::<Typed>();
+}
+
+/// The round that the codes of Java describe (`Mode`, `TeamNative`).
+fn settings(
+    mode: jint,
+    group: jint,
+    epoch: jlong,
+    operation: jint,
+    fail_on_nan: jboolean,
+    timeout_millis: jlong,
+) -> Outcome<Round> {
+    Ok(Round {
+        grouping: match mode {
+            1 => Grouping::DsSync {
+                group: u32::try_from(group)
+                    .map_err(|_| Failure::Argument(format!("group size {group}")))?,
+                epoch: epoch as u64,
+            },
+            2 => Grouping::Grid,
+            3 => Grouping::Full,
+            other => return Err(Failure::Argument(format!("mode code {other}"))),
+        },
+        operation: match operation {
+            1 => Operation::Sum,
+            2 => Operation::Mean,
+            other => return Err(Failure::Argument(format!("operation code {other}"))),
+        },
+        nan: if fail_on_nan {
+            NanPolicy::Fail
+        } else {
+            NanPolicy::Propagate
+        },
+        timeout: args::millis(timeout_millis),
+    })
+}
+
+fn check_range(capacity: usize, offset: usize, length: usize) -> Outcome<()> {
+    match offset.checked_add(length) {
+        Some(end) if end <= capacity => Ok(()),
+        _ => Err(Failure::Argument(format!(
+            "{length} values from position {offset} of {capacity}"
+        ))),
+    }
+}
+
+/// The values of a direct buffer; lengths are in values.
+fn direct<'a, T>(address: *mut u8, offset: usize, length: usize) -> Outcome<&'a mut [T]> {
+    let address = address.cast::<T>();
+    if !address.is_aligned() {
+        let text = format!("a buffer at {address:p} is not aligned for its values");
+        return Err(Failure::Argument(text));
+    }
+    // SAFETY: `offset + length` values lie within the buffer (`check_range`, and Java counts the
+    // capacity in values), it is aligned, and any bits are a float. Java's `GroupedAllReduce` keeps
+    // it reachable during the call; its contract forbids other threads to use the buffer meanwhile.
+    Ok(unsafe { std::slice::from_raw_parts_mut(address.add(offset), length) })
+}
+
+/// Runs a round; while it waits, it asks `cancelled` several times a second whether to end.
+fn run<'local>(
+    team: &mut Team,
+    array: &mut dyn Array,
+    round: &Round,
+    env: &RefCell<&mut Env<'local>>,
+    cancelled: &JObject<'local>,
+) -> Outcome<()> {
+    let mut ask = || {
+        let mut env = env.borrow_mut();
+        let answer = env.call_method(cancelled, jni_str!("getAsBoolean"), jni_sig!("()Z"), &[]);
+        // An exception stays pending: the caller gets it, and the round ends.
+        answer.and_then(|value| value.z()).unwrap_or(true)
+    };
+    Ok(team.all_reduce(array, round, &mut ask)?)
+}

@@ -1,0 +1,49 @@
+//! The part of the limit that external memory takes.
+
+use super::Arena;
+use crate::admission::Refused;
+use crate::{Purpose, PAGE_BYTES};
+use faro_sync::lock;
+
+impl Arena {
+    /// Counts `bytes` of external memory against the limit: all external memory together in whole
+    /// slabs, because the arena grows by whole slabs, and as reading, so that the reserve stays.
+    ///
+    /// # Errors
+    /// The bound that forbids it.
+    pub fn wrap(&self, bytes: u64) -> Result<(), Refused> {
+        let mut slabs = lock(&self.slabs);
+        let more = slabs.wrapped_slabs(bytes) - slabs.wrapped_slabs(0);
+        let pages = u32::try_from(more)
+            .ok()
+            .and_then(|more| more.checked_mul(self.geometry.pages_per_slab))
+            .unwrap_or(u32::MAX);
+        self.admission.enter_many(Purpose::Read, pages)?;
+        // Slabs that have memory count too, even if no page of them is leased.
+        if u64::from(slabs.with_memory()) + slabs.wrapped_slabs(bytes)
+            > u64::from(self.geometry.slabs)
+        {
+            self.admission.leave_many(Purpose::Read, pages);
+            return Err(Refused {
+                held: slabs.with_memory() * self.geometry.pages_per_slab,
+                limit: self.geometry.slabs * self.geometry.pages_per_slab,
+            });
+        }
+        slabs.wrap(bytes);
+        self.spare(pages as usize * PAGE_BYTES, bytes as usize);
+        Ok(())
+    }
+
+    /// Ends a `wrap` of as many bytes.
+    pub fn unwrap(&self, bytes: u64) {
+        let mut slabs = lock(&self.slabs);
+        let before = slabs.wrapped_slabs(0);
+        slabs.unwrap(bytes);
+        let fewer = before - slabs.wrapped_slabs(0);
+        let pages = fewer as u32 * self.geometry.pages_per_slab;
+        self.spare(bytes as usize, pages as usize * PAGE_BYTES);
+        self.admission.leave_many(Purpose::Read, pages);
+        drop(slabs);
+        self.event_count.announce();
+    }
+}

@@ -1,0 +1,85 @@
+//! Idle slabs: which slabs become idle, and whose pages may be released.
+
+use super::Arena;
+use crate::registration_pins::RegistrationPins;
+use faro_sync::atomic::Ordering;
+use faro_sync::lock;
+
+/// What `release_one` did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Release {
+    /// Released one slab; there may be more to release.
+    One,
+    /// Nothing: the idle slabs that still have pages are registered with devices.
+    NoneYet,
+    /// Nothing: all idle slabs were released.
+    All,
+}
+
+impl Arena {
+    /// The registration pins of a slab.
+    pub fn registration_pins(&self, slab: u32) -> Option<&RegistrationPins> {
+        self.registration_pins.get(slab as usize)
+    }
+
+    /// Sets the clock; see `last_use`.
+    pub fn tick(&self, now: u32) {
+        self.clock.store(now, Ordering::Relaxed);
+    }
+
+    /// Sets the clock, and marks slabs as idle of which no page was in use for `age`. At least one
+    /// slab stays active. Returns the number of slabs marked.
+    pub fn mark_idle(&self, now: u32, age: u32) -> u32 {
+        self.tick(now);
+        let mut slabs = lock(&self.slabs);
+        let old: Vec<bool> = (0..slabs.mapped())
+            .map(|slab| {
+                let last = self.last_use[slab as usize].load(Ordering::Relaxed);
+                !slabs.is_idle(slab) && now.wrapping_sub(last) >= age
+            })
+            .collect();
+        let mut most = slabs.active().saturating_sub(1);
+        if most == 0 || !old.contains(&true) {
+            return 0;
+        }
+        let mut pages = self.free.withdraw(|page| old[self.slab_of(page) as usize]);
+        pages.sort_unstable();
+        let mut marked = 0;
+        // The highest slab first, because small buffers fill the lowest pages.
+        for of_one in pages
+            .chunk_by(|a, b| self.slab_of(*a) == self.slab_of(*b))
+            .rev()
+        {
+            let slab = self.slab_of(of_one[0]);
+            if of_one.len() == self.geometry.pages_per_slab as usize && most > 0 {
+                self.registration_pins[slab as usize].mark_idle();
+                slabs.mark_idle(slab);
+                (most, marked) = (most - 1, marked + 1);
+            } else {
+                // Other pages of the slab are in use.
+                of_one.iter().for_each(|page| self.free.give_cold(*page));
+            }
+        }
+        marked
+    }
+
+    /// Calls `release` for one idle slab that no device has registered and that still has its pages.
+    pub fn release_one(&self, release: &dyn Fn(u32)) -> Release {
+        let mut slabs = lock(&self.slabs);
+        match slabs.choose_to_release(|slab| self.registration_pins[slab as usize].is_releasable())
+        {
+            Some(slab) => {
+                release(slab);
+                Release::One
+            }
+            None if slabs.released().count() < slabs.idle() as usize => Release::NoneYet,
+            None => Release::All,
+        }
+    }
+
+    /// The number of idle slabs, and which of them were released.
+    pub fn idle(&self) -> (u32, Vec<u32>) {
+        let slabs = lock(&self.slabs);
+        (slabs.idle(), slabs.released().collect())
+    }
+}

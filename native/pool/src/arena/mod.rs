@@ -1,0 +1,340 @@
+//! The pool without its memory: which pages and small buffers are free, and who may take them.
+//!
+//! It knows only numbers, so that models and property tests can explore it at any size: three pages
+//! in a loom model, thousands in a pool. The caller passes the function that maps a slab.
+//!
+//! The order of steps is what makes it correct (see `admission`): a thread that takes a page is
+//! *counted first*, and takes then; a thread that returns one *lists it first*, is uncounted then,
+//! and announces it last. Slabs that are not used become idle, with all their pages withdrawn
+//! (`idle`), and are activated again before another slab is mapped. External memory takes its part
+//! of the limit (`external`).
+
+mod external;
+mod idle;
+
+pub use idle::Release;
+
+use crate::admission::{Admission, Held, Refused};
+use crate::event_count::{EventCount, Listener};
+use crate::pages::{FreePages, PageIndex};
+use crate::registration_pins::RegistrationPins;
+use crate::slabs::{Slabs, Source};
+use crate::small_buffers::SmallBuffers;
+use crate::{PoolError, Purpose, PAGE_BYTES, SIZE_CLASSES};
+use crossbeam_utils::CachePadded;
+use faro_sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use faro_sync::{lock, spin_loop, Mutex};
+use std::time::Instant;
+
+/// Classes below a page.
+const SMALL_CLASSES: usize = SIZE_CLASSES.len() - 1;
+
+/// The arena's dimensions.
+#[derive(Debug, Clone, Copy)]
+pub struct Geometry {
+    /// Most slabs that are mapped.
+    pub slabs: u32,
+    /// Pages in each.
+    pub pages_per_slab: u32,
+    /// Pages that only serving may take.
+    pub reserve_pages: u32,
+}
+
+/// What a lease has of the arena: a page, or one small buffer of a split page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Allocation {
+    /// Number of the page, counted over all slabs.
+    pub page: PageIndex,
+    /// Number of the small buffer in the page; 0 for a whole page.
+    pub index: u32,
+    /// Index into [`SIZE_CLASSES`].
+    pub class: u8,
+    /// The purpose whose share it counts against.
+    pub purpose: Purpose,
+}
+
+impl Allocation {
+    /// Bytes of the size class.
+    pub fn bytes(self) -> usize {
+        SIZE_CLASSES[usize::from(self.class)]
+    }
+}
+
+/// The arena's state.
+pub struct Arena {
+    geometry: Geometry,
+    admission: Admission,
+    free: FreePages,
+    /// By purpose and class.
+    small_buffers: [[SmallBuffers; SMALL_CLASSES]; 2],
+    event_count: EventCount,
+    /// Locked while a slab is mapped, becomes idle or active, or is released.
+    slabs: Mutex<Slabs>,
+    /// By slab.
+    registration_pins: Box<[RegistrationPins]>,
+    /// By slab: the value of `clock` when one of its pages was last returned.
+    last_use: Box<[AtomicU32]>,
+    /// Time, in the caller's unit.
+    clock: AtomicU32,
+    /// Bytes of held pages that are not leased: free buffers of split pages, and what rounding adds
+    /// to external memory. So a lease of a whole page changes no counter.
+    spare: CachePadded<AtomicU64>,
+    /// Leases of the first page of a slab, which is leased without being listed as free.
+    firsts: AtomicU64,
+}
+
+/// Maps the slab of that index.
+pub type MapSlab<'a> = &'a dyn Fn(u32) -> Result<(), PoolError>;
+
+impl Arena {
+    /// Nothing mapped yet.
+    pub fn new(geometry: Geometry) -> Self {
+        let pages = geometry.slabs * geometry.pages_per_slab;
+        let small_buffers = || {
+            std::array::from_fn(|class| {
+                SmallBuffers::new((PAGE_BYTES / SIZE_CLASSES[class]) as u32)
+            })
+        };
+        Self {
+            geometry,
+            admission: Admission::new(pages, geometry.reserve_pages),
+            free: FreePages::new(pages),
+            small_buffers: [small_buffers(), small_buffers()],
+            event_count: EventCount::new(),
+            slabs: Mutex::new(Slabs::new(geometry.slabs)),
+            registration_pins: (0..geometry.slabs)
+                .map(|_| RegistrationPins::new())
+                .collect(),
+            last_use: (0..geometry.slabs).map(|_| AtomicU32::new(0)).collect(),
+            clock: AtomicU32::new(0),
+            spare: CachePadded::new(AtomicU64::new(0)),
+            firsts: AtomicU64::new(0),
+        }
+    }
+
+    /// Bytes leased, of slabs and external. It may be off by the leases that other threads take or
+    /// return meanwhile.
+    pub fn leased_bytes(&self) -> u64 {
+        let held = i64::from(self.held().total()) * PAGE_BYTES as i64;
+        // A small buffer is counted a moment before or after its page.
+        (held - self.spare.load(Ordering::Relaxed) as i64).clamp(0, held) as u64
+    }
+
+    /// Leases of slabs since the start.
+    pub fn acquisitions(&self) -> u64 {
+        let buffers: u64 = self
+            .small_buffers
+            .iter()
+            .flatten()
+            .map(SmallBuffers::taken)
+            .sum();
+        buffers + self.free.taken() + self.firsts.load(Ordering::Relaxed)
+    }
+
+    /// Of the bytes of held pages, `more` became free or are newly held, and `fewer` were leased or
+    /// are no longer held.
+    fn spare(&self, more: usize, fewer: usize) {
+        let change = (more as u64).wrapping_sub(fewer as u64);
+        // Modulo 2^64, because it can be below zero for a moment.
+        self.spare.fetch_add(change, Ordering::Relaxed);
+    }
+
+    /// The smallest size class that holds `bytes`.
+    ///
+    /// # Errors
+    /// `BadSize`.
+    pub fn class_of(bytes: usize) -> Result<u8, PoolError> {
+        if bytes == 0 || bytes > PAGE_BYTES {
+            return Err(PoolError::BadSize {
+                got: bytes,
+                max: PAGE_BYTES,
+            });
+        }
+        // At most four, and `bytes` fits the last.
+        Ok(SIZE_CLASSES.iter().filter(|class| **class < bytes).count() as u8)
+    }
+
+    /// Tries once. A refusal arms no listener.
+    ///
+    /// # Errors
+    /// `Exhausted`, or the error of `map`.
+    pub fn attempt(
+        &self,
+        class: u8,
+        purpose: Purpose,
+        map: MapSlab<'_>,
+    ) -> Result<Allocation, PoolError> {
+        let allocation = |page, index| Allocation {
+            page,
+            index,
+            class,
+            purpose,
+        };
+        let Some(small) = self.small(class, purpose) else {
+            return Ok(allocation(self.take_page(purpose, map)?, 0));
+        };
+        let bytes = SIZE_CLASSES[usize::from(class)];
+        if let Some((page, index)) = small.take() {
+            self.spare(0, bytes);
+            return Ok(allocation(page, index));
+        }
+        let page = self.take_page(purpose, map)?;
+        let index = small.split(page);
+        self.spare(PAGE_BYTES, bytes);
+        // Other threads may have been refused while this page was counted and not yet split.
+        self.event_count.announce();
+        Ok(allocation(page, index))
+    }
+
+    /// Tries once. After a refusal the next return of memory calls the listeners.
+    ///
+    /// # Errors
+    /// As `attempt`.
+    pub fn attempt_or_arm(
+        &self,
+        class: u8,
+        purpose: Purpose,
+        map: MapSlab<'_>,
+    ) -> Result<Allocation, PoolError> {
+        match self.attempt(class, purpose, map) {
+            Err(PoolError::Exhausted { .. }) => self
+                .event_count
+                .arm_and(|| self.attempt(class, purpose, map)),
+            result => result,
+        }
+    }
+
+    /// Tries until the deadline.
+    ///
+    /// # Errors
+    /// As `attempt`.
+    pub fn attempt_before(
+        &self,
+        class: u8,
+        purpose: Purpose,
+        deadline: Instant,
+        map: MapSlab<'_>,
+    ) -> Result<Allocation, PoolError> {
+        self.event_count.wait_for(
+            deadline,
+            |error| matches!(error, PoolError::Exhausted { .. }),
+            || self.attempt(class, purpose, map),
+        )
+    }
+
+    /// Takes back what an attempt gave.
+    pub fn give(&self, allocation: Allocation) {
+        let whole = match self.small(allocation.class, allocation.purpose) {
+            Some(small) => {
+                let whole = small.give(allocation.page, allocation.index);
+                let of_page = if whole { PAGE_BYTES } else { 0 };
+                self.spare(allocation.bytes(), of_page);
+                whole
+            }
+            None => true,
+        };
+        if whole {
+            // Before it is listed, so that a thread that finds it free knows when it was used.
+            self.note_use(self.slab_of(allocation.page));
+            self.free.give(allocation.purpose, allocation.page);
+            self.admission.leave(allocation.purpose);
+        }
+        self.event_count.announce();
+    }
+
+    /// Adds a listener; see `EventCount`.
+    pub fn listen(&self, listener: Listener) {
+        self.event_count.listen(listener);
+    }
+
+    /// Pages taken, whole or split.
+    pub fn held(&self) -> Held {
+        self.admission.held()
+    }
+
+    /// Pages that `purpose` may hold at most.
+    pub fn share_pages(&self, purpose: Purpose) -> u32 {
+        let Geometry {
+            slabs,
+            pages_per_slab,
+            reserve_pages,
+        } = self.geometry;
+        match purpose {
+            Purpose::Read => slabs * pages_per_slab - reserve_pages,
+            Purpose::Serve => slabs * pages_per_slab,
+        }
+    }
+
+    /// `None` for whole pages.
+    fn small(&self, class: u8, purpose: Purpose) -> Option<&SmallBuffers> {
+        self.small_buffers[purpose as usize].get(usize::from(class))
+    }
+
+    fn take_page(&self, purpose: Purpose, map: MapSlab<'_>) -> Result<PageIndex, PoolError> {
+        self.admission
+            .enter(purpose)
+            .map_err(|Refused { held, limit }| PoolError::Exhausted {
+                purpose,
+                held: u64::from(held) * PAGE_BYTES as u64,
+                limit: u64::from(limit) * PAGE_BYTES as u64,
+            })?;
+        loop {
+            if let Some(page) = self.free.take(purpose) {
+                return Ok(page);
+            }
+            match self.grow(purpose, map) {
+                Ok(Some(page)) => return Ok(page),
+                // All slabs are mapped: a page moved between the lists during the search.
+                Ok(None) => spin_loop(),
+                Err(error) => {
+                    self.admission.leave(purpose);
+                    self.event_count.announce();
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Activates an idle slab or maps a new one, lists its pages as free but the first, and takes
+    /// that one. `None`: all slabs are mapped and active.
+    fn grow(&self, purpose: Purpose, map: MapSlab<'_>) -> Result<Option<PageIndex>, PoolError> {
+        let mut slabs = lock(&self.slabs);
+        // The thread that held the lock before may have listed pages for all that waited for it.
+        if let Some(page) = self.free.take(purpose) {
+            return Ok(Some(page));
+        }
+        let slab = match slabs.next() {
+            None => return Ok(None),
+            Some(Source::Idle(slab)) => {
+                self.registration_pins[slab as usize].activate();
+                slab
+            }
+            Some(Source::New(slab)) => {
+                map(slab)?;
+                slab
+            }
+        };
+        slabs.taken();
+        self.note_use(slab);
+        self.firsts.fetch_add(1, Ordering::Relaxed);
+        let first = slab * self.geometry.pages_per_slab;
+        for page in first + 1..first + self.geometry.pages_per_slab {
+            self.free.give_cold(page);
+        }
+        Ok(Some(first))
+    }
+
+    fn slab_of(&self, page: PageIndex) -> u32 {
+        page / self.geometry.pages_per_slab
+    }
+
+    /// Notes that a page of the slab is used now. A hint for `mark_idle`, so without ordering; the
+    /// load keeps the cache line shared until the clock changes.
+    fn note_use(&self, slab: u32) {
+        let now = self.clock.load(Ordering::Relaxed);
+        let last = &self.last_use[slab as usize];
+        if last.load(Ordering::Relaxed) != now {
+            last.store(now, Ordering::Relaxed);
+        }
+    }
+}

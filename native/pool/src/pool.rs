@@ -1,0 +1,309 @@
+//! The pool: the arena with its slabs, external memory and counters.
+
+use crate::arena::{Allocation, Arena, Geometry};
+use crate::external::{self, CleanUp, ExternalMemory, WrapRefused};
+use crate::idle::Idle;
+use crate::slab::{Slab, PAGES_PER_SLAB};
+use crate::{
+    counters, Lease, PoolCounters, PoolError, Purpose, RegistrationCount, RegistrationPin,
+    MAX_LIMIT_BYTES, MIN_LIMIT_BYTES, PAGE_BYTES, SLAB_BYTES,
+};
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+/// The settings of a pool.
+#[derive(Debug, Clone, Copy)]
+pub struct PoolOptions {
+    /// Most bytes of memory, rounded down to slabs.
+    pub limit_bytes: u64,
+    /// Time without use after which a slab becomes idle and gives up its memory; zero: never.
+    pub idle_release: Duration,
+    /// Whether slabs lie on reserved huge pages of 2 MiB when enough of them are free.
+    pub huge_pages: bool,
+}
+
+impl PoolOptions {
+    /// Slabs never become idle; huge pages are used.
+    #[must_use]
+    pub fn new(limit_bytes: u64) -> Self {
+        Self {
+            limit_bytes,
+            idle_release: Duration::ZERO,
+            huge_pages: true,
+        }
+    }
+}
+
+/// A pool of memory for leases, bounded by a limit.
+pub struct Pool {
+    /// Which pages and buffers are leased.
+    pub(crate) arena: Arena,
+    /// By index, for as many slabs as the limit allows. Set in order; never unset.
+    pub(crate) slabs: Box<[OnceLock<Arc<Slab>>]>,
+    pub(crate) counters: counters::Counters,
+    options: PoolOptions,
+    pub(crate) idle: Idle,
+    /// The next number of external memory.
+    next_external: AtomicU32,
+}
+
+impl Pool {
+    /// A pool that never holds more than `limit_bytes` of memory (rounded down to slabs).
+    ///
+    /// # Errors
+    /// `LimitTooSmall`, `LimitTooLarge`.
+    pub fn new(limit_bytes: u64) -> Result<Arc<Self>, PoolError> {
+        Self::with_options(PoolOptions::new(limit_bytes))
+    }
+
+    /// A pool with these settings.
+    ///
+    /// # Errors
+    /// `LimitTooSmall`, `LimitTooLarge`.
+    pub fn with_options(options: PoolOptions) -> Result<Arc<Self>, PoolError> {
+        let limit_bytes = options.limit_bytes;
+        if limit_bytes < MIN_LIMIT_BYTES {
+            return Err(PoolError::LimitTooSmall {
+                got: limit_bytes,
+                min: MIN_LIMIT_BYTES,
+            });
+        }
+        if limit_bytes > MAX_LIMIT_BYTES {
+            return Err(PoolError::LimitTooLarge {
+                got: limit_bytes,
+                max: MAX_LIMIT_BYTES,
+            });
+        }
+        // MAX_LIMIT_BYTES keeps the numbers of slabs and pages within u32.
+        let slabs = (limit_bytes / SLAB_BYTES as u64) as u32;
+        let pages_per_slab = PAGES_PER_SLAB as u32;
+        Ok(Arc::new(Self {
+            arena: Arena::new(Geometry {
+                slabs,
+                pages_per_slab,
+                // An eighth, at least one slab.
+                reserve_pages: (slabs * pages_per_slab / 8).max(pages_per_slab),
+            }),
+            slabs: (0..slabs).map(|_| OnceLock::new()).collect(),
+            counters: counters::Counters::default(),
+            options,
+            idle: Idle::new(options.idle_release),
+            next_external: AtomicU32::new(0),
+        }))
+    }
+
+    /// A lease of the smallest size class that holds `bytes`, if it is available now. Never blocks;
+    /// may map a slab.
+    ///
+    /// # Errors
+    /// `BadSize`, `Exhausted`, `NoMemory`.
+    pub fn try_lease(self: &Arc<Self>, bytes: usize, purpose: Purpose) -> Result<Lease, PoolError> {
+        let class = Arena::class_of(bytes)?;
+        self.arena
+            .attempt_or_arm(class, purpose, &|index| self.map_slab(index))
+            .map(|allocation| self.lease(allocation))
+            .inspect_err(|_| self.counters.refused())
+    }
+
+    /// Like `try_lease`, but waits until `deadline` for memory to return. Not for progress threads.
+    ///
+    /// # Errors
+    /// `BadSize` and `NoMemory` at once; `Exhausted` when the deadline has passed.
+    pub fn lease_before(
+        self: &Arc<Self>,
+        bytes: usize,
+        purpose: Purpose,
+        deadline: Instant,
+    ) -> Result<Lease, PoolError> {
+        let class = Arena::class_of(bytes)?;
+        let map = |index| self.map_slab(index);
+        let allocation = match self.arena.attempt(class, purpose, &map) {
+            Err(PoolError::Exhausted { .. }) => {
+                self.counters.refused();
+                self.counters.waited();
+                self.arena.attempt_before(class, purpose, deadline, &map)
+            }
+            result => result,
+        };
+        allocation.map(|allocation| self.lease(allocation))
+    }
+
+    /// A lease of the caller's own memory. It counts against the limit from now on, as memory for
+    /// reading, and all such memory together in whole slabs. A fabric registers it when it first uses
+    /// it. Dropping the lease de-registers the memory and then calls `clean_up`, on the same thread.
+    ///
+    /// # Errors
+    /// `BadWrap`, `NoRoom`. The error returns `clean_up`, which was not called.
+    ///
+    /// # Safety
+    /// The `bytes` bytes from `start` are valid for reads and writes, initialised, and used by no
+    /// other code until `clean_up` is called. Reading or writing them never faults, as it would in a
+    /// mapped file that becomes shorter.
+    pub unsafe fn wrap(
+        self: &Arc<Self>,
+        start: NonNull<u8>,
+        bytes: usize,
+        clean_up: CleanUp,
+    ) -> Result<Lease, WrapRefused> {
+        ExternalMemory::new(self, start, bytes, clean_up).map(Lease::of_external)
+    }
+
+    /// A lease of new, zeroed memory of exactly `bytes` bytes, outside the slabs. A fabric registers
+    /// it when it first uses it; dropping the lease de-registers and frees it. For memory that is
+    /// larger than a page or that a NIC may never use; all other memory is cheaper from a slab.
+    ///
+    /// # Errors
+    /// `BadWrap`, `NoRoom`, `NoMemory`.
+    pub fn allocate_lazily(self: &Arc<Self>, bytes: usize) -> Result<Lease, PoolError> {
+        external::check(bytes)?;
+        let (start, clean_up) = external::anonymous(bytes)?;
+        // SAFETY: our own new mapping of that length, zeroed; only `clean_up`, which unmaps it, has
+        // its address.
+        unsafe { self.wrap(start, bytes, clean_up) }.map_err(|refused| {
+            (refused.clean_up)();
+            refused.error
+        })
+    }
+
+    /// Adds a listener that is called when memory returns after `try_lease` was refused, on the thread
+    /// that returns it. Several refusals before that return lead to one call. The listener must not
+    /// block or panic. The memory may not fit the size or purpose that was refused: then the next
+    /// `try_lease` is refused, and the next return calls the listener again.
+    pub fn on_release(&self, listener: Box<dyn Fn() + Send + Sync>) {
+        self.arena.listen(Arc::from(listener));
+    }
+
+    /// The slab with that index; `None` if it is not mapped.
+    pub fn slab(&self, index: u32) -> Option<Arc<Slab>> {
+        self.slabs.get(index as usize)?.get().cloned()
+    }
+
+    /// Keeps a slab's pages until the pin is dropped. A fabric pins a slab before it registers it, and
+    /// drops the pin after it has de-registered it. `None`: the slab is idle, so that no lease of it
+    /// exists.
+    #[must_use]
+    pub fn pin(self: &Arc<Self>, index: u32) -> Option<RegistrationPin> {
+        RegistrationPin::new(self, index)
+    }
+
+    /// Counts a registration of `bytes` bytes that took `took`, until the result is dropped.
+    #[must_use]
+    pub fn count_registration(self: &Arc<Self>, bytes: usize, took: Duration) -> RegistrationCount {
+        RegistrationCount::new(self, bytes, took)
+    }
+
+    /// Most bytes that `purpose` may hold at once.
+    #[must_use]
+    pub fn share_bytes(&self, purpose: Purpose) -> u64 {
+        u64::from(self.arena.share_pages(purpose)) * PAGE_BYTES as u64
+    }
+
+    /// A snapshot of the counters.
+    pub fn counters(&self) -> PoolCounters {
+        let (idle, released) = self.arena.idle();
+        let is_releasable = |index: &&u32| {
+            let slab = self.slabs[**index as usize].get();
+            slab.is_some_and(|slab| slab.is_releasable())
+        };
+        let released = released.iter().filter(is_releasable).count();
+        let slabs = |count: usize| (count * SLAB_BYTES) as u64;
+        PoolCounters {
+            limit_bytes: slabs(self.slabs.len()),
+            held_bytes: u64::from(self.arena.held().total()) * PAGE_BYTES as u64,
+            leased_bytes: self.arena.leased_bytes(),
+            resting_bytes: slabs(idle as usize),
+            ..self
+                .counters
+                .snapshot(self.arena.acquisitions(), slabs(released))
+        }
+    }
+
+    /// The arena calls it once for each index, in order, one call at a time.
+    fn map_slab(&self, index: u32) -> Result<(), PoolError> {
+        self.counters.mapping(SLAB_BYTES as u64);
+        let start = Instant::now();
+        let PoolOptions {
+            huge_pages,
+            idle_release,
+            ..
+        } = self.options;
+        let slab = Slab::map(index, huge_pages, !idle_release.is_zero()).inspect_err(|error| {
+            self.counters.not_mapped(SLAB_BYTES as u64);
+            log::warn!("{error}");
+        })?;
+        let took = start.elapsed().as_nanos() as u64;
+        if self.counters.mapped(took, slab.is_huge()) {
+            log::info!("slabs of the arena are on huge pages of 2 MiB while enough are free");
+        } else if index == 0 && huge_pages && !slab.is_huge() {
+            log::debug!(
+                "the arena is on ordinary pages: a slab needs 8 free huge pages of 2 MiB, which \
+                 `sysctl vm.nr_hugepages=N` reserves"
+            );
+        }
+        let before = self.slabs[index as usize].set(Arc::new(slab));
+        debug_assert!(before.is_ok(), "slab {index} was mapped twice");
+        Ok(())
+    }
+
+    fn lease(self: &Arc<Self>, allocation: Allocation) -> Lease {
+        let slab = self.slabs[allocation.page as usize / PAGES_PER_SLAB]
+            .get()
+            .expect("the arena gives out only pages of mapped slabs");
+        let page = allocation.page as usize % PAGES_PER_SLAB;
+        let in_page = allocation.index as usize * allocation.bytes();
+        let reused = slab.touch(page, in_page, allocation.bytes());
+        self.counters.leased(self.arena.leased_bytes(), reused);
+        // SAFETY: the page is in the slab and the buffer in the page, so that the sum is below
+        // SLAB_BYTES; all of them are mapped at `base`.
+        let start = unsafe { slab.base().add(page * PAGE_BYTES + in_page) };
+        Lease::new(Arc::clone(self), allocation, start)
+    }
+
+    /// Returns what `lease` took.
+    pub(crate) fn take_back(&self, allocation: Allocation) {
+        self.arena.give(allocation);
+    }
+
+    /// Counts external memory against the limit. Returns its number.
+    pub(crate) fn count_external(&self, bytes: usize) -> Result<u32, PoolError> {
+        external::check(bytes)?;
+        let mut counted = self.arena.wrap(bytes as u64);
+        if counted.is_err() {
+            // Unused slabs take part of the limit. Releases those that no device has registered.
+            self.mark_idle(Duration::ZERO);
+            if self.release_idle_pages(u32::MAX) > 0 {
+                counted = self.arena.wrap(bytes as u64);
+            }
+        }
+        counted.map_err(|refused| {
+            self.counters.refused();
+            PoolError::NoRoom {
+                got: bytes,
+                held: u64::from(refused.held) * PAGE_BYTES as u64,
+                limit: u64::from(refused.limit) * PAGE_BYTES as u64,
+                slab: SLAB_BYTES,
+            }
+        })?;
+        let leased = self.arena.leased_bytes();
+        self.counters.wrapped(bytes as u64, leased);
+        Ok(self.next_external())
+    }
+
+    pub(crate) fn next_external(&self) -> u32 {
+        self.next_external.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn uncount_external(&self, bytes: usize) {
+        self.counters.unwrapped(bytes as u64);
+        self.arena.unwrap(bytes as u64);
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Pool").field(&self.counters()).finish()
+    }
+}

@@ -1,0 +1,24 @@
+package io.faro.spark.ui;
+
+import io.faro.Fabric;
+
+/** The blocks and bytes of one request by fabric. One thread may end a request while another delivers blocks. */
+public final class RequestCounters {
+  static final int FABRICS = Fabric.values().length;
+
+  private final long[] blocks = new long[FABRICS];
+  private final long[] bytes = new long[FABRICS];
+
+  public synchronized void block(Fabric fabric, long length) {
+    blocks[fabric.ordinal()]++;
+    bytes[fabric.ordinal()] += length;
+  }
+
+  synchronized long blocks(Fabric fabric) {
+    return blocks[fabric.ordinal()];
+  }
+
+  synchronized long bytes(Fabric fabric) {
+    return bytes[fabric.ordinal()];
+  }
+}

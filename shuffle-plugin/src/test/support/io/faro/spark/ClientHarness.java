@@ -1,0 +1,73 @@
+package io.faro.spark;
+
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.SparkConf;
+import org.apache.spark.network.shuffle.DownloadFileManager;
+
+/** A client between a fake Spark and a fake transport. */
+final class ClientHarness {
+  static final String HOST = "10.0.0.7";
+  static final int PORT = 7777;
+  static final String EXECUTOR = "3";
+  static final PeerKey PEER = new PeerKey(EXECUTOR, HOST, PORT);
+  static final long WAIT_MILLIS = 5_000;
+
+  final FakeTransport transport = new FakeTransport();
+  final FakeSpark spark = new FakeSpark();
+  final FakeListener listener = new FakeListener();
+  final Steps steps = new Steps();
+  final Steps.Queue lookUps = new Steps.Queue();
+  final Steps.Queue fallBackThreads = new Steps.Queue();
+  final Steps.Queue fileThreads = new Steps.Queue();
+  final PluginCounters counters = new PluginCounters();
+  final List<String> said = new ArrayList<>();
+  final List<PeerKey> asked = new ArrayList<>();
+  final FaroBlockStoreClient client;
+  /** What a look-up finds. */
+  byte[] card = "*".getBytes(StandardCharsets.UTF_8);
+  Exception lookUpFails;
+
+  ClientHarness(boolean never) {
+    SparkConf sparkConf = new SparkConf(false).set("spark.faro.fallback", never ? "never" : "auto");
+    FaroConf conf = new FaroConf(sparkConf);
+    RateLimitedLog log = new RateLimitedLog(said::add, steps);
+    Peers peers = new Peers(transport, this::lookUp, lookUps, steps, steps, never, WAIT_MILLIS, counters);
+    FallBack fallBack = new FallBack(spark, fallBackThreads, conf, counters, log);
+    client = new FaroBlockStoreClient(
+        spark, true, conf, transport, peers, fallBack, new ToFile(sparkConf), fileThreads, counters, steps);
+  }
+
+  private byte[] lookUp(PeerKey peer) throws Exception {
+    asked.add(peer);
+    if (lookUpFails != null) {
+      throw lookUpFails;
+    }
+    return card;
+  }
+
+  /** Blocks {@code shuffle_0_<i>_2}. */
+  static String[] blocks(int count) {
+    String[] blocks = new String[count];
+    for (int i = 0; i < count; i++) {
+      blocks[i] = "shuffle_0_" + i + "_2";
+    }
+    return blocks;
+  }
+
+  void fetch(String... blocks) {
+    fetchTo(null, blocks);
+  }
+
+  void fetchTo(DownloadFileManager files, String... blocks) {
+    client.fetchBlocks(HOST, PORT, EXECUTOR, blocks, listener, files);
+  }
+
+  /** A request whose peer's card has been found. */
+  FakeTransport.Started fetchStarted(String... blocks) {
+    fetch(blocks);
+    lookUps.runAll();
+    return transport.last();
+  }
+}

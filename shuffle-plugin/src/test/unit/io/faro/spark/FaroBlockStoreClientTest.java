@@ -1,0 +1,316 @@
+package io.faro.spark;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.faro.EndpointException;
+import io.faro.Failures;
+import java.lang.reflect.Method;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashSet;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** What becomes of blocks when all is well and when it is not, with fallback=auto. */
+class FaroBlockStoreClientTest {
+  private final ClientHarness h = new ClientHarness(false);
+
+  private static List<String> blocks(int... maps) {
+    String[] names = new String[maps.length];
+    for (int i = 0; i < maps.length; i++) {
+      names[i] = "shuffle_0_" + maps[i] + "_2";
+    }
+    return Arrays.asList(names);
+  }
+
+  private void assertNothingLeaks() {
+    h.listener.releaseAll();
+    assertEquals(0, h.transport.references());
+  }
+
+  @Test
+  void deliversEveryBlockOnceAndKeepsNoReference() throws Exception {
+    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(5));
+    h.transport.arrive(fetch, 0, 2);
+    h.transport.arrive(fetch, 2, 3);
+    fetch.sink.onComplete();
+    assertEquals(new HashSet<>(blocks(0, 1, 2, 3, 4)), h.listener.kept.keySet());
+    assertEquals("block 3", h.listener.content("shuffle_0_3_2"));
+    assertEquals(5, h.transport.references());
+    assertEquals(0, h.spark.requests);
+    assertNothingLeaks();
+  }
+
+  @Test
+  void oneFetchForTheWholeList() {
+    h.fetchStarted("shuffle_4_9_1", "shuffle_4_10_1_7");
+    assertEquals(1, h.transport.started.size());
+    ShuffleIds ids = h.transport.last().ids;
+    assertEquals(2, ids.count());
+    assertEquals(10, ids.map(1));
+    assertEquals(7, ids.end(1));
+    assertEquals('*', h.transport.last().peer);
+  }
+
+  @Test
+  void aListThatIsTooLongIsSplit() {
+    h.transport.maxBlocks = 4;
+    h.fetch(ClientHarness.blocks(10));
+    h.lookUps.runAll();
+    assertEquals(3, h.transport.started.size());
+    for (FakeTransport.Started fetch : h.transport.started) {
+      h.transport.arrive(fetch, 0, fetch.ids.count());
+      fetch.sink.onComplete();
+    }
+    assertEquals(new HashSet<>(Arrays.asList(ClientHarness.blocks(10))), h.listener.kept.keySet());
+    assertNothingLeaks();
+  }
+
+  @Test
+  void whatIsNoShuffleBlockIsSparks() {
+    h.fetch("shuffle_0_1_2", "shuffleChunk_0_0_1_2");
+    assertEquals(Arrays.asList("shuffle_0_1_2", "shuffleChunk_0_0_1_2"), h.spark.fetched);
+    assertEquals(0, h.counters.fallbacks.sum());
+  }
+
+  @Test
+  void whatGoesToFilesIsSparks() {
+    FakeFiles files = new FakeFiles();
+    h.fetchTo(files, ClientHarness.blocks(1));
+    assertEquals(blocks(0), h.spark.fetched);
+    assertEquals(files, h.spark.files);
+    assertEquals(1, h.counters.snapshot().get("fallbackReason.toDisk"));
+  }
+
+  @Test
+  void afterAnErrorOnlyWhatWasNotDeliveredGoesToSpark() {
+    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(6));
+    h.transport.arrive(fetch, 0, 2);
+    fetch.sink.onError(2, 4, Failures.of(Failures.CONNECTION_LOST, 2, 4));
+    assertEquals(0, h.fallBackThreads.work.size(), "nothing is decided before the request is complete");
+    fetch.sink.onComplete();
+    assertEquals(0, h.spark.requests, "Spark's fetch may block and must not run on the transport's thread");
+    h.fallBackThreads.runAll();
+    assertEquals(blocks(2, 3, 4, 5), h.spark.fetched);
+    assertEquals(new HashSet<>(blocks(0, 1)), h.listener.kept.keySet());
+    assertEquals(1, h.counters.fallbacks.sum());
+    assertEquals(4, h.counters.fallbackBlocks.sum());
+    assertNothingLeaks();
+  }
+
+  @Test
+  void blocksThatTheOwnerRefusesGoToSparkAndDoNotSpeakAgainstIt() {
+    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(4));
+    h.transport.arrive(fetch, 0, 4, 1, 3);
+    fetch.sink.onComplete();
+    h.fallBackThreads.runAll();
+    assertEquals(blocks(1, 3), h.spark.fetched);
+    assertEquals(new HashSet<>(blocks(0, 2)), h.listener.kept.keySet());
+    h.fetch("shuffle_0_9_2");
+    assertEquals(2, h.transport.started.size(), "the peer is asked again at once");
+  }
+
+  @Test
+  void aBlockThatComesTwiceIsDeliveredOnce() {
+    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(2));
+    h.transport.arrive(fetch, 0, 2);
+    h.transport.arrive(fetch, 0, 2);
+    fetch.sink.onComplete();
+    fetch.sink.onComplete();
+    assertEquals(2, h.listener.kept.size());
+    assertEquals(2, h.counters.lateBlocks.sum());
+    assertEquals(0, h.spark.requests);
+    assertNothingLeaks();
+  }
+
+  @Test
+  void whatComesAfterTheFallBackIsDropped() {
+    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(3));
+    fetch.sink.onError(0, 3, Failures.of(Failures.CORRUPT, 0, 3));
+    fetch.sink.onComplete();
+    h.transport.arrive(fetch, 0, 3);
+    fetch.sink.onComplete();
+    h.fallBackThreads.runAll();
+    assertEquals(Collections.emptySet(), h.listener.kept.keySet());
+    assertEquals(blocks(0, 1, 2), h.spark.fetched);
+    assertEquals(3, h.counters.lateBlocks.sum());
+    assertNothingLeaks();
+  }
+
+  @Test
+  void aRequestWithoutProgressIsEndedOnce() {
+    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(3));
+    long longest = TimeUnit.SECONDS.toNanos(10);
+    h.steps.pass(9, TimeUnit.SECONDS);
+    h.transport.arrive(fetch, 0, 1);
+    h.steps.pass(9, TimeUnit.SECONDS);
+    h.client.endUnresponsive(longest);
+    assertEquals(0, h.fallBackThreads.work.size(), "a block arrived 9 s ago");
+    h.steps.pass(1, TimeUnit.SECONDS);
+    h.client.endUnresponsive(longest);
+    h.client.endUnresponsive(longest);
+    h.transport.arrive(fetch, 1, 2);
+    fetch.sink.onComplete();
+    h.fallBackThreads.runAll();
+    assertEquals(blocks(1, 2), h.spark.fetched);
+    assertEquals(1, h.transport.cancelled);
+    assertEquals(1, h.counters.snapshot().get("fallbackReason.unresponsive"));
+    assertNothingLeaks();
+  }
+
+  @Test
+  void aRequestThatEndedWhileItWaitedForTheCardIsNotStarted() {
+    h.fetch(ClientHarness.blocks(1));
+    h.client.endUnresponsive(0);
+    h.lookUps.runAll();
+    assertEquals(0, h.transport.started.size());
+    h.fallBackThreads.runAll();
+    assertEquals(blocks(0), h.spark.fetched);
+    assertNothingLeaks();
+  }
+
+  @Test
+  void aRequestThatIsCompleteWithoutItsBlocksIsNotBelieved() {
+    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(3));
+    h.transport.arrive(fetch, 0, 1);
+    fetch.sink.onComplete();
+    h.fallBackThreads.runAll();
+    assertEquals(blocks(1, 2), h.spark.fetched);
+    assertEquals(1, h.counters.snapshot().get("fallbackReason.protocol"));
+  }
+
+  @Test
+  void blocksBeyondTheRequestAreIgnored() {
+    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(2));
+    h.transport.arrive(fetch, 1, 3);
+    h.transport.arrive(fetch, -1, 1);
+    fetch.sink.onComplete();
+    h.fallBackThreads.runAll();
+    assertEquals(new HashSet<>(blocks(1)), h.listener.kept.keySet());
+    assertEquals(blocks(0), h.spark.fetched);
+    assertNothingLeaks();
+  }
+
+  @Test
+  void aListenerThatThrowsHearsOfAFailureAndOthersGetTheirBlocks() {
+    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(2));
+    h.listener.throwsOnSuccess = new IllegalStateException("first");
+    h.listener.throwsOnFailure = new IllegalStateException("second");
+    h.transport.arrive(fetch, 0, 1);
+    h.listener.throwsOnSuccess = null;
+    h.transport.arrive(fetch, 1, 1);
+    fetch.sink.onComplete();
+    assertEquals("first", h.listener.failed.get("shuffle_0_0_2").getMessage());
+    assertEquals(new HashSet<>(blocks(1)), h.listener.kept.keySet());
+    assertEquals(0, h.spark.requests, "what was offered to Spark once is not offered again");
+    assertNothingLeaks();
+  }
+
+  @Test
+  void aBlockThatCannotBeTakenGoesToSpark() {
+    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(2));
+    h.transport.takeFails = new IllegalStateException("no memory");
+    h.transport.arrive(fetch, 0, 1);
+    h.transport.takeFails = null;
+    h.transport.arrive(fetch, 1, 1);
+    fetch.sink.onComplete();
+    h.fallBackThreads.runAll();
+    assertEquals(blocks(0), h.spark.fetched);
+    assertEquals(new HashSet<>(blocks(1)), h.listener.kept.keySet());
+  }
+
+  @Test
+  void aTaskThatIsOverLeavesNothingBehind() {
+    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(3));
+    h.transport.arrive(fetch, 0, 1);
+    h.listener.releaseAll();
+    h.listener.taskIsOver = true;
+    h.transport.arrive(fetch, 1, 2);
+    fetch.sink.onComplete();
+    assertEquals(3, h.transport.memory.size());
+    assertEquals(0, h.transport.references());
+  }
+
+  @Test
+  void aTransportThatRefusesTheFetchLeavesItAllToSpark() {
+    h.transport.refuse = new EndpointException.Full("65536 requests are in flight");
+    h.fetch(ClientHarness.blocks(2));
+    h.lookUps.runAll();
+    h.fallBackThreads.runAll();
+    assertEquals(blocks(0, 1), h.spark.fetched);
+    assertEquals(1, h.counters.snapshot().get("fallbackReason.full"));
+  }
+
+  @Test
+  void whenSparksFetchThrowsOnOurThreadTheBlocksFail() {
+    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(2));
+    h.spark.fails = new IllegalStateException("no connection");
+    fetch.sink.onComplete();
+    h.fallBackThreads.runAll();
+    assertEquals(new HashSet<>(blocks(0, 1)), h.listener.failed.keySet());
+  }
+
+  @Test
+  void whenStoppedTheBlocksFailRatherThanHang() {
+    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(2));
+    h.fallBackThreads.stopped = true;
+    fetch.sink.onComplete();
+    assertEquals(new HashSet<>(blocks(0, 1)), h.listener.failed.keySet());
+  }
+
+  @Test
+  void oneWarningForAPeerAndAReason() {
+    for (int i = 0; i < 50; i++) {
+      FakeTransport.Started fetch = h.fetchStarted("shuffle_0_" + i + "_2");
+      fetch.sink.onError(0, 1, Failures.of(Failures.POOL_EXHAUSTED, 0, 1));
+      fetch.sink.onComplete();
+    }
+    assertEquals(50, h.counters.fallbacks.sum());
+    assertEquals(1, h.said.size());
+    String line = h.said.get(0);
+    assertTrue(line.contains("executor 3 at 10.0.0.7:7777") && line.contains("spark.faro.memory.limit"), line);
+  }
+
+  @Test
+  void theRestOfTheClientIsSparks() throws Throwable {
+    List<Method> surface = FakeSpark.surface();
+    assertTrue(surface.size() >= 9, surface::toString);
+    for (Method method : surface) {
+      FakeSpark.call(h.client, method);
+      assertEquals(Collections.singletonList(method.getName()), h.spark.calls);
+      h.spark.calls.clear();
+    }
+  }
+
+  @Test
+  void closesSparksClientOnceAndThenLeavesEverythingToIt() throws Exception {
+    h.client.close();
+    h.client.close();
+    assertEquals(1, h.spark.closed);
+    h.fetch(ClientHarness.blocks(1));
+    assertEquals(blocks(0), h.spark.fetched);
+    assertEquals(0, h.transport.started.size());
+  }
+
+  @Test
+  void doesNotCloseAClientThatSparkClosesItself() throws Exception {
+    FakeSpark spark = new FakeSpark();
+    FaroConf conf = new FaroConf(new org.apache.spark.SparkConf(false));
+    new FaroBlockStoreClient(spark, false, conf, h.transport, null, null, null, null, h.counters, h.steps).close();
+    assertEquals(0, spark.closed);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3, 4, 5, 6, 7, 8, 9})
+  void everyFailureOfTheTransportHasAReason(int code) {
+    Throwable failure = Failures.of(code, 0, 1);
+    assertNotNull(Reason.of(failure));
+    assertFalse(Reason.of(failure) == Reason.OTHER, failure::toString);
+  }
+}

@@ -1,0 +1,116 @@
+package io.faro.spark.ui;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.StringReader;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import javax.xml.parsers.DocumentBuilderFactory;
+import org.junit.jupiter.api.Test;
+import org.w3c.dom.Document;
+import org.xml.sax.InputSource;
+
+class PageHtmlTest {
+  private static final String EVIL = "<script>alert('\"x\"')</script>&";
+
+  private static String page(List<ExecutorFigures> executors, List<ShuffleFigures> shuffles) {
+    return PageHtml.of(executors, shuffles, 10_000);
+  }
+
+  private static String page(ExecutorFigures executor) {
+    return page(Collections.singletonList(executor), Collections.emptyList());
+  }
+
+  /** Fails where a tag is left open or a text not escaped. */
+  private static Document parsed(String page) throws Exception {
+    return DocumentBuilderFactory.newInstance().newDocumentBuilder()
+        .parse(new InputSource(new StringReader(page)));
+  }
+
+  private static List<String> heads(String page) throws Exception {
+    List<String> heads = new ArrayList<>();
+    org.w3c.dom.NodeList found = parsed(page).getElementsByTagName("th");
+    for (int i = 0; i < found.getLength(); i++) {
+      heads.add(found.item(i).getTextContent());
+    }
+    return heads;
+  }
+
+  @Test
+  void nothingYetIsAPageToo() throws Exception {
+    String page = page(Collections.emptyList(), Collections.emptyList());
+    parsed(page);
+    assertTrue(page.contains("<strong>0 B</strong> in <strong>0</strong> remote blocks"), page);
+  }
+
+  @Test
+  void whatComesFromOutsideIsEscaped() throws Exception {
+    ExecutorFigures executor = Figures.executor(EVIL, "fallbacks", 1, "fallbackReason." + EVIL, 1);
+    executor.host = EVIL;
+    executor.peers.add(Figures.peer(EVIL, 5));
+    String page = page(executor);
+    assertFalse(page.contains("<script"), page);
+    Document document = parsed(page);
+    assertEquals(0, document.getElementsByTagName("script").getLength());
+    assertTrue(document.getDocumentElement().getTextContent().contains(EVIL));
+  }
+
+  @Test
+  void everyTableAndPlotIsThereAndWellFormed() throws Exception {
+    ExecutorFigures executor = Figures.executor("1", "remoteBlocks.tcp", 1_234_567, "remoteBytes.tcp", 5 << 20,
+        "fallbacks", 1, "fallbackBlocks", 3, "fallbackReason.timedOut", 1, "pool.limitBytes", 100,
+        "pool.leasedBytes", 10, "pool.highWaterBytes", 50);
+    executor.peers.add(Figures.peer("executor 2 at h:1", 1_500_000));
+    String page = page(Collections.singletonList(executor),
+        Collections.singletonList(Figures.shuffle(7, "remoteBytes.tcp", 99, Traffic.SLOWEST, 2_000_000)));
+    Document document = parsed(page);
+    assertEquals(4, document.getElementsByTagName("table").getLength());
+    assertEquals(2, document.getElementsByTagName("svg").getLength());
+    assertTrue(page.contains("data-remote-bytes=\"5242880\""), page);
+    assertTrue(page.contains(">1,234,567<"), page);
+    assertTrue(page.contains(">1.5 ms<"), page);
+    assertTrue(page.contains("spark.faro.request.timeout"), "what to do about timedOut");
+    assertTrue(page.contains("<tr data-shuffle=\"7\" data-remote-bytes=\"99\">"), page);
+  }
+
+  @Test
+  void columnsWithoutACounterAreLeftOut() throws Exception {
+    assertFalse(heads(page(Figures.executor("1", "remoteBlocks.tcp", 1))).contains("Major faults"));
+    assertTrue(heads(page(Figures.executor("1", "region.majorFaults", 0))).contains("Major faults"));
+  }
+
+  @Test
+  void anEndedExecutorSaysSo() {
+    assertTrue(page(Figures.executor("1", "requests", 1).asRemoved()).contains("1 (ended)"));
+  }
+
+  @Test
+  void aLivePageHasAgesAndAPastOneTimes() {
+    List<ExecutorFigures> one = Collections.singletonList(Figures.executor("1", "requests", 1));
+    one.get(0).time = 4_000;
+    assertTrue(PageHtml.of(one, Collections.emptyList(), 10_000).contains(">6 s ago<"));
+    assertTrue(PageHtml.of(one, Collections.emptyList(), PageHtml.PAST).contains(">1970-01-01T00:00:04Z<"));
+  }
+
+  @Test
+  void aPlotHasABoundAndSaysWhatItLeavesOut() throws Exception {
+    List<ExecutorFigures> many = new ArrayList<>();
+    for (int i = 0; i < Bars.MOST_ROWS + 5; i++) {
+      many.add(Figures.executor("" + i, "remoteBlocks.tcp", i));
+    }
+    String page = page(many, Collections.emptyList());
+    assertTrue(page.contains("and 5 more, in the table"), page);
+    parsed(page);
+  }
+
+  @Test
+  void sizesAreReadable() {
+    assertEquals("1023 B", Html.bytes(1_023));
+    assertEquals("1.0 KiB", Html.bytes(1_024));
+    assertEquals("1.0 MiB", Html.bytes((1 << 20) - 1));
+    assertEquals("8192.0 PiB", Html.bytes(Long.MAX_VALUE));
+  }
+}

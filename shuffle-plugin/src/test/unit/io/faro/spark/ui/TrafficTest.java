@@ -1,0 +1,55 @@
+package io.faro.spark.ui;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.faro.Fabric;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+
+class TrafficTest {
+  private final Traffic traffic = new Traffic();
+
+  @Test
+  void aShuffleIsTheSumOfItsRequestsAndTheSlowestOfThem() {
+    traffic.ended(7, "a", Figures.delivered(Fabric.TCP, 10, 20), 500);
+    traffic.ended(7, "b", Figures.delivered(Fabric.VERBS, 5), 300);
+    traffic.fellBack(7, 3);
+    Map<Integer, Map<String, Long>> taken = traffic.drainShuffles(10);
+    assertEquals(Figures.counters("remoteBlocks.tcp", 2, "remoteBytes.tcp", 30, "remoteBlocks.verbs", 1,
+        "remoteBytes.verbs", 5, "requests", 2, "slowestRequestNanos", 500, "fallbackBlocks", 3), taken.get(7));
+  }
+
+  @Test
+  void whatWasTakenIsNotTakenTwice() {
+    traffic.fellBack(1, 1);
+    traffic.fellBack(2, 1);
+    assertEquals(1, traffic.drainShuffles(1).size());
+    assertEquals(2, traffic.drainShuffles(9).keySet().iterator().next());
+    assertTrue(traffic.drainShuffles(9).isEmpty());
+  }
+
+  @Test
+  void undrainedItKeepsTheNewestShuffles() {
+    for (int shuffle = 0; shuffle <= Traffic.MOST_SHUFFLES; shuffle++) {
+      traffic.fellBack(shuffle, 1);
+    }
+    Map<Integer, Map<String, Long>> taken = traffic.drainShuffles(Integer.MAX_VALUE);
+    assertEquals(Traffic.MOST_SHUFFLES, taken.size());
+    assertFalse(taken.containsKey(0));
+  }
+
+  @Test
+  void theSlowestPeersStayWhenThereAreTooManyPeers() {
+    traffic.ended(0, "slow", Figures.delivered(Fabric.TCP, 1), 1_000_000);
+    for (int peer = 0; peer < 3 * Traffic.MOST_PEERS; peer++) {
+      traffic.ended(0, "peer " + peer, Figures.delivered(Fabric.TCP, 1), peer % 100);
+    }
+    List<PeerFigures> slowest = traffic.slowest(Report.MOST_PEERS);
+    assertEquals(Report.MOST_PEERS, slowest.size());
+    assertEquals("slow", slowest.get(0).peer);
+    assertEquals(99, slowest.get(1).slowestNanos);
+  }
+}
