@@ -114,8 +114,10 @@ def running(request, failures):
     # After an interrupt some still wait or run.
     pool.shutdown(wait=False, cancel_futures=True)
     launch.stop_all()
-    for name, application in wanted.items():
-        if name not in failures and not options.keep_logs:
+    # Those that still run are about to write their logs.
+    ended = [wanted[name] for name, future in futures.items() if future.done()]
+    for application in ended:
+        if application.name not in failures and not options.keep_logs:
             shutil.rmtree(application.logs, ignore_errors=True)
 
 

@@ -112,7 +112,7 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir):
             stop_group(service, 0)
         # Copied, not written there: two runs at a time must not read each other's logs.
         for log in place.glob("*.log"):
-            shutil.copy(log, log_dir)
+            shutil.copy(log, log_dir / log.name)
     outcome.seconds = time.monotonic() - started
     collect_executor_logs(own_home / "work", outcome, log_dir)
     return outcome
