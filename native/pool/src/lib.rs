@@ -27,13 +27,8 @@
 
 mod counters;
 mod error;
-mod external;
-mod idle;
-mod lease;
-mod mapped_file;
 mod mapping;
 mod pool;
-mod registration;
 mod slab;
 mod slabs;
 
@@ -62,10 +57,10 @@ mod small_buffers;
 
 pub use counters::PoolCounters;
 pub use error::{PoolError, Purpose};
-pub use external::{Access, Attachment, CleanUp, ExternalMemory, WrapRefused, MAX_EXTERNAL_BYTES};
-pub use lease::Lease;
-pub use pool::{Pool, PoolOptions};
-pub use registration::{RegistrationCount, RegistrationPin};
+pub use pool::{
+    Access, Attachment, CleanUp, ExternalMemory, Lease, Pool, PoolOptions, RegistrationCount,
+    RegistrationPin, WrapRefused, MAX_EXTERNAL_BYTES,
+};
 pub use slab::Slab;
 
 /// Bytes of one slab.

@@ -6,7 +6,7 @@
 //! write to must be cut off before the bytes are read; fabrics ensure that (`revoke`), not this type.
 
 use crate::arena::Allocation;
-use crate::external::ExternalMemory;
+use super::external::ExternalMemory;
 use crate::{Pool, PAGE_BYTES, SLAB_BYTES};
 use std::fmt;
 use std::ptr::NonNull;

@@ -1,11 +1,20 @@
-//! The pool: the arena with its slabs, external memory and counters.
+//! The pool: the arena with its slabs, external memory and counters, and what refers back to it.
+
+mod external;
+mod idle;
+mod lease;
+mod mapped_file;
+mod registration;
+
+pub use external::{Access, Attachment, CleanUp, ExternalMemory, WrapRefused, MAX_EXTERNAL_BYTES};
+pub use lease::Lease;
+pub use registration::{RegistrationCount, RegistrationPin};
 
 use crate::arena::{Allocation, Arena, Geometry};
-use crate::external::{self, CleanUp, ExternalMemory, WrapRefused};
-use crate::idle::Idle;
+use idle::Idle;
 use crate::slab::{Slab, PAGES_PER_SLAB};
 use crate::{
-    counters, Lease, PoolCounters, PoolError, Purpose, RegistrationCount, RegistrationPin,
+    counters, PoolCounters, PoolError, Purpose,
     MAX_LIMIT_BYTES, MIN_LIMIT_BYTES, PAGE_BYTES, SLAB_BYTES,
 };
 use std::fmt;

@@ -4,7 +4,7 @@
 //! registered mapping is pinned, or paged by the device, for as long as its lease lives, whatever
 //! its size. The process itself never reads it.
 
-use crate::external::{check, Access, ExternalMemory};
+use super::external::{check, Access, ExternalMemory};
 use crate::{Lease, Pool, PoolError};
 use memmap2::MmapOptions;
 use std::fs::File;
