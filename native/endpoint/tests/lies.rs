@@ -20,7 +20,9 @@ use faro_wire::{crc32c, BlockId, BlockStatus, Card};
 use scripted::{Scripted, Stage};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use support::{block, config, counter, fetch, pattern, until, Owner, PATIENCE};
+use support::{
+    block, config, counter, fetch, pattern, until, until_leases_are_back, Owner, PATIENCE,
+};
 
 const PAGE: u32 = 256 << 10;
 
@@ -87,9 +89,7 @@ fn fetch_from_liar(messages: Vec<ToClient>) -> (Arc<Endpoint>, support::Fetched,
     let client = Endpoint::start(config("client", FabricChoice::Tcp)).unwrap();
     let peer = client.add_peer(&server.card).unwrap();
     let fetched = fetch(&client, peer, &[block(0, 0, 0, 1)]);
-    until("leases come back", || {
-        counter(&client, "pool.leasedBytes") == 0
-    });
+    until_leases_are_back(&client);
     (client, fetched, server)
 }
 
@@ -177,9 +177,7 @@ fn an_offer_under_unknown_keys_is_fetched_by_writes() {
     let peer = client.add_peer(&server.card).unwrap();
     let fetched = fetch(&client, peer, &[block(0, 0, 0, 1)]);
     assert_eq!(fetched.bytes(), [b"true".to_vec()]);
-    until("leases come back", || {
-        counter(&client, "pool.leasedBytes") == 0
-    });
+    until_leases_are_back(&client);
 }
 
 /// A client without an endpoint, which sends what it likes.
@@ -291,10 +289,7 @@ fn serves_others(server: &Owner) {
     let peer = server.peer_of(&client);
     let fetched = fetch(&client, peer, &[block(0, 0, 0, 1)]);
     assert_eq!(fetched.bytes(), [pattern(1, 1000)]);
-    until("leases come back", || {
-        counter(&server.endpoint, "pool.leasedBytes")
-            == counter(&server.endpoint, "region.heldBytes")
-    });
+    until_leases_are_back(&server.endpoint);
 }
 
 fn server() -> Owner {
