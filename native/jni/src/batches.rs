@@ -1,18 +1,14 @@
 //! Memory that Java holds: batches (leases of delivered blocks) and references to slabs.
 
 use crate::endpoints;
+use crate::outgoing::BATCHES;
 use crate::registry::Registry;
 use crate::throw::{Failure, Outcome, Typed};
-use faro_endpoint::BufferSlice;
 use faro_pool::Slab;
 use jni::objects::{JByteBuffer, JClass};
 use jni::sys::{jint, jlong};
 use jni::EnvUnowned;
 use std::sync::Arc;
-
-/// Delivered blocks that are not yet released. Leases keep their arena, so a batch may outlive its
-/// endpoint.
-pub static BATCHES: Registry<Vec<BufferSlice>> = Registry::new();
 
 /// Slabs with buffers in Java. Java releases a reference when its garbage collector finds the buffer
 /// and its views unreachable, so no buffer outlives the mapping.

@@ -1,7 +1,7 @@
 //! Endpoints by handle: start, peers, fetches, counters, close.
 
 use crate::args;
-use crate::completions::Outgoing;
+use crate::outgoing::Outgoing;
 use crate::registry::Registry;
 use crate::settings;
 use crate::throw::{Failure, Outcome, Typed};

@@ -23,8 +23,10 @@ mod buffers;
 mod collective;
 mod completions;
 mod endpoints;
+mod keys;
 mod log_queue;
 mod logging;
+mod outgoing;
 mod record;
 #[cfg(test)]
 mod record_test;

@@ -5,6 +5,7 @@
 //! A new setting is one line of [`SETTINGS`] and a default in [`defaults`]. Durations are in
 //! milliseconds and sizes in bytes: Java has converted the units by then.
 
+use crate::keys::{key, ADVERTISED_ADDRESS, NAME};
 use crate::throw::{Failure, Outcome};
 use faro_endpoint::{
     Config, ExchangeConfig, ExchangePolicy, FabricChoice, RegionMode, Staging, VerbsOptions,
@@ -13,13 +14,6 @@ use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 use std::time::Duration;
-
-/// What a user writes before the name of a setting.
-const KEY_PREFIX: &str = "spark.faro.";
-
-/// Settings that Java makes up, for which there is no key.
-const NAME: &str = "name";
-const ADVERTISED_ADDRESS: &str = "advertisedAddress";
 
 const FABRICS: [(&str, FabricChoice); 4] = [
     ("auto", FabricChoice::Auto),
@@ -129,14 +123,6 @@ pub fn parse(text: &str) -> Outcome<Config> {
         config.advertise = config.bind;
     }
     Ok(config)
-}
-
-/// The name of a setting as the user wrote it.
-pub fn key(name: &str) -> String {
-    match name {
-        NAME | ADVERTISED_ADDRESS => name.to_owned(),
-        _ => format!("{KEY_PREFIX}{name}"),
-    }
 }
 
 fn set<T>(field: &mut T, value: Result<T, Allowed>) -> Result<(), Allowed> {

@@ -1,6 +1,6 @@
 //! Errors and panics become Java exceptions; the class tells the caller how to handle them.
 
-use crate::settings;
+use crate::keys::key;
 use faro_endpoint::collective::CollectiveError;
 use faro_endpoint::EndpointError;
 use faro_pool::PoolError;
@@ -49,7 +49,7 @@ impl From<EndpointError> for Failure {
     fn from(error: EndpointError) -> Self {
         match error {
             EndpointError::Pool(PoolError::LimitTooSmall { got, min }) => Self::Config {
-                key: settings::key("memory.limit"),
+                key: key("memory.limit"),
                 value: got.to_string(),
                 allowed: format!("at least {min} bytes"),
             },

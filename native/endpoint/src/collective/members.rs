@@ -9,9 +9,10 @@ use crate::counters::Counter;
 use crossbeam_channel::{Receiver, Sender};
 use faro_fabric::{ConnectionId, FabricKind};
 use faro_pool::Lease;
+use faro_sync::lock;
 use faro_wire::message::{Abort, AbortCause, ClearToSend, Join, WrittenBuffer};
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 /// Events that may wait for one member. An honest peer causes far fewer.
@@ -181,7 +182,7 @@ impl MemberTable {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // Every critical section leaves the tables whole.
-        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.members)
     }
 }
 

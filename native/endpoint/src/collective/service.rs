@@ -10,6 +10,7 @@ use crate::counters::Counters;
 use crate::limits::CONNECT_TIMEOUT;
 use crate::net::{Closed, Link, Net, Route, Service, Source, UNTRACKED};
 use crossbeam_channel::Receiver;
+use faro_exchange::MAX_MEMBERS;
 use faro_fabric::{CloseReason, ConnectionId, EndpointId, Exposure, Revoked, Write};
 use faro_wire::message::{Abort, ClearToSend, DataReady, Join, RemoteBuffer, ToMember};
 use faro_wire::WireError;
@@ -204,6 +205,10 @@ impl CollectiveService {
             Ok(_) => {
                 let accepted = self.accepted.entry(member).or_default();
                 accepted.retain(|(_, other)| *other != theirs);
+                if accepted.len() >= MAX_MEMBERS {
+                    let what = "member that joins beyond the largest team";
+                    return Err(WireError::BadValue { what, got: theirs });
+                }
                 accepted.push((connection, theirs));
                 self.deliver(member, Event::Joined(join)).map(drop)
             }
@@ -229,14 +234,12 @@ impl CollectiveService {
         for buffer in &ready.buffers {
             let chunk = buffer.buffer.get();
             let bad = |what, got| WireError::BadValue { what, got };
+            let place = (member, ready.from_rank, chunk);
             let receive = self
                 .receives
-                .remove(&(member, ready.from_rank, chunk))
+                .get(&place)
                 .ok_or(bad("chunk of DATA_READY", u64::from(chunk)))?;
-            let key = receive.key;
-            let Revoked::Now(Exposure::Writable(lease)) = net.revoke(key) else {
-                return Err(bad("key of a posted receive", key));
-            };
+            // Checked before the receive is touched: it may be another member's.
             let step = (ready.round, ready.step);
             if receive.connection != connection || (receive.round, receive.step) != step {
                 return Err(bad("round of DATA_READY", ready.round));
@@ -245,6 +248,11 @@ impl CollectiveService {
                 let length = u64::from(buffer.length.get());
                 return Err(bad("length of a chunk", length));
             }
+            let key = receive.key;
+            self.receives.remove(&place);
+            let Revoked::Now(Exposure::Writable(lease)) = net.revoke(key) else {
+                return Err(bad("key of a posted receive", key));
+            };
             mailbox.push(Event::Arrived {
                 rank: ready.from_rank,
                 buffer: *buffer,

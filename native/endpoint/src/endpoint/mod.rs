@@ -15,9 +15,10 @@ use crate::net::{Doorbell, PeerTable};
 use crate::schedule::Exchange;
 use crate::serve::IoPool;
 use faro_pool::Pool;
+use faro_sync::lock;
 use faro_wire::message::MAX_BLOCKS;
 use faro_wire::{BlockId, Card, OutputId};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -145,7 +146,7 @@ impl Endpoint {
         for doorbell in &self.doorbells {
             doorbell.close();
         }
-        let mut threads = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut threads = lock(&self.progress);
         for thread in threads.drain(..) {
             if thread.join().is_err() {
                 log::error!("a progress thread panicked");

@@ -20,11 +20,12 @@ use faro_fabric::verbs::{VerbsConfig, VerbsFabric};
 use faro_fabric::{EndpointId, Fabric, FabricError, FabricKind};
 use faro_pool::{Pool, PoolOptions, PAGE_BYTES};
 use faro_region::{ChunkCache, MAX_SLOTS};
+use faro_sync::lock;
 use faro_wire::{Card, CardAddress};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -113,10 +114,7 @@ impl Endpoint {
         }
         for thread in threads {
             let thread = endpoint.spawn(id, thread, idle_timeout)?;
-            let mut progress = endpoint
-                .progress
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut progress = lock(&endpoint.progress);
             progress.push(thread);
         }
         Ok(endpoint)

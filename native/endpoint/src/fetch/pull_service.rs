@@ -5,7 +5,7 @@ use super::pull::{Pull, Verdict};
 use super::FetchService;
 use crate::net::Net;
 use faro_fabric::{ConnectionId, Outcome, Read, Rejected, RemoteRange};
-use faro_pool::{Lease, Purpose};
+use faro_pool::{Lease, PoolError, Purpose};
 use faro_wire::codes::FetchErrorCode;
 use std::time::Instant;
 
@@ -92,7 +92,10 @@ impl FetchService {
     fn lease(&self, bytes: usize) -> Result<Lease, NotPosted> {
         self.memory
             .try_lease(bytes, Purpose::Read)
-            .map_err(|_| NotPosted::Later)
+            .map_err(|error| match error {
+                PoolError::Exhausted { .. } => NotPosted::Later,
+                _ => NotPosted::Impossible,
+            })
     }
 
     fn post_read(

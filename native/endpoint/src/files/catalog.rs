@@ -9,11 +9,12 @@
 use super::{Output, OutputFiles};
 use crate::limits::{MAX_OFFSET_BYTES, MAX_OPEN_OUTPUTS, MAX_UNRESOLVED, TICK};
 use crossbeam_channel::{Receiver, Sender};
+use faro_sync::lock;
 use faro_wire::{BlockStatus, OutputId};
 use std::collections::hash_map::Entry;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// What became of a question.
@@ -185,7 +186,7 @@ impl Catalog {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // Every critical section leaves the maps whole, even if it panics between two of them.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -8,9 +8,10 @@ use crate::fabrics::fabric_name;
 use crate::schedule::{host_of, Exchange};
 use faro_fabric::shm::same_host;
 use faro_fabric::{EndpointId, FabricKind};
+use faro_sync::lock;
 use faro_wire::Card;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 #[derive(Default)]
@@ -143,7 +144,7 @@ impl PeerTable {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // Every critical section leaves the tables whole.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -1,8 +1,9 @@
 //! The client's side: requests of all threads, each to one peer.
 
 use super::usage::Side;
-use super::{lock, Admission, Exchange, ExchangePolicy};
+use super::{Admission, Exchange, ExchangePolicy};
 use faro_fabric::EndpointId;
+use faro_sync::lock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;

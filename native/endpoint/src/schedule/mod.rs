@@ -32,10 +32,11 @@ pub(crate) use server_queue::ServerQueue;
 
 use admission::Admission;
 use faro_fabric::EndpointId;
+use faro_sync::lock;
 use members::Members;
 use order::Plan;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use usage::Usage;
 
@@ -180,9 +181,4 @@ impl Exchange {
             Err(error) => log::warn!("no schedule for {} members: {error}", members.len()),
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Every critical section leaves what it changes whole.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

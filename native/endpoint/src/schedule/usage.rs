@@ -3,8 +3,9 @@
 use super::Admission;
 use crate::counters::{Gauge, Peak};
 use faro_fabric::EndpointId;
+use faro_sync::lock;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// Which side of a fetch this endpoint is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +62,7 @@ impl Usage {
             }
         };
         // The tables are whole between any two statements.
-        let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut in_use = lock(&self.in_use);
         let permits = in_use.pairs.entry(peer).or_default();
         *permits = if held {
             *permits + 1

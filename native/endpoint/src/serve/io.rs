@@ -9,8 +9,9 @@ use crate::memory::Memory;
 use crate::net::Inbox;
 use crossbeam_channel::{Receiver, Sender};
 use faro_region::{ChunkCache, Sleep, CHUNK_BYTES};
+use faro_sync::lock;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 /// A job and the progress thread that it returns to.
@@ -143,7 +144,7 @@ impl IoPool {
 
     /// Ends the threads once the queue is empty.
     pub(crate) fn stop(&self) {
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut threads = lock(&self.threads);
         if !threads.is_empty() {
             for _ in 0..self.count {
                 let _ = self.shared.queue.send(Task::Stop);

@@ -6,9 +6,10 @@ use super::service::Returned;
 use crate::files::{Answer, Lookup};
 use crate::net::Inbox;
 use faro_region::Sleep;
+use faro_sync::lock;
 use faro_wire::{BlockStatus, OutputId};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// A job that waits for answers about its files.
 struct Waiting {
@@ -77,8 +78,4 @@ fn arrive(shared: &Shared, waiting: &Waiting) {
         work.job.answers.extend(lock(&waiting.answers).drain(..));
         submit(shared, work);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,8 +5,8 @@
 //! `Arc<Lease>` share bytes that no longer change in this process. A peer that was given a range to
 //! write to must be cut off before the bytes are read; fabrics ensure that (`revoke`), not this type.
 
-use crate::arena::Allocation;
 use super::external::ExternalMemory;
+use crate::arena::Allocation;
 use crate::{Pool, PAGE_BYTES, SLAB_BYTES};
 use std::fmt;
 use std::ptr::NonNull;

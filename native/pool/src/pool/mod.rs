@@ -11,12 +11,12 @@ pub use lease::Lease;
 pub use registration::{RegistrationCount, RegistrationPin};
 
 use crate::arena::{Allocation, Arena, Geometry};
-use idle::Idle;
 use crate::slab::{Slab, PAGES_PER_SLAB};
 use crate::{
-    counters, PoolCounters, PoolError, Purpose,
-    MAX_LIMIT_BYTES, MIN_LIMIT_BYTES, PAGE_BYTES, SLAB_BYTES,
+    counters, PoolCounters, PoolError, Purpose, MAX_LIMIT_BYTES, MIN_LIMIT_BYTES, PAGE_BYTES,
+    SLAB_BYTES,
 };
+use idle::Idle;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};

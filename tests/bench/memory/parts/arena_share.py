@@ -23,7 +23,7 @@ FABRICS = ["shm", "tcp"]
 
 
 def measure(root, _target, options):
-    program = guest.example(root, "faro-endpoint", "arena_share")
+    program = guest.bench(root, "faro-endpoint", "arena_share")
     cells = []
     with tempfile.TemporaryDirectory(prefix="faro-share-", dir="/dev/shm") as directory:
         for fabric in FABRICS:

@@ -34,7 +34,7 @@ ON_A_DISK = (
 
 
 def measure(root, _target, options):
-    program = guest.example(root, "faro-endpoint", "exits")
+    program = guest.bench(root, "faro-endpoint", "exits")
     rounds, operations = options.rounds, 20 if options.quick else 200
     cells = []
     with tempfile.TemporaryDirectory(prefix="faro-exits-", dir="/var/tmp") as directory:

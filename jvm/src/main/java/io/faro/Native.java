@@ -35,7 +35,7 @@ final class Native {
   static native void cancel(long endpoint, long request) throws FaroException;
 
   /**
-   * Waits up to {@code timeoutMillis}, fills {@code records} (direct) with whole crossing records and returns
+   * Waits up to {@code timeoutMillis}, fills {@code records} (direct) with whole records and returns
    * their bytes. 0: nothing happened. -1: the endpoint is closed and everything was handed over. Less: the next
    * record alone needs that many bytes, negated. One caller at a time.
    */

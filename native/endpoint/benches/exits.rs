@@ -2,7 +2,7 @@
 //! its bytes are, in turn; and a plain one-sided READ of a fabric, for comparison. Prints one line of
 //! JSON for each size and exit: medians of the rounds, microseconds.
 //!
-//! `cargo run --release -p faro-endpoint --example exits -- shm|tcp|verbs DIRECTORY [ROUNDS [OPERATIONS]]`
+//! `cargo bench -p faro-endpoint --bench exits -- shm|tcp|verbs DIRECTORY [ROUNDS [OPERATIONS]]`
 //!
 //! DIRECTORY has to be on a file system with a medium, or nothing there is ever a major fault.
 
@@ -14,7 +14,7 @@ use faro_fabric::tcp::{TcpConfig, TcpFabric};
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric};
 use faro_fabric::{ConnectionId, Event, Exposure, Fabric, Outcome, Read, RemoteRange};
 use faro_pool::{Pool, Purpose};
-use pair::{fabric_named, write, Attempt, Pair, Setup, Shape, LOCALHOST, PATIENCE};
+use pair::{fabric_named, write, Attempt, Pair, Setup, Shape, LOCALHOST, TIMEOUT};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -69,7 +69,7 @@ impl Plain {
             Ok((fabric, pool))
         };
         let ((mut reader, pool), (mut owner, owners)) = (site(1)?, site(2)?);
-        let peer = reader.connect(&owner.location(), 2, Instant::now() + PATIENCE)?;
+        let peer = reader.connect(&owner.location(), 2, Instant::now() + TIMEOUT)?;
         let (mut events, mut accepted, mut connected) = (Vec::new(), None, false);
         while accepted.is_none() || !connected {
             for fabric in [&mut reader, &mut owner] {
@@ -145,7 +145,9 @@ fn median(mut times: Vec<Duration>) -> f64 {
 }
 
 fn main() -> Attempt<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    // `cargo bench` adds `--bench`.
+    let words = std::env::args().skip(1);
+    let arguments: Vec<String> = words.filter(|word| word != "--bench").collect();
     let usage = "exits shm|tcp|verbs DIRECTORY [ROUNDS [OPERATIONS]]";
     let [kind, directory, ..] = arguments.as_slice() else {
         return Err(usage.into());

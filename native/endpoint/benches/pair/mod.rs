@@ -1,5 +1,5 @@
-//! Two endpoints of one process, with map outputs in a directory; for the examples that measure.
-#![allow(dead_code)] // Each example uses its own part.
+//! Two endpoints of one process, with map outputs in a directory; for the drivers that measure.
+#![allow(dead_code)] // Each driver uses its own part.
 
 use faro_endpoint::{Config, Endpoint, FabricChoice, OutputFiles, RegionMode, Staging};
 use faro_wire::{BlockId, OutputId};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 pub type Attempt<T> = Result<T, Box<dyn Error>>;
 
 pub const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A map output of equal blocks.
 #[derive(Debug, Clone, Copy)]
@@ -28,9 +28,9 @@ pub struct Shape {
 #[derive(Debug, Clone, Copy)]
 pub struct Setup {
     pub fabric: FabricChoice,
-    /// Of the owner.
+    /// Of the server.
     pub staging: Staging,
-    /// Of the owner's arena.
+    /// Of the server's arena.
     pub memory_limit: u64,
 }
 
@@ -55,7 +55,7 @@ fn config(name: &str, setup: Setup, memory_limit: u64, staging: Staging) -> Conf
         idle_release: Duration::ZERO,
         staging,
         regions: RegionMode::Unpinned,
-        request_timeout: PATIENCE,
+        request_timeout: TIMEOUT,
         exchange: faro_endpoint::ExchangeConfig::default(),
     }
 }
@@ -105,14 +105,14 @@ impl Pair {
                 reserved: 0.into(),
             })
             .collect();
-        Ok(self.reader.fetch(self.peer, &ids, PATIENCE)?)
+        Ok(self.reader.fetch(self.peer, &ids, TIMEOUT)?)
     }
 
     /// Waits until at least so many requests have ended; how many did.
     pub fn settle(&self, requests: usize) -> Attempt<usize> {
         let (mut ended, mut completions) = (0, Vec::with_capacity(64));
         while ended < requests {
-            self.reader.completions(64, PATIENCE, &mut completions);
+            self.reader.completions(64, TIMEOUT, &mut completions);
             for completion in completions.drain(..) {
                 completion.outcome.map_err(|failure| failure.detail)?;
                 ended += usize::from(completion.last);
@@ -147,7 +147,7 @@ impl Pair {
         for (map, files) in self.files.iter().enumerate() {
             self.owner.committed(id(map), files);
         }
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while (self.count("region.cachedChunks") as usize) < chunks {
             if Instant::now() > deadline {
                 return Err("the map outputs were not staged".into());

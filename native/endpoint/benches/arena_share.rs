@@ -1,7 +1,7 @@
-//! Throughput of a shuffle that is 100, 10 and 1 times as large as the owner's arena, in turn. Prints one
+//! Throughput of a shuffle that is 100, 10 and 1 times as large as the server's arena, in turn. Prints one
 //! line of JSON for each block size and share: medians of the rounds, MB/s, and where bytes came from.
 //!
-//! `cargo run --release -p faro-endpoint --example arena_share -- shm|tcp|verbs DIRECTORY [ROUNDS [MIB]]`
+//! `cargo bench -p faro-endpoint --bench arena_share -- shm|tcp|verbs DIRECTORY [ROUNDS [MIB]]`
 //!
 //! MIB: size of the shuffle, 3200 by default, because the smallest arena is 32 MiB.
 
@@ -36,7 +36,9 @@ fn pass(pair: &Pair, blocks: u32) -> Attempt<()> {
 }
 
 fn main() -> Attempt<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    // `cargo bench` adds `--bench`.
+    let words = std::env::args().skip(1);
+    let arguments: Vec<String> = words.filter(|word| word != "--bench").collect();
     let [kind, directory, ..] = arguments.as_slice() else {
         return Err("arena_share shm|tcp|verbs DIRECTORY [ROUNDS [MIB]]".into());
     };

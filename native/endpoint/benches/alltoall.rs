@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// How long the others may take to come.
 const MEETING: Duration = Duration::from_secs(120);
 /// Bytes asked for and not there, as one Spark task has by default.
@@ -155,7 +155,7 @@ impl Exchange {
                     reserved: 0.into(),
                 };
                 let peer = self.peers[owner as usize];
-                let request = self.endpoint.fetch(peer, &[block], PATIENCE).unwrap();
+                let request = self.endpoint.fetch(peer, &[block], TIMEOUT).unwrap();
                 open.insert(request, Wanted { owner, map, got: 0 });
             }
             self.endpoint
@@ -177,7 +177,7 @@ impl Exchange {
 }
 
 fn main() {
-    let words = std::env::args().skip(1);
+    let words = std::env::args().skip(1).filter(|word| word != "--bench");
     let pair = |word: String| match word.split_once('=') {
         Some((name, value)) => (name.to_owned(), value.to_owned()),
         None => panic!("{word} is not name=value"),
@@ -208,7 +208,7 @@ fn main() {
         },
         memory_limit: 128 << 20,
         idle_release: Duration::ZERO,
-        request_timeout: PATIENCE,
+        request_timeout: TIMEOUT,
         staging: Default::default(),
         regions: Default::default(),
         exchange: ExchangeConfig {

@@ -1,0 +1,16 @@
+//! The names of settings, as they cross JNI and as users write them.
+
+/// What a user writes before the name of a setting.
+const KEY_PREFIX: &str = "spark.faro.";
+
+/// Settings that Java makes up, for which there is no key.
+pub const NAME: &str = "name";
+pub const ADVERTISED_ADDRESS: &str = "advertisedAddress";
+
+/// The name of a setting as the user wrote it.
+pub fn key(name: &str) -> String {
+    match name {
+        NAME | ADVERTISED_ADDRESS => name.to_owned(),
+        _ => format!("{KEY_PREFIX}{name}"),
+    }
+}

@@ -1,0 +1,82 @@
+//! Completions become records in Java's direct buffer, many with one call.
+//!
+//! A record is never split. Records that do not fit wait here for the next call. If a record is
+//! larger than the whole buffer, Java gets its size and calls again with a larger buffer, so neither
+//! side needs a bound for the size of a record.
+
+use crate::record::{BufferSlice, Record, BLOCK_ENTRY_BYTES, RECORD_HEAD_BYTES, SLICE_BYTES};
+use crate::registry::Registry;
+use faro_endpoint::Completion;
+use std::collections::VecDeque;
+
+/// Delivered blocks that are not yet released. Leases keep their arena, so a batch may outlive its
+/// endpoint.
+pub static BATCHES: Registry<Vec<faro_endpoint::BufferSlice>> = Registry::new();
+
+/// The completions between an endpoint and its one caller of `completions`.
+#[derive(Default)]
+pub struct Outgoing {
+    /// Taken from the endpoint, not yet written; in order.
+    pub waiting: VecDeque<Completion>,
+    /// For `Endpoint::completions`; empty between calls, kept for its capacity.
+    pub taken: Vec<Completion>,
+    /// Encoded records of one call; empty between calls, kept for its capacity.
+    pub records: Vec<u8>,
+    /// One record's slices; empty between records, kept for its capacity.
+    slices: Vec<BufferSlice>,
+}
+
+/// Bytes that `Record::encode` will write for a completion.
+pub fn encoded_bytes(completion: &Completion) -> usize {
+    RECORD_HEAD_BYTES
+        + match &completion.outcome {
+            Ok(delivery) => {
+                delivery.slices.len() * SLICE_BYTES + delivery.blocks.len() * BLOCK_ENTRY_BYTES
+            }
+            Err(failure) => failure.detail.len().next_multiple_of(8),
+        }
+}
+
+impl Outgoing {
+    /// Encodes the records that fit into `capacity` bytes. Java owns their batches from now on.
+    pub fn encode(&mut self, capacity: usize) {
+        while let Some(completion) = self.waiting.pop_front() {
+            if self.records.len() + encoded_bytes(&completion) > capacity {
+                self.waiting.push_front(completion);
+                return;
+            }
+            self.encode_one(completion);
+        }
+    }
+
+    fn encode_one(&mut self, completion: Completion) {
+        let (error, blocks, detail, pieces) = match completion.outcome {
+            Ok(delivery) => (None, delivery.blocks, String::new(), delivery.slices),
+            Err(failure) => (Some(failure.code), Vec::new(), failure.detail, Vec::new()),
+        };
+        self.slices.clear();
+        self.slices.extend(pieces.iter().map(|piece| BufferSlice {
+            slab: piece.lease.slab(),
+            offset: piece.lease.offset() + piece.offset,
+            length: piece.length,
+        }));
+        let batch = if pieces.is_empty() {
+            0
+        } else {
+            BATCHES.insert(pieces)
+        };
+        Record {
+            error,
+            request: completion.request,
+            first_block: completion.first_block,
+            block_count: completion.block_count,
+            batch,
+            fabric: completion.fabric,
+            last: completion.last,
+            slices: &self.slices,
+            blocks: &blocks,
+            detail: &detail,
+        }
+        .encode(&mut self.records);
+    }
+}
