@@ -6,7 +6,7 @@
 //! every step has a line of its own.
 
 use faro_endpoint::{Completion, Config, Endpoint, FabricChoice, OutputFiles, VerbsOptions};
-use faro_wire::{BlockId, OutputId};
+use faro_wire::BlockId;
 use std::error::Error;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
@@ -55,7 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // The server does not know where map outputs lie. It asks, and in Spark Java answers.
     for output in server.unresolved(16, TIMEOUT) {
         println!("the server asks for map output {output:?}");
-        server.resolve(output, Some(files_of(output, &files)));
+        server.resolve(output, Some(files.clone()));
     }
 
     // Blocks arrive in leases of the client's arena, in the order of the request.
@@ -96,13 +96,6 @@ fn block(reduce: u32) -> BlockId {
         start_reduce: reduce.into(),
         end_reduce: (reduce + 1).into(),
         reserved: 0.into(),
-    }
-}
-
-fn files_of(_output: OutputId, files: &OutputFiles) -> OutputFiles {
-    OutputFiles {
-        data: files.data.clone(),
-        index: files.index.clone(),
     }
 }
 

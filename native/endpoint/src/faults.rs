@@ -1,10 +1,10 @@
-//! Fault injection: a fabric that lies, loses and dawdles on purpose. Compiled only with the
+//! Fault injection: a fabric that changes, loses and delays messages on purpose. Compiled only with the
 //! feature `faults`, which no released library has; tests of whole Spark jobs load a library that
 //! was built with it (`tests/spark`).
 //!
 //! `FARO_FAULTS` names the faults and how often they strike, e.g. `flip=7,drop=50,swallow=90`:
 //! `flip`: one bit of every n-th write is another one; `drop`: the connection ends instead of every
-//! n-th `DATA_WRITTEN`; `swallow`: every n-th `DATA_WRITTEN` never leaves (its reader runs into its deadline); `die`: the fabric
+//! n-th `DATA_WRITTEN`; `swallow`: every n-th `DATA_WRITTEN` never leaves (its client runs into its deadline); `die`: the fabric
 //! fails for good at the n-th `DATA_WRITTEN`, as if its device were gone, while the process lives on.
 
 use faro_fabric::{
@@ -30,7 +30,7 @@ impl Every {
     }
 }
 
-/// See the module's comment.
+/// A fabric with faults, around a real one.
 pub(crate) struct FaultyFabric {
     inner: Box<dyn Fabric>,
     pool: Arc<Pool>,

@@ -14,7 +14,7 @@
 //! Each module uses only those below it (`tests/setup/check-modules` sees to it). A progress thread
 //! owns its fabric and all state of its services, so none of that needs a lock; threads talk by
 //! queues. Nothing blocks a progress thread: files are read by I/O threads, arena memory is asked for
-//! without waiting, and Java is asked (where a map output lies) and told (blocks have arrived) through
+//! without waiting, and Java is asked (where a map output is) and told (blocks have arrived) through
 //! queues that Java threads take from. No native thread ever attaches to the JVM.
 
 pub mod collective;

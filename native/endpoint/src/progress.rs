@@ -21,7 +21,7 @@ pub(crate) struct Shared {
     pub(crate) peers: Arc<PeerTable>,
     pub(crate) memory: Arc<Memory>,
     pub(crate) catalog: Arc<Catalog>,
-    /// How long Java may take to say where a map output lies.
+    /// How long Java may take to say where a map output is.
     pub(crate) question_timeout: Duration,
 }
 

@@ -44,7 +44,7 @@ pub struct NotANumber {
 pub struct ArrayFault(pub String);
 
 /// A caller's array. Positions and counts are in elements, `bytes` hold whole elements, and what is
-/// named lies within the array.
+/// named is within the array.
 pub trait Array {
     /// What it consists of.
     fn element(&self) -> Element;

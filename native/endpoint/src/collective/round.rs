@@ -6,7 +6,7 @@ use faro_exchange::collective::{plan, Mode, Plan};
 use faro_wire::message::ClearToSendHead;
 use std::time::Duration;
 
-/// Who works with whom; see `faro_exchange::collective`.
+/// Which members exchange with which; see `faro_exchange::collective`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grouping {
     /// Within groups of about this size, shuffled anew in every round; the seed is the team's.

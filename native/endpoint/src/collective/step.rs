@@ -55,7 +55,7 @@ pub(super) struct Incoming {
     arrived: u32,
 }
 
-/// See the module's comment.
+/// One step as one member works through it.
 pub(super) struct Step {
     pub(super) incoming: Vec<Incoming>,
     pub(super) outgoing: Vec<Outgoing>,

@@ -1,10 +1,10 @@
-//! Which map outputs are open, and who waits for one that is not.
+//! The open map outputs, and the jobs that wait for one that is not open.
 //!
-//! Only Spark knows where a map output lies (its directory layout, migrated blocks), and native
-//! threads never call into the JVM. So an unknown output is a question in a queue that a Java
-//! thread takes; the work that needs it is parked, and comes back when the answer does. Outputs
-//! never change under a map id (it is attempt-unique), so what is open stays true until the shuffle
-//! is forgotten. A "no such output" is not remembered: a block may migrate here later.
+//! Only Spark knows where a map output is (its directory layout, migrated blocks), and native threads
+//! never call into the JVM. So an unknown output is a question in a queue that a Java thread takes;
+//! the job that needs it waits aside and returns with the answer. An output never changes under a map
+//! id, which is unique to the attempt, so an open file stays right until the shuffle is forgotten. A
+//! "no such output" is not remembered: a block may migrate here later.
 
 use super::{Output, OutputFiles};
 use crate::limits::{MAX_OFFSET_BYTES, MAX_OPEN_OUTPUTS, MAX_UNRESOLVED, TICK};
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// What became of a question.
+/// The answer to a question.
 pub(crate) type Answer = Result<Arc<Output>, BlockStatus>;
 
 /// Called with the answer. It must not block and must not call the catalog.
@@ -46,7 +46,7 @@ struct State {
     asked: HashMap<OutputId, Question>,
 }
 
-/// See the module's comment.
+/// The map outputs of this endpoint.
 pub(crate) struct Catalog {
     state: Mutex<State>,
     questions: (Sender<OutputId>, Receiver<OutputId>),
@@ -65,7 +65,7 @@ impl Catalog {
         }
     }
 
-    /// The output, or a place in the queue for `resume` (made only when there is need).
+    /// The output; or `resume`, which is made only then, is called with the answer later.
     pub(crate) fn look_up(&self, id: OutputId, resume: impl FnOnce() -> Resume) -> Lookup {
         let mut state = self.lock();
         if let Some(output) = state.find(id, &self.clock) {
@@ -132,8 +132,8 @@ impl Catalog {
         }
     }
 
-    /// Expires what is older than `age`, once in a while. Every progress thread calls it, because
-    /// any of them may end before the others; the one that comes first does it for all.
+    /// Expires questions older than `age`, once per tick. Every progress thread calls it, because any of
+    /// them may end before the others; the first one does it for all.
     pub(crate) fn tick(&self, now: Instant, age: Duration) {
         let Ok(mut looked) = self.looked.try_lock() else {
             return;
@@ -156,7 +156,7 @@ impl Catalog {
             .collect();
         for id in old {
             log::warn!(
-                "nobody said where map output {}/{} lies",
+                "no answer from Java where map output {}/{} is",
                 id.shuffle_id,
                 id.map_id
             );
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn one_question_for_many_who_ask() {
+    fn one_question_for_many_jobs() {
         let dir = tempfile::tempdir().unwrap();
         let (catalog, resumed) = (Catalog::new(), Arc::new(AtomicUsize::new(0)));
         for _ in 0..3 {
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn no_is_told_but_not_remembered() {
+    fn a_no_is_an_answer_but_is_not_remembered() {
         let (catalog, resumed) = (Catalog::new(), Arc::new(AtomicUsize::new(0)));
         ask(&catalog, id(7), &resumed);
         ask(&catalog, id(7), &resumed);
@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(
             resumed.load(Ordering::SeqCst),
             100,
-            "somebody looked just now"
+            "looked at a moment ago"
         );
         catalog.tick(later + TICK, Duration::ZERO);
         assert_eq!(resumed.load(Ordering::SeqCst), 200);

@@ -11,7 +11,7 @@ use faro_pool::{Access, Lease, Pool, PoolError};
 use faro_region::Region;
 use std::sync::Arc;
 
-/// Maps a region for the device. It is registered when it is first shown to a peer, beyond the arena's
+/// Maps a region for the device. It is registered when it is first exposed to a peer, beyond the arena's
 /// limit.
 ///
 /// # Errors
@@ -26,7 +26,7 @@ pub(super) fn map(
         RegionMode::Odp => Access::ReadOnDemand,
         RegionMode::Pinned => Access::Read,
     };
-    // SAFETY: nobody calls `bytes` of this lease: it only becomes an exposure of the verbs fabric,
+    // SAFETY: no code calls `bytes` of this lease: it only becomes an exposure of the verbs fabric,
     // which hands its address to the device.
     unsafe { pool.map_file(region.file(), region.bytes(), access) }
         .map(|lease| Some(Arc::new(lease)))

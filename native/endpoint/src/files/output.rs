@@ -22,7 +22,7 @@ use std::sync::{Arc, OnceLock};
 /// Index files up to this size are kept in memory; larger ones are read at the two offsets needed.
 const MAX_LOADED_INDEX_BYTES: u64 = 1 << 20;
 
-/// Where a map output lies.
+/// The files of a map output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputFiles {
     /// Concatenated partitions; may be absent when all are empty.

@@ -70,7 +70,7 @@ impl Members {
     }
 }
 
-/// The host on a card, which every reader of the card finds in the same way: the address of a network fabric, or
+/// The host on a card, which every endpoint that has the card finds in the same way: the address of a network fabric, or
 /// the identity of the host for shared memory.
 pub(crate) fn host_of(card: &Card) -> String {
     let of = |scheme: &str| card.addresses.iter().find(|a| a.scheme == scheme);

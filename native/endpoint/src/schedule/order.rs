@@ -171,18 +171,18 @@ mod tests {
         for policy in [ExchangePolicy::Grouped, ExchangePolicy::Rotated] {
             for n in [2, 3, 4, 9, 16, 23] {
                 let plans = plans(n, policy);
-                for (reader, plan) in &plans {
+                for (client, plan) in &plans {
                     assert_eq!(plan.epoch, plans[0].1.epoch);
-                    for (owner, theirs) in plans.iter().filter(|(owner, _)| owner != reader) {
+                    for (server, theirs) in plans.iter().filter(|(server, _)| server != client) {
                         // When I read from you, you serve me.
                         assert_eq!(
-                            plan.reads.due(*owner).round,
-                            theirs.serves.due(*reader).round
+                            plan.reads.due(*server).round,
+                            theirs.serves.due(*client).round
                         );
-                        assert_ne!(plan.reads.due(*owner), UNKNOWN);
+                        assert_ne!(plan.reads.due(*server), UNKNOWN);
                     }
                     assert_eq!(
-                        plan.reads.due(*reader),
+                        plan.reads.due(*client),
                         UNKNOWN,
                         "no endpoint reads from itself"
                     );

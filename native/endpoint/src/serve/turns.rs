@@ -75,7 +75,7 @@ impl ServeService {
         self.remove(serial);
     }
 
-    /// Writes what a turn filled into the client's memory. Returns what the client is to be told.
+    /// Writes what a turn filled into the client's memory. Returns the list for `DATA_WRITTEN`.
     fn write(
         &mut self,
         net: &mut Net,
