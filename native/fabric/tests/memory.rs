@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const PAGES_PER_SLAB: usize = SLAB_BYTES / PAGE_BYTES;
 const SLABS: usize = 4;
 /// Only a hang reaches it.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -61,7 +61,7 @@ impl Two {
     fn new() -> Self {
         let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut writer, target) = (Site::new(1), Site::new(2));
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let location = target.fabric.location();
         let connection = writer.fabric.connect(&location, 2, deadline).unwrap();
         let mut two = Self {
@@ -85,7 +85,7 @@ impl Two {
 
     /// Polls both until an event is what is waited for.
     fn turn_until(&mut self, mut done: impl FnMut(&Event) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let mut events = Vec::new();
         loop {
             self.turn(&mut events);
@@ -112,7 +112,7 @@ impl Two {
     /// Turns both until neither has a slab registered that rests; another thread may be at it.
     fn let_go(&mut self) {
         let mut events = Vec::new();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let settled = |pool: &Pool| {
             let slabs = (0..).take_while(|at| pool.slab(*at).is_some()).count();
             let now = pool.counters();
@@ -122,7 +122,7 @@ impl Two {
         self.turn(&mut events);
         while !settled(&self.writer.pool) || !settled(&self.target.pool) {
             self.turn(&mut events);
-            assert!(Instant::now() < deadline, "it was not let go");
+            assert!(Instant::now() < deadline, "it was not de-registered");
         }
         assert!(events.is_empty());
     }
@@ -222,7 +222,7 @@ fn an_idle_slab_is_deregistered_and_comes_back() {
     assert_eq!(idle.deregistrations, u64::from(rested));
     assert_eq!(idle.given_back, u64::from(rested));
 
-    // Used again: every frame of every slab goes over the device once, with the right bytes.
+    // Used again: every page of every slab goes over the device once, with the right bytes.
     for (at, lease) in fill(&pool).into_iter().enumerate() {
         let target = frame(&two.target.pool);
         two.cycle(lease, target, at as u8 | 1);

@@ -72,12 +72,7 @@ fn name(error: &VerbsError) -> &'static str {
     }
 }
 
-fn no_rdma(
-    host: &Host<'_>,
-    check: &'static str,
-    error: &VerbsError,
-    interface: &str,
-) -> Finding {
+fn no_rdma(host: &Host<'_>, check: &'static str, error: &VerbsError, interface: &str) -> Finding {
     let mend = mend(error, interface, &host.names);
     Finding::bad(check, Level::NoRdma, error.to_string(), mend)
 }
