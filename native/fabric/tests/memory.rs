@@ -41,7 +41,7 @@ impl Site {
             advertise: String::new(),
             endpoint,
             pool: pool.clone(),
-            wishes: VerbsOptions::default(),
+            options: VerbsOptions::default(),
         })
         .unwrap();
         Self { fabric, pool }
@@ -185,13 +185,60 @@ impl Two {
     }
 }
 
-fn frame(pool: &Arc<Pool>) -> Lease {
+fn page(pool: &Arc<Pool>) -> Lease {
     pool.try_lease(PAGE_BYTES, Purpose::Serve).unwrap()
 }
 
-/// All frames that are left.
+/// All pages that are left.
 fn fill(pool: &Arc<Pool>) -> Vec<Lease> {
     std::iter::from_fn(|| pool.try_lease(PAGE_BYTES, Purpose::Serve).ok()).collect()
+}
+
+#[test]
+#[ignore = "needs an RDMA device: tests/softroce/run"]
+fn a_write_from_memory_that_cannot_be_registered_ends_with_its_connection() {
+    let mut two = Two::new();
+    // A lease of a slab that the fabric's own pool does not have.
+    let other = Site::new(3);
+    let leases = fill(&other.pool);
+    let foreign = leases
+        .into_iter()
+        .find(|lease| two.writer.pool.slab(lease.slab()).is_none());
+    let target = page(&two.target.pool);
+    let range = two.expose(target);
+    let write = Write {
+        token: 9,
+        source: Arc::new(foreign.unwrap()),
+        offset: 0,
+        length: PAGE_BYTES,
+        target: range,
+        immediate: None,
+        last: true,
+    };
+    let connection = two.peers[0];
+    two.writer
+        .fabric
+        .write(connection, write)
+        .map_err(drop)
+        .unwrap();
+    let deadline = Instant::now() + TIMEOUT;
+    let (mut events, mut ended) = (Vec::new(), None);
+    loop {
+        two.turn(&mut events);
+        for event in events.drain(..) {
+            match event {
+                Event::WriteEnded { token, outcome, .. } => ended = Some((token, outcome)),
+                Event::Closed {
+                    connection: closed, ..
+                } if closed == connection => {
+                    assert_eq!(ended, Some((9, Outcome::Flushed)));
+                    return;
+                }
+                _ => {}
+            }
+        }
+        assert!(Instant::now() < deadline, "the connection did not end");
+    }
 }
 
 #[test]
@@ -224,7 +271,7 @@ fn an_idle_slab_is_deregistered_and_comes_back() {
 
     // Used again: every page of every slab goes over the device once, with the right bytes.
     for (at, lease) in fill(&pool).into_iter().enumerate() {
-        let target = frame(&two.target.pool);
+        let target = page(&two.target.pool);
         two.cycle(lease, target, at as u8 | 1);
     }
     let again = pool.counters();
@@ -248,13 +295,13 @@ fn a_slab_that_wakes_before_the_device_let_go_keeps_its_bytes() {
             two.turn(&mut events);
         }
         pool.release_idle_pages(u32::from(round) % 3);
-        let source = frame(&two.writer.pool);
+        let source = page(&two.writer.pool);
         let targets = fill(&pool);
         let count = targets.len();
         let mut source = Some(source);
         for (at, target) in targets.into_iter().enumerate() {
             if at % PAGES_PER_SLAB == 0 || at + 1 == count {
-                let from = source.take().unwrap_or_else(|| frame(&two.writer.pool));
+                let from = source.take().unwrap_or_else(|| page(&two.writer.pool));
                 two.cycle(from, target, round + 1);
             }
         }
@@ -319,7 +366,7 @@ fn a_fabric_that_goes_leaves_nothing_with_memory_that_stays() {
     let mut two = Two::new();
     let pool = two.writer.pool.clone();
     let source = Arc::new(pool.allocate_lazily(PAGE_BYTES).unwrap());
-    let target = frame(&two.target.pool);
+    let target = page(&two.target.pool);
     let range = two.expose(target);
     two.write(&source, range, true);
     assert!(pool.counters().registered_bytes > 0);

@@ -26,7 +26,7 @@ pub struct VerbsConfig {
     /// The memory that is registered, slab by slab.
     pub pool: Arc<Pool>,
     /// What the user set; the rest is chosen.
-    pub wishes: VerbsOptions,
+    pub options: VerbsOptions,
 }
 
 impl VerbsFabric {
@@ -50,9 +50,9 @@ impl VerbsFabric {
     pub fn with_bounds(config: VerbsConfig, bounds: Bounds) -> Result<Self, FabricError> {
         let (listener, address) = tcp::listen(config.bind, &config.advertise)?;
         let near = address.ip();
-        let context = RdmaContext::open(&config.wishes, near, &config.pool)?;
+        let context = RdmaContext::open(&config.options, near, &config.pool)?;
         log::info!("verbs fabric: {}", context.device.describe());
-        let verbs = Verbs::new(context, config.wishes, near, config.pool);
+        let verbs = Verbs::new(context, config.options, near, config.pool);
         Ok(Self {
             reactor: Reactor::new(config.endpoint, bounds, listener, verbs)?,
             location: address.to_string(),
