@@ -18,7 +18,7 @@ fn closed(rig: &mut Rig, station: usize, connection: ConnectionId) -> CloseReaso
     })
 }
 
-/// Both ends learn who the other is.
+/// Both ends learn the other's endpoint.
 pub fn connects_and_names_both_ends(bench: &dyn Bench) {
     let mut rig = Rig::new(bench, 2);
     let (mine, theirs) = (rig.at(0).endpoint, rig.at(1).endpoint);
@@ -40,7 +40,7 @@ pub fn connects_and_names_both_ends(bench: &dyn Bench) {
     assert_eq!(rig.counter(1, "accepted"), 1);
 }
 
-/// An address that went to another endpoint is noticed, and by nobody but the connector.
+/// The connector notices that another endpoint has the address; the acceptor reports nothing.
 pub fn refuses_to_be_mistaken_for_another(bench: &dyn Bench) {
     let mut rig = Rig::new(bench, 2);
     let location = rig.fabric(1).location();
@@ -55,8 +55,8 @@ pub fn refuses_to_be_mistaken_for_another(bench: &dyn Bench) {
     assert!(rig.events(1).is_empty(), "never a peer of the other side");
 }
 
-/// Nobody listens.
-pub fn nobody_there_ends_in_unreachable(bench: &dyn Bench) {
+/// No endpoint listens there.
+pub fn no_endpoint_there_ends_in_unreachable(bench: &dyn Bench) {
     let mut rig = Rig::new(bench, 1);
     let location = bench.nowhere();
     let connection = rig
@@ -202,7 +202,7 @@ pub fn an_idle_poll_returns_and_a_waker_wakes_it(bench: &dyn Bench) {
         .poll(&mut events, timeout)
         .expect("poll works");
     assert!(start.elapsed() < Duration::from_secs(20));
-    // Were a wake-up lost, these polls would outlast the whole suite's patience.
+    // If a wake-up were lost, these polls would take longer than the suite's deadline.
     let waker = rig.fabric(0).waker();
     for from_elsewhere in [false, true, false, true] {
         let start = Instant::now();

@@ -16,17 +16,19 @@ pub mod connections;
 pub mod endings;
 pub mod messages;
 pub mod oracle;
+mod patterns;
 pub mod reads;
 mod rig;
 pub mod writes;
 
-pub use rig::{assert_filled, fill, Dice, Link, Rig, Site};
+pub use patterns::{assert_filled, fill, Dice};
+pub use rig::{Link, Rig, Site};
 
 /// Makes fabrics of one kind.
 pub trait Bench {
     /// A fabric of a new endpoint; all of one bench can reach each other.
     fn site(&self) -> Site;
-    /// A location of the right form at which nobody answers.
+    /// A location of the right form with no endpoint at it.
     fn nowhere(&self) -> String;
     /// Is a refused write always reported as `Refused` (else possibly as `Done`)?
     fn learns_refusals(&self) -> bool;
@@ -41,7 +43,7 @@ macro_rules! fabric_conformance {
             connections {
                 connects_and_names_both_ends
                 refuses_to_be_mistaken_for_another
-                nobody_there_ends_in_unreachable
+                no_endpoint_there_ends_in_unreachable
                 a_silent_place_ends_at_the_deadline
                 nonsense_is_no_location
                 both_connect_at_once

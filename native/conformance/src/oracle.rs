@@ -263,6 +263,6 @@ fn took(station: usize, event: Event, ways: &mut [Way; 2], place: &str) {
             );
             drop(target);
         }
-        _ => panic!("{place}: an event nobody asked for"),
+        _ => panic!("{place}: an event without a cause"),
     }
 }

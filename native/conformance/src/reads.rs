@@ -102,7 +102,7 @@ pub fn under_an_unknown_key_are_refused(bench: &dyn Bench) {
     }
 }
 
-/// A key works for the peer it was given to, and for nobody else.
+/// A key works only for the peer that it was given to.
 pub fn under_anothers_key_are_refused(bench: &dyn Bench) {
     let mut rig = Rig::new(bench, 3);
     let (friend, stranger) = (rig.link(0, 1), rig.link(2, 1));

@@ -1,17 +1,16 @@
 //! Fabrics under test, driven step by step.
 
-use crate::Bench;
+use crate::{fill, Bench};
 use faro_fabric::{
     ConnectionId, EndpointId, Event, Exposure, Fabric, Message, Outcome, RemoteRange, Revoked,
     Write,
 };
 use faro_pool::{Lease, Pool, Purpose};
-use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Only a hang reaches it.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// How long an idle step waits in each fabric.
 const STEP: Duration = Duration::from_millis(1);
 
@@ -42,7 +41,7 @@ pub struct Link {
     pub to: (usize, ConnectionId),
 }
 
-/// Several stations and one clock hand.
+/// Several stations, driven by one thread.
 pub struct Rig {
     /// `None`: killed.
     stations: Vec<Option<Station>>,
@@ -94,9 +93,9 @@ impl Rig {
         self.station(station).asleep = asleep;
     }
 
-    /// A moment no check should reach.
+    /// A deadline that only a hang reaches.
     pub fn deadline() -> Instant {
-        Instant::now() + PATIENCE
+        Instant::now() + TIMEOUT
     }
 
     /// Starts to connect.
@@ -199,7 +198,7 @@ impl Rig {
         std::mem::take(&mut self.station(station).events)
     }
 
-    /// Events of a station that nobody took yet.
+    /// Events of a station that no check took yet.
     pub fn pending(&mut self, station: usize) -> &[Event] {
         &self.station(station).events
     }
@@ -316,45 +315,5 @@ impl Rig {
         let counters = self.fabric(station).counters();
         let found = counters.iter().find(|(got, _)| *got == name);
         found.unwrap_or_else(|| panic!("no counter {name}")).1
-    }
-}
-
-/// A pattern that repeats with no power of two.
-pub fn fill(bytes: &mut [u8], seed: u8) {
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        *byte = (at % 251) as u8 ^ seed;
-    }
-}
-
-/// Is that the pattern of `seed`?
-pub fn assert_filled(bytes: &[u8], seed: u8, what: impl Debug) {
-    let mut expected = vec![0; bytes.len()];
-    fill(&mut expected, seed);
-    if bytes != expected {
-        let at = bytes.iter().zip(&expected).position(|(a, b)| a != b);
-        panic!("{what:?}: differs from pattern {seed:#04x} at {at:?}");
-    }
-}
-
-/// Seeded dice (xorshift64*), so that a failed run can be repeated.
-pub struct Dice(u64);
-
-impl Dice {
-    /// Dice that always fall the same way.
-    pub fn new(seed: u64) -> Self {
-        Self(seed | 1)
-    }
-
-    /// The next 64 bits.
-    pub fn roll(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    /// A number below `end`.
-    pub fn below(&mut self, end: usize) -> usize {
-        (self.roll() % end as u64) as usize
     }
 }

@@ -188,7 +188,7 @@ pub fn beyond_their_source_are_handed_back(bench: &dyn Bench) {
     rig.fence(link);
 }
 
-/// Posts a write that must be refused, and sees that nobody but the counters notices.
+/// Posts a write that must be refused, and checks that only the counters show it.
 fn refused(bench: &dyn Bench, rig: &mut Rig, link: Link, target: RemoteRange) {
     let source = Arc::new(rig.lease(link.from.0, 4096, 0xee));
     let before = rig.counter(link.to.0, "writes_refused");
@@ -249,7 +249,7 @@ pub fn under_an_unknown_key_touch_nothing(bench: &dyn Bench) {
     assert_filled(rig.revoke(1, range.key).lease().bytes(), 0x11, "target");
 }
 
-/// A key works for the peer it was given to, and for nobody else.
+/// A key works only for the peer that it was given to.
 pub fn under_anothers_key_touch_nothing(bench: &dyn Bench) {
     let mut rig = Rig::new(bench, 3);
     let (friend, stranger) = (rig.link(0, 1), rig.link(2, 1));

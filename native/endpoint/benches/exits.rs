@@ -57,7 +57,7 @@ impl Plain {
                     advertise,
                     endpoint,
                     pool: shared,
-                    wishes: faro_endpoint::VerbsOptions::default(),
+                    options: faro_endpoint::VerbsOptions::default(),
                 })?),
                 _ => Box::new(TcpFabric::new(TcpConfig {
                     bind,

@@ -77,7 +77,7 @@ fn site(endpoint: u128) -> Site {
         advertise: String::new(),
         endpoint,
         pool: pool.clone(),
-        wishes: VerbsOptions::default(),
+        options: VerbsOptions::default(),
     };
     let fabric = VerbsFabric::new(config).expect("a device");
     Site { fabric, pool }

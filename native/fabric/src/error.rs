@@ -16,24 +16,24 @@ pub enum CloseReason {
     /// The stream ended or the device flushed.
     #[error("connection lost: {detail}")]
     Lost { detail: String },
-    /// This side cannot go on: its device or its memory does not allow it.
-    #[error("unable: {detail}")]
+    /// This side has no device or no memory for the connection.
+    #[error("this side cannot serve the connection: {detail}")]
     Unable { detail: String },
-    /// Nobody answered in time.
+    /// There was no answer before the deadline, or the address refused.
     #[error("no connection to {location}: {detail}")]
     Unreachable { location: String, detail: String },
-    /// Somebody else lives at that address.
+    /// Another endpoint is at that address.
     #[error("endpoint {got:032x} answered where {expected:032x} was expected")]
     WrongEndpoint { expected: u128, got: u128 },
     /// The peer broke the protocol.
     #[error("protocol error: {0}")]
     Protocol(#[from] WireError),
-    /// The peer sends faster than it may, or more than is bounded.
+    /// The peer sent or asked for more than a bound allows.
     #[error("{what} reached its bound of {limit}")]
     Bound { what: &'static str, limit: u64 },
 }
 
-/// A fault of the fabric itself.
+/// An error of the fabric itself, not of one connection.
 #[derive(Debug, Error)]
 pub enum FabricError {
     /// A system call failed.
@@ -49,8 +49,8 @@ pub enum FabricError {
         location: String,
         detail: String,
     },
-    /// The fabric does not work on this machine. `absent`: the machine has nothing of the kind,
-    /// so nobody expects it to.
+    /// The fabric does not work on this machine. `absent`: the machine has no such device, so this is
+    /// not a fault.
     #[error("{fabric} is not available: {reason}")]
     Unavailable {
         fabric: &'static str,
@@ -62,7 +62,7 @@ pub enum FabricError {
     Bound { what: &'static str, limit: u64 },
 }
 
-/// An operation that was not accepted, handed back.
+/// An operation that was not accepted; the caller gets it back.
 #[derive(Debug)]
 pub enum Rejected<T> {
     /// The peer's queue is full; try again after events of that peer.

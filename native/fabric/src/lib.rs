@@ -1,10 +1,9 @@
 //! How bytes move between two endpoints: the [`Fabric`] contract and its implementations.
 //!
-//! A fabric is a poll-driven object owned by one progress thread. Nothing in it blocks and nothing
-//! in it runs on a thread of its own, so that a test can drive two of them step by step. Every
-//! operation that was accepted ends in exactly one event; when a connection closes, all its
-//! pending operations end with a failure first, and then [`Event::Closed`] is the last event that
-//! ever names that peer.
+//! A fabric is an object that one progress thread owns and polls. It never blocks and starts no
+//! thread for its progress, so that a test can drive two of them step by step. Every operation that
+//! was accepted ends in exactly one event. When a connection closes, all its pending operations end
+//! first, and [`Event::Closed`] is the last event that names the connection.
 //!
 //! Setup (addresses, handshakes, exposure of memory) and datapath live in separate files of each
 //! fabric. Every fabric passes one suite of checks, `faro-conformance`.
@@ -40,8 +39,8 @@ pub struct ConnectionId(pub u64);
 /// Identity of an endpoint process (in its card).
 pub type EndpointId = u128;
 
-/// A key and a range that a peer may read or write one-sidedly. A part of it is named by the same
-/// key, a larger `offset` and a smaller `length`; what else `offset` means is the fabric's own.
+/// A key and a range that a peer may read or write one-sidedly. The same key with a larger `offset`
+/// and a smaller `length` names a part of it. `offset` starts at a value that the fabric chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteRange {
     /// Key, given out by `expose`.
@@ -52,7 +51,7 @@ pub struct RemoteRange {
     pub length: u32,
 }
 
-/// What to expose. Leases of the pool that the fabric was made with, always.
+/// What to expose: always leases of the pool that the fabric was made with.
 pub enum Exposure {
     /// A peer may write; the fabric holds the lease until it is revoked.
     Writable(Lease),
@@ -62,13 +61,11 @@ pub enum Exposure {
 
 /// Answer to [`Fabric::revoke`].
 pub enum Revoked {
-    /// No byte of it will be changed by a peer from now on, and no read that sees a byte changed
-    /// from now on ends `Done`. (Replies that are on their way keep a `Readable`'s `Arc` until
-    /// they are sent.)
+    /// From now on no peer changes a byte of it, and no read that sees a byte changed from now on
+    /// ends `Done`. (Replies being sent keep a `Readable`'s `Arc` until they are sent.)
     Now(Exposure),
-    /// The fabric cannot stop the peer by itself; the exposure comes back in
-    /// [`Event::Revoked`] once the peer has let go of it or its connection has ended. Until then
-    /// the peer may still change it.
+    /// The fabric cannot stop the peer by itself. The exposure comes back in [`Event::Revoked`] when
+    /// the peer has let go of it or its connection has ended; until then the peer may change it.
     Later,
     /// There is no such key.
     Unknown,
@@ -124,10 +121,9 @@ pub struct Read {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// A read: the bytes are in the target. A write: the source may be reused, and no more than
-    /// that. Whether the target took it is known at once on some fabrics only (shm: `Done` is its
-    /// word; tcp: the kernel has the bytes, a later refusal is counted in
-    /// `writes_refused_by_peer`), so whoever must know puts it, and a checksum, into the
-    /// messages that follow the write.
+    /// that. Only some fabrics know at once whether the target took it (shm: `Done` says so; tcp:
+    /// the kernel has the bytes, and a later refusal counts in `writes_refused_by_peer`). A caller
+    /// that must know lets a message with a checksum follow the write.
     Done,
     /// The peer does not (or no longer) expose that range. A read's target then holds anything.
     Refused,
@@ -174,53 +170,52 @@ pub enum Event {
         target: Lease,
         outcome: Outcome,
     },
-    /// A deferred revocation is complete.
+    /// A revocation that was `Later` is complete.
     Revoked { key: u64, exposure: Exposure },
-    /// The connection is gone; last event of this peer. Also the answer to a failed `connect`.
+    /// The connection ended; the last event that names it. Also the result of a failed `connect`.
     Closed {
         connection: ConnectionId,
         reason: CloseReason,
     },
 }
 
-/// Wakes the thread in `poll`.
+/// Wakes the thread that waits in `poll`; may be called from any thread.
 pub type Waker = Arc<dyn Fn() + Send + Sync>;
 
-/// The contract; see the module's comment.
+/// What every fabric does; the module's comment has the rules for all of it.
 pub trait Fabric: Send {
     /// Which one this is.
     fn kind(&self) -> FabricKind;
-    /// Where peers reach us: what follows `scheme://` in the card.
+    /// Where peers reach this fabric: what follows `scheme://` in the card.
     fn location(&self) -> String;
-    /// Cloneable wake-up call for the thread in `poll`.
+    /// Wakes the thread in `poll`; can be cloned.
     fn waker(&self) -> Waker;
 
-    /// Starts to connect to `location` (never through a resolver), expecting the endpoint `expected` there (anything else is
-    /// closed with `CloseReason::WrongEndpoint`). Ends in `Connected` or `Closed`, at the latest
-    /// shortly after `deadline`.
+    /// Starts to connect to `location` (an address; no name is resolved) and expects the endpoint
+    /// `expected` there; with any other the connection closes with `CloseReason::WrongEndpoint`.
+    /// Ends in `Connected` or `Closed`, at the latest shortly after `deadline`.
     fn connect(
         &mut self,
         location: &str,
         expected: EndpointId,
         deadline: Instant,
     ) -> Result<ConnectionId, FabricError>;
-    /// Closes a connection, after the frames already queued were flushed where that needs no wait.
-    /// The peer is told `reason` (unless it is `Lost`, `Peer` or `Unreachable`). `Closed` follows
-    /// with the next `poll`; operations are not accepted any more.
+    /// Closes a connection after sending what is queued, as far as that needs no wait. Sends the peer
+    /// the `reason` (unless it is `Lost`, `Peer` or `Unreachable`). `Closed` follows with the next
+    /// `poll`; no operation is accepted any more.
     fn disconnect(&mut self, connection: ConnectionId, reason: CloseReason);
 
-    /// Has the device know a lease's memory now (*eager*), which the first operation on it would do
-    /// otherwise (*lazy*). Leases of slabs are known already, and so is everything to a fabric that
-    /// has no device.
+    /// Registers a lease's memory with the device now (*eager*); otherwise the first operation on it
+    /// does (*lazy*). Slabs are registered already. Does nothing on a fabric without a device.
     ///
     /// # Errors
-    /// `Unavailable`: what the device refused, or that there is none at the moment.
+    /// `Unavailable`: the device refused, or it is lost.
     fn register(&mut self, _lease: &Lease) -> Result<(), FabricError> {
         Ok(())
     }
 
-    /// Lets `peer` reach the exposed bytes until revoked. The range covers the lease's capacity. An
-    /// exposure outlives its connection: it comes back by `revoke` only.
+    /// Lets the peer of `connection` reach the exposed bytes until `revoke`. The range covers the
+    /// lease's capacity. An exposure outlives its connection: only `revoke` returns it.
     fn expose(
         &mut self,
         connection: ConnectionId,
@@ -229,19 +224,19 @@ pub trait Fabric: Send {
     /// Ends an exposure.
     fn revoke(&mut self, key: u64) -> Revoked;
 
-    /// Queues a message; sent with the next `flush` or `poll`. After `Full`, the next `poll`
-    /// returns as soon as there is room, with or without an event.
+    /// Queues a message; the next `flush` or `poll` sends it. After `Full`, `poll` returns as soon as
+    /// there is room, with or without an event.
     fn send(&mut self, connection: ConnectionId, message: Message)
         -> Result<(), Rejected<Message>>;
     /// Queues a one-sided write. `TooLarge`: more than the source has after `offset`.
     fn write(&mut self, connection: ConnectionId, write: Write) -> Result<(), Rejected<Write>>;
     /// Queues a one-sided read. `TooLarge`: more than the target holds.
     fn read(&mut self, connection: ConnectionId, read: Read) -> Result<(), Rejected<Read>>;
-    /// Hands everything queued since the last call to the kernel or device (as far as it takes it)
-    /// in as few calls as possible; `poll` does so too, before it waits and before it returns.
+    /// Hands everything that is queued to the kernel or device, as far as it takes it, in as few calls
+    /// as possible. `poll` does this too, before it waits and before it returns.
     fn flush(&mut self);
-    /// Waits up to `timeout` (zero: not at all) for something to happen and appends what did. May
-    /// return early with nothing.
+    /// Waits up to `timeout` (zero: not at all) for events and appends them. May return early without
+    /// any.
     fn poll(&mut self, events: &mut Vec<Event>, timeout: Duration) -> Result<(), FabricError>;
     /// Counters by name (bytes and frames in and out, connections, refused writes, system calls).
     fn counters(&self) -> Vec<(&'static str, u64)>;

@@ -294,7 +294,7 @@ fn a_slow_hello_is_not_waited_for() {
 fn more_connections_than_bounded_are_turned_away() {
     let mut stage = Stage::new();
     let held: Vec<_> = (0..stage::CONNECTIONS + 20).map(|_| stage.dial()).collect();
-    stage.until("some to be turned away", |stage| {
+    stage.until("some to be refused", |stage| {
         stage.counter("connections_refused") >= 20
     });
     assert!(stage.counter("connections") <= stage::CONNECTIONS as u64);
@@ -390,7 +390,7 @@ fn writes_with_absurd_fields_touch_nothing() {
 }
 
 #[test]
-fn refusals_nobody_listens_to_are_not_collected() {
+fn refusals_that_a_peer_does_not_receive_are_bounded() {
     let mut stage = Stage::new();
     let mut attacker = stage.greet();
     let nowhere = RemoteRange {
@@ -445,7 +445,7 @@ fn answers_to_no_question_close() {
         got: 99,
     };
     assert_eq!(stage.closed(), CloseReason::Protocol(expected));
-    // A refusal of a write nobody posted is harmless: most come after the write's end.
+    // A refusal of an unknown write is harmless: most refusals come after the write's end.
     let mut attacker = stage.greet();
     attacker
         .write_all(&frame(kind::WRITE_ACK, 0, &[1; 32]))

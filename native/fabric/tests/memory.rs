@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const PAGES_PER_SLAB: usize = SLAB_BYTES / PAGE_BYTES;
 const SLABS: usize = 4;
 /// Only a hang reaches it.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -41,7 +41,7 @@ impl Site {
             advertise: String::new(),
             endpoint,
             pool: pool.clone(),
-            wishes: VerbsOptions::default(),
+            options: VerbsOptions::default(),
         })
         .unwrap();
         Self { fabric, pool }
@@ -61,7 +61,7 @@ impl Two {
     fn new() -> Self {
         let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut writer, target) = (Site::new(1), Site::new(2));
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let location = target.fabric.location();
         let connection = writer.fabric.connect(&location, 2, deadline).unwrap();
         let mut two = Self {
@@ -85,7 +85,7 @@ impl Two {
 
     /// Polls both until an event is what is waited for.
     fn turn_until(&mut self, mut done: impl FnMut(&Event) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let mut events = Vec::new();
         loop {
             self.turn(&mut events);
@@ -112,7 +112,7 @@ impl Two {
     /// Turns both until neither has a slab registered that rests; another thread may be at it.
     fn let_go(&mut self) {
         let mut events = Vec::new();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let settled = |pool: &Pool| {
             let slabs = (0..).take_while(|at| pool.slab(*at).is_some()).count();
             let now = pool.counters();
@@ -122,7 +122,7 @@ impl Two {
         self.turn(&mut events);
         while !settled(&self.writer.pool) || !settled(&self.target.pool) {
             self.turn(&mut events);
-            assert!(Instant::now() < deadline, "it was not let go");
+            assert!(Instant::now() < deadline, "it was not de-registered");
         }
         assert!(events.is_empty());
     }
@@ -185,13 +185,60 @@ impl Two {
     }
 }
 
-fn frame(pool: &Arc<Pool>) -> Lease {
+fn page(pool: &Arc<Pool>) -> Lease {
     pool.try_lease(PAGE_BYTES, Purpose::Serve).unwrap()
 }
 
-/// All frames that are left.
+/// All pages that are left.
 fn fill(pool: &Arc<Pool>) -> Vec<Lease> {
     std::iter::from_fn(|| pool.try_lease(PAGE_BYTES, Purpose::Serve).ok()).collect()
+}
+
+#[test]
+#[ignore = "needs an RDMA device: tests/softroce/run"]
+fn a_write_from_memory_that_cannot_be_registered_ends_with_its_connection() {
+    let mut two = Two::new();
+    // A lease of a slab that the fabric's own pool does not have.
+    let other = Site::new(3);
+    let leases = fill(&other.pool);
+    let foreign = leases
+        .into_iter()
+        .find(|lease| two.writer.pool.slab(lease.slab()).is_none());
+    let target = page(&two.target.pool);
+    let range = two.expose(target);
+    let write = Write {
+        token: 9,
+        source: Arc::new(foreign.unwrap()),
+        offset: 0,
+        length: PAGE_BYTES,
+        target: range,
+        immediate: None,
+        last: true,
+    };
+    let connection = two.peers[0];
+    two.writer
+        .fabric
+        .write(connection, write)
+        .map_err(drop)
+        .unwrap();
+    let deadline = Instant::now() + TIMEOUT;
+    let (mut events, mut ended) = (Vec::new(), None);
+    loop {
+        two.turn(&mut events);
+        for event in events.drain(..) {
+            match event {
+                Event::WriteEnded { token, outcome, .. } => ended = Some((token, outcome)),
+                Event::Closed {
+                    connection: closed, ..
+                } if closed == connection => {
+                    assert_eq!(ended, Some((9, Outcome::Flushed)));
+                    return;
+                }
+                _ => {}
+            }
+        }
+        assert!(Instant::now() < deadline, "the connection did not end");
+    }
 }
 
 #[test]
@@ -222,9 +269,9 @@ fn an_idle_slab_is_deregistered_and_comes_back() {
     assert_eq!(idle.deregistrations, u64::from(rested));
     assert_eq!(idle.given_back, u64::from(rested));
 
-    // Used again: every frame of every slab goes over the device once, with the right bytes.
+    // Used again: every page of every slab goes over the device once, with the right bytes.
     for (at, lease) in fill(&pool).into_iter().enumerate() {
-        let target = frame(&two.target.pool);
+        let target = page(&two.target.pool);
         two.cycle(lease, target, at as u8 | 1);
     }
     let again = pool.counters();
@@ -248,13 +295,13 @@ fn a_slab_that_wakes_before_the_device_let_go_keeps_its_bytes() {
             two.turn(&mut events);
         }
         pool.release_idle_pages(u32::from(round) % 3);
-        let source = frame(&two.writer.pool);
+        let source = page(&two.writer.pool);
         let targets = fill(&pool);
         let count = targets.len();
         let mut source = Some(source);
         for (at, target) in targets.into_iter().enumerate() {
             if at % PAGES_PER_SLAB == 0 || at + 1 == count {
-                let from = source.take().unwrap_or_else(|| frame(&two.writer.pool));
+                let from = source.take().unwrap_or_else(|| page(&two.writer.pool));
                 two.cycle(from, target, round + 1);
             }
         }
@@ -319,7 +366,7 @@ fn a_fabric_that_goes_leaves_nothing_with_memory_that_stays() {
     let mut two = Two::new();
     let pool = two.writer.pool.clone();
     let source = Arc::new(pool.allocate_lazily(PAGE_BYTES).unwrap());
-    let target = frame(&two.target.pool);
+    let target = page(&two.target.pool);
     let range = two.expose(target);
     two.write(&source, range, true);
     assert!(pool.counters().registered_bytes > 0);

@@ -94,7 +94,7 @@ fn no_read_is_done_with_bytes_of_the_next_use() {
         let mut target = Some(pool.try_lease(BYTES, Purpose::Read).unwrap());
         let (mut done, mut refused) = (0, 0);
         while let Ok((range, byte)) = uses.recv() {
-            // As often as it goes, until the owner has moved on.
+            // Again and again, until the owner has gone on to the next use.
             let mut gone = false;
             while !gone {
                 let read = Read {

@@ -23,7 +23,7 @@ impl Bench for Verbs {
             advertise: String::new(),
             endpoint,
             pool: pool.clone(),
-            wishes: VerbsOptions::default(),
+            options: VerbsOptions::default(),
         };
         Site {
             fabric: Box::new(VerbsFabric::new(config).unwrap()),

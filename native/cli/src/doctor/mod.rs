@@ -54,7 +54,7 @@ fn examine(args: &Args, local: IpAddr) -> Vec<Finding> {
     let options = verbs_options(args);
     let host = Host {
         root: &args.root,
-        wishes: &options,
+        options: &options,
         near: local,
         memory_limit: args.memory_limit,
         names: SPARK,

@@ -46,7 +46,7 @@ impl Site {
                 advertise,
                 endpoint,
                 pool: owned,
-                wishes: VerbsOptions {
+                options: VerbsOptions {
                     device: args.device.clone(),
                     gid_index: args.gid_index,
                     ..VerbsOptions::default()

@@ -255,7 +255,7 @@ fn open_fabrics(
 fn host(config: &Config) -> Host<'_> {
     Host {
         root: Path::new("/"),
-        wishes: &config.verbs,
+        options: &config.verbs,
         near: config.advertise,
         memory_limit: config.memory_limit,
         // For commands, which the log does not print.
@@ -275,7 +275,7 @@ fn open_verbs(
             advertise: config.advertise.to_string(),
             endpoint: id,
             pool: Arc::clone(pool),
-            wishes: config.verbs.clone(),
+            options: config.verbs.clone(),
         })
     };
     if config.port == 0 {

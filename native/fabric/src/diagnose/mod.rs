@@ -96,7 +96,7 @@ pub struct Host<'a> {
     /// `/`; a test's own tree.
     pub root: &'a Path,
     /// What the user set for RDMA.
-    pub wishes: &'a VerbsOptions,
+    pub options: &'a VerbsOptions,
     /// The address that the executor tells its peers.
     pub near: IpAddr,
     /// Most bytes of the arena.

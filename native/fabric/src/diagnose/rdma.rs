@@ -19,7 +19,7 @@ const SHOWN: usize = 4;
 pub(super) fn seen(host: &Host<'_>) -> Vec<Finding> {
     let ports = survey(&host.root.join("sys/class/infiniband"));
     let mut findings: Vec<Finding> = ports.iter().map(port).collect();
-    match choose(&ports, host.wishes, host.near) {
+    match choose(&ports, host.options, host.near) {
         Ok(chosen) => {
             findings.push(choice(&chosen));
             findings.push(permission(host, &chosen));
@@ -47,7 +47,7 @@ pub(super) fn tried(host: &Host<'_>) -> Vec<Finding> {
     if ports.is_empty() {
         return findings;
     }
-    match try_device(host.wishes, host.near) {
+    match try_device(host.options, host.near) {
         Ok(tried) => {
             findings.push(mtu(&tried, &tried.interface));
             findings.push(on_demand(&tried));

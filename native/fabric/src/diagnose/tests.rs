@@ -59,7 +59,7 @@ impl Tree {
     fn ask<T>(&self, ask: impl Fn(&Host<'_>) -> T) -> T {
         ask(&Host {
             root: &self.0,
-            wishes: &VerbsOptions::default(),
+            options: &VerbsOptions::default(),
             near: Ipv4Addr::new(10, 0, 0, 1).into(),
             memory_limit: 256 << 20,
             names: SettingNames {

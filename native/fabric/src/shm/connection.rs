@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use zerocopy::IntoBytes;
 
-/// The directory's place among slab numbers.
+/// The slab number that stands for the directory.
 pub(super) const DIRECTORY: u32 = u32::MAX;
 /// Slabs of one peer that are mapped: 64 GiB.
 const MAX_SLABS: usize = 4_096;
@@ -37,28 +37,28 @@ pub(super) struct Wanted {
     pub(super) offset: u64,
 }
 
-/// One connection's.
+/// What the driver keeps per connection.
 #[derive(Default)]
 pub(crate) struct Peer {
-    /// Theirs, by number.
+    /// The peer's slabs, mapped, by number.
     pub(super) slabs: HashMap<u32, Mapping>,
-    /// Theirs.
+    /// The peer's directory, mapped.
     pub(super) directory: Option<View>,
-    /// Numbers they have not answered yet.
+    /// Slabs that the peer was asked for and has not sent.
     requested: HashSet<u32>,
-    /// Numbers they said they do not have.
+    /// Slabs that the peer said it does not have.
     pub(super) missing: HashSet<u32>,
-    /// Ours that they were given.
+    /// Our slabs that the peer was given.
     announced: HashSet<u32>,
-    /// Theirs whose frames are on their way.
+    /// Descriptors whose SLAB_REPLY has not come.
     pub(super) descriptors: VecDeque<OwnedFd>,
-    /// Oldest first.
+    /// Writes without a verdict, oldest first.
     pub(super) unacked: VecDeque<Unacked>,
-    /// Oldest first.
+    /// Reads that wait for a mapping, oldest first.
     pub(super) wanted: VecDeque<Wanted>,
 }
 
-/// A slab as something to send along.
+/// Sends a slab's descriptor with a frame.
 struct SlabFile(Arc<Slab>);
 
 impl AsFd for SlabFile {
@@ -67,7 +67,7 @@ impl AsFd for SlabFile {
     }
 }
 
-/// The directory as something to send along.
+/// Sends the directory's descriptor with a frame.
 struct DirectoryFile(Arc<OwnedFd>);
 
 impl AsFd for DirectoryFile {

@@ -150,13 +150,7 @@ impl View {
         // SAFETY: the mapping has SLOTS slots (`new`), starts at a page and cannot fault
         // (`Mapping::new`); the fields are atomics, loaded only, and valid whatever the peer
         // stores in them.
-        Some(unsafe {
-            self.mapping
-                .base()
-                .cast::<Slot>()
-                .add(index as usize)
-                .as_ref()
-        })
+        Some(unsafe { &*self.mapping.start().cast::<Slot>().add(index as usize) })
     }
 
     /// The memory that `reader` may read under `key`.

@@ -9,30 +9,29 @@
 //!   reader                                         owner
 //!   SLAB_REQUEST (once per slab) ---------------->
 //!                        <- SLAB_REPLY + descriptor
-//!   looks the key up in the owner's directory, copies, looks again: no step of the owner
+//!   looks the key up in the owner's directory, copies, looks again: the owner does nothing
 //! ```
-//! Idea: nobody can write into another process. Memory of ours is mapped by peers read-only (the
-//! pool gives descriptors that can only read, or seals its slabs: see its `pages`), and a write is carried out by the target's own
-//! progress thread after it has checked the key. So revoking is immediate, and a writer that
-//! dies half-way leaves nothing half-written. One copy, no payload through the kernel.
+//! Idea: no process can write into another. Peers map our memory read-only (the pool gives
+//! descriptors that can only read, or seals its slabs: see its `pages`), and the target's own progress
+//! thread carries out a write after it has checked the key. So a revocation is immediate, and a
+//! writer that dies leaves no half-written bytes. One copy, no payload through the kernel.
 //!
-//! Trade-off: the target's CPU does the copying, where a mapping for writing would let the
-//! writer do it; and a peer of the same user can read all of a slab that it was handed, not only what was
-//! exposed to it. It could do so by ptrace as well; peers of other users are turned away
-//! (`SO_PEERCRED`).
+//! Trade-off: the target's CPU does the copying; with a writable mapping the writer could. And a peer
+//! of the same user can read all of a slab that it was handed, not only what was exposed to it. It
+//! could do so by ptrace as well; connections of other users are refused (`SO_PEERCRED`).
 //!
-//! What `Done` means: for a write that the target has the bytes (or `Refused`, always told).
-//! A source is held until the verdict, or until the peer's end of the connection is closed: a
-//! peer that is behind may still copy from it after our `Flushed`.
+//! `Done` of a write means that the target has the bytes; a refusal is always reported. A source is
+//! held until the verdict, or until the peer has ended its side of the connection, because a slow
+//! peer may still copy from it after our `Flushed`.
 //!
-//! Revoking what peers *read*: the owner cannot stop a reader in mid-copy, but the reader can
-//! tell. The directory (`directory.rs`) is a seqlock whose sequence number is the key itself: the
-//! owner clears the slot before it gives the memory back, the reader copies into a private lease
-//! and looks at the slot afterwards. So `Revoked::Now` is right for both kinds of exposure: no read ends `Done` with a byte
-//! that was written after `revoke` returned, and nothing of the owner's is changed by readers.
+//! Revoking what peers *read*: the owner cannot stop a reader in the middle of a copy, but the reader
+//! notices. The directory (`directory.rs`) is a seqlock whose sequence number is the key itself: the
+//! owner clears the slot before it gives the memory back, and the reader copies into a lease of its
+//! own and looks at the slot again afterwards. So `Revoked::Now` is right for both kinds of exposure:
+//! no read ends `Done` with a byte that was written after `revoke` returned.
 //!
-//! A peer can never make us take a SIGBUS: only files sealed against shrinking are mapped, and
-//! no huge-page files, which can fault for want of a page.
+//! A peer can never cause a SIGBUS here: only files sealed against shrinking are mapped, and files of
+//! huge pages only if they have no hole and can get none.
 //!
 //! Sources: memfd seals (memfd_create(2), fcntl(2)); seqlock fences after Boehm, "Can seqlocks get
 //! along with programming language memory models?" (MSPC 2012).
@@ -40,6 +39,7 @@
 mod connection;
 mod datapath;
 mod directory;
+mod operations;
 mod setup;
 mod slabs;
 mod socket;

@@ -23,13 +23,13 @@ use std::time::Duration;
 const NAME: &str = "faro-";
 /// Hex digits after it.
 const NAME_DIGITS: usize = 32;
-/// A peer that was told goodbye may take that long to stop reading from our slabs.
+/// After GOODBYE a peer may read from our slabs for this time.
 const LINGER: Duration = Duration::from_secs(10);
 
 /// How to set a same-host fabric up.
 #[derive(Clone)]
 pub struct ShmConfig {
-    /// Who we are.
+    /// Identity of this endpoint.
     pub endpoint: EndpointId,
     /// The pool that all sources and readable exposures come from; its slabs are what peers map.
     pub pool: Arc<Pool>,
@@ -73,7 +73,7 @@ impl ShmFabric {
 /// Names the running kernel and the network namespace: processes with the same can reach each other.
 ///
 /// # Errors
-/// `Io` if `/proc` does not tell.
+/// `Io` if `/proc` cannot be read.
 pub fn host_identity() -> Result<String, FabricError> {
     let failed = |what: &str| {
         let what = what.to_owned();
@@ -88,7 +88,7 @@ pub fn host_identity() -> Result<String, FabricError> {
     Ok(format!("{}.{}", boot.trim(), namespace.st_ino))
 }
 
-/// The two locations are of one host (and network namespace). What is no location is of none.
+/// Whether both locations are of one host (and network namespace); false if one is no location.
 #[must_use]
 pub fn same_host(one: &str, other: &str) -> bool {
     let host = |location: &str| location.split_once('/').map(|(host, _)| host.to_owned());
@@ -112,7 +112,7 @@ pub(super) fn connect(host: &str, location: &str) -> Result<io::Result<ShmSocket
     }
     if theirs != host {
         return Err(bad(format!(
-            "it is of another host or network namespace, this one is {host}"
+            "it belongs to another host or network namespace; this one is {host}"
         )));
     }
     Ok(SocketAddr::from_abstract_name(name).and_then(|address| ShmSocket::connect(&address)))

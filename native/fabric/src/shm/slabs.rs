@@ -4,7 +4,6 @@ use faro_wire::WireError;
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::fs::{fcntl_get_seals, fstat, fstatfs, SealFlags};
 use std::os::fd::OwnedFd;
-use std::ptr::NonNull;
 
 /// Longest file of a peer that is mapped.
 const MAX_MAPPING_BYTES: u64 = 1 << 30;
@@ -64,9 +63,8 @@ impl Mapping {
     }
 
     /// First byte; valid for reads of `bytes()` while `self` lives.
-    pub(super) fn base(&self) -> NonNull<u8> {
-        // A mapping is never at address 0; dangling has no bytes to read, and cannot happen.
-        NonNull::new(self.0.as_mut_ptr()).unwrap_or(NonNull::dangling())
+    pub(super) fn start(&self) -> *const u8 {
+        self.0.as_ptr()
     }
 
     /// Copies the bytes from `offset` on into all of `target`; false if they are not there.

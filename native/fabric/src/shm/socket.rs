@@ -25,13 +25,13 @@ pub(crate) struct ShmSocket {
 }
 
 impl ShmSocket {
-    /// Connects; a Unix socket does so at once or not at all.
+    /// Connects; a Unix socket connects at once or fails.
     pub(super) fn connect(address: &SocketAddr) -> io::Result<Self> {
-        Self::vetted(UnixStream::connect_addr(address)?)
+        Self::checked(UnixStream::connect_addr(address)?)
     }
 
-    /// Only processes of our own user.
-    fn vetted(stream: UnixStream) -> io::Result<Self> {
+    /// Refuses a peer of another user.
+    fn checked(stream: UnixStream) -> io::Result<Self> {
         let theirs = rustix::net::sockopt::socket_peercred(&stream)?.uid;
         let ours = rustix::process::geteuid();
         if theirs != ours {
@@ -56,10 +56,10 @@ impl Listener for UnixListener {
 
     fn accept(&self) -> io::Result<Option<ShmSocket>> {
         let (stream, _) = Self::accept(self)?;
-        match ShmSocket::vetted(stream) {
+        match ShmSocket::checked(stream) {
             Ok(socket) => Ok(Some(socket)),
             Err(error) => {
-                log::warn!("turned away a same-host connection: {error}");
+                log::warn!("refused a same-host connection: {error}");
                 Ok(None)
             }
         }
@@ -81,7 +81,7 @@ impl Socket for ShmSocket {
         }
         if received.flags.contains(ReturnFlags::CTRUNC) {
             return Err(io::Error::other(
-                "more descriptors at once than any frame has",
+                "more file descriptors in one receive than frames carry",
             ));
         }
         Ok(received.bytes)

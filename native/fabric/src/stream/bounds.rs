@@ -1,15 +1,15 @@
-//! Every bound of the stream fabrics, in one place.
+//! Every bound of the fabrics, in one place.
 
 use std::time::Duration;
 
-/// What one fabric instance lets its peers and its caller pile up.
+/// What one fabric instance lets its peers and its caller queue.
 #[derive(Debug, Clone)]
 pub struct Bounds {
-    /// Connections, greeting and lingering ones included; more are closed at once.
+    /// Connections, those in greeting and lingering included; more are closed at once.
     pub connections: usize,
-    /// A connection that was accepted says HELLO within this time.
+    /// An accepted connection sends HELLO within this time.
     pub hello_timeout: Duration,
-    /// Operations of ours per peer that have not ended.
+    /// Our operations per peer that have not ended.
     pub operations: usize,
     /// Bytes of these operations per peer.
     pub queued_bytes: u64,
@@ -17,9 +17,9 @@ pub struct Bounds {
     pub exposures: usize,
     /// Reads of one peer that wait for their reply to be sent.
     pub reads_served: usize,
-    /// Bytes read from (or written to) one peer per `poll` before others get their turn.
+    /// Bytes received from (or sent to) one peer before the next one is served.
     pub turn_bytes: usize,
-    /// How long a closed connection may take to fetch our GOODBYE.
+    /// How long a closed connection is kept so that the peer can receive our GOODBYE.
     pub linger: Duration,
 }
 
@@ -38,13 +38,13 @@ impl Default for Bounds {
     }
 }
 
-/// Staging behind a large direct read: room for the next head, little to copy.
+/// Staging bytes behind payload that is received in place: room for the next head.
 pub(crate) const TAIL_BYTES: usize = 4 << 10;
-/// From this remainder on, bytes are received in place.
+/// Bytes still missing from which on they are received in place.
 pub(crate) const DIRECT_BYTES: usize = 16 << 10;
 /// Slices of one gathered send.
 pub(crate) const SLICES: usize = 256;
-/// Bytes thrown away after GOODBYE before the connection is dropped.
+/// Bytes discarded after GOODBYE before the connection is dropped.
 pub(crate) const LINGER_BYTES: usize = 1 << 20;
 /// Connections accepted per `poll`.
 pub(crate) const ACCEPTS: usize = 64;

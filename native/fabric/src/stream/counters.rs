@@ -2,7 +2,7 @@
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// See each field.
+        /// Counters since the fabric was made.
         #[derive(Debug, Default, Clone)]
         pub(crate) struct Counters { $($(#[$doc])* pub(crate) $name: u64,)* }
         impl Counters {
@@ -30,7 +30,7 @@ counters! {
     closed,
     /// Connections that ended before they were usable.
     handshakes_failed,
-    /// Connections turned away because of the bound.
+    /// Connections refused: at the bound, or of another user.
     connections_refused,
     /// Messages delivered.
     messages_in,
@@ -38,7 +38,7 @@ counters! {
     writes_in,
     /// Bytes of these writes.
     write_bytes_in,
-    /// Writes of peers that were refused; their bytes were thrown away.
+    /// Writes of peers that were refused; their bytes were discarded.
     writes_refused,
     /// Writes of ours that a peer said it refused.
     writes_refused_by_peer,

@@ -1,7 +1,7 @@
 //! What one fabric adds to the shared stream: a transport driver.
 //!
 //! ```text
-//!   Reactor<D>  -- sockets, deadlines, greeting --> ControlChannel   how a connection begins, who is gone
+//!   Reactor<D>  -- sockets, deadlines, greeting --> ControlChannel   how a connection begins and ends
 //!               -- frames, operations, memory ----> Datapath         what an open connection does
 //!               -- D::Path ------------------------> FramePath       how its frames travel
 //! ```

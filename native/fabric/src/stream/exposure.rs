@@ -1,8 +1,8 @@
-//! The exposure table: the only way from a number in a frame to memory of ours.
+//! The exposure table: the only way from a number in a frame to our memory.
 //!
-//! Keys are a bijection of a counter under two random secrets: never reused in the instance's
-//! life, and not to be guessed from the outside. They are no secret towards the peer that holds
-//! one, hence every use is checked against the peer the key was granted to.
+//! Keys are a bijection of a counter under two random secrets: an instance never uses one twice, and
+//! a process without a key cannot guess one. A peer could pass its key on, so every use is checked
+//! against the connection that the key was given to.
 
 use crate::{ConnectionId, Exposure, FabricError};
 use faro_pool::Lease;
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
-/// Keys are mixed already; hashing them again would only cost time.
+/// Hashes a key to itself, because keys are well mixed already.
 #[derive(Default)]
 pub(crate) struct Identity(u64);
 
@@ -28,7 +28,7 @@ impl Hasher for Identity {
     }
 }
 
-/// A map by a well-mixed or sequential 64-bit number of our own choosing.
+/// A map by 64-bit numbers that we chose ourselves, well mixed or sequential.
 pub(crate) type ByKey<T> = HashMap<u64, T, BuildHasherDefault<Identity>>;
 
 struct Entry {
@@ -36,7 +36,7 @@ struct Entry {
     exposure: Exposure,
 }
 
-/// See the module's comment.
+/// All exposures of one fabric, by key.
 pub(crate) struct Exposures {
     entries: ByKey<Entry>,
     /// Counts up; with `secrets` it makes the next key.

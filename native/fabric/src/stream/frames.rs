@@ -2,8 +2,8 @@
 //!
 //! Little-endian, fixed-width, readable at any alignment. Every frame but `WRITE` and `READ_REPLY`
 //! has its whole body under `body_crc`. In those two the payload follows a small head; the
-//! head's own CRC is in `body_crc`, so that a flipped bit can never redirect a write, while the payload's checksum
-//! travels end to end above the fabric.
+//! head's own CRC is in `body_crc`, so that a flipped bit can never redirect a write. The payload's
+//! checksum travels end to end above the fabric.
 //!
 //! ```text
 //! HELLO       0 endpoint (16)  16 expected (16)  32 lowest u8, highest u8, u16 0, u32 0       40
@@ -28,7 +28,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// A body (or head) of fixed length.
 pub(crate) trait Layout: FromBytes + Sized {
-    /// For errors.
+    /// Names the layout's length in errors.
     const LENGTH_OF: &'static str;
 
     /// Reads a body of exactly this layout.
@@ -59,7 +59,7 @@ macro_rules! layout {
 pub(crate) use layout;
 
 layout! {
-    /// Connector to acceptor: who I am, whom I expect, which protocol versions I speak.
+    /// Connector to acceptor: its endpoint, the endpoint it expects, its range of protocol versions.
     Hello: 40 {
         endpoint: [u8; 16],
         expected: [u8; 16],
@@ -69,7 +69,7 @@ layout! {
     }
 }
 layout! {
-    /// Acceptor to connector: who I am.
+    /// Acceptor to connector: its endpoint.
     Welcome: 16 { endpoint: [u8; 16], }
 }
 layout! {
@@ -106,7 +106,7 @@ layout! {
     AckEntry: 16 { sequence: U64, verdict: U32, reserved: U32, }
 }
 layout! {
-    /// Wants a slab's descriptor.
+    /// Asks for a slab's descriptor.
     SlabRequest: 8 { slab: U32, reserved: U32, }
 }
 layout! {
@@ -124,15 +124,15 @@ pub(crate) const MAX_ACKS: usize = 256;
 /// Longest text of a GOODBYE, in bytes.
 pub(crate) const MAX_TEXT_BYTES: usize = 512;
 
-/// Why a side says GOODBYE.
+/// Why a side ends the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum GoodbyeCode {
-    /// It is done.
+    /// It needs the connection no longer, or cannot serve it.
     Closing = 0,
     /// The other side broke the protocol.
     Protocol = 1,
-    /// The HELLO expected somebody else.
+    /// The HELLO expected another endpoint.
     WrongEndpoint = 2,
     /// A bound was reached.
     Bound = 3,
@@ -179,7 +179,7 @@ impl Goodbye {
         Ok(Self {
             endpoint: EndpointId::from_le_bytes(head.endpoint),
             code: head.code.get(),
-            // It goes to logs: one line, whatever the peer sent.
+            // It goes to logs, so it must be one line.
             text: text
                 .chars()
                 .map(|c| if c.is_control() { ' ' } else { c })

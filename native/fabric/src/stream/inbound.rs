@@ -1,4 +1,4 @@
-//! Framing of what comes in: bytes to frames, trusting nothing.
+//! Framing of received bytes; everything in them is checked before it is used.
 //!
 //! ```text
 //!          32 bytes in: magic, version, header CRC        body complete: CRC
@@ -9,10 +9,10 @@
 //! Bytes come either through [`Inbound::feed`] (copied out of the staging buffer) or in place,
 //! into what [`Inbound::direct`] offers, followed by [`Inbound::landed`]. Where payload goes is
 //! asked anew for every run of bytes ([`Consumer::slot`]), because the memory can be revoked
-//! between two of them; no slot means that the bytes are thrown away.
+//! between two of them; without a slot the bytes are discarded.
 //!
-//! Memory: a body's buffer grows with the bytes that are there (at most doubled), never to what
-//! a header merely promises.
+//! Memory: a body's buffer grows with the bytes received (at most to twice their number), never to
+//! the length that a header claims.
 
 use super::bounds::DIRECT_BYTES;
 use crate::CloseReason;
@@ -20,13 +20,13 @@ use faro_wire::{header::HEADER_BYTES, FrameHeader, WireError};
 
 /// Largest head before a payload.
 const MAX_HEAD_BYTES: usize = 24;
-/// Body buffer that needs no proof of bytes.
+/// Bytes of body buffer that are allocated before any byte of the body came.
 const FIRST_BODY_BYTES: usize = 64 << 10;
 
 /// What follows a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// A body, delivered whole.
+    /// A body, passed on when it is complete.
     Whole,
     /// A head of that many bytes, then payload.
     Headed(usize),

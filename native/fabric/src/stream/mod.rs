@@ -1,4 +1,4 @@
-//! What `tcp` and `shm` share: framed, non-blocking connections on one `mio::Poll`.
+//! What all fabrics share: framed, non-blocking connections on one `mio::Poll`.
 //!
 //! ```text
 //!              Fabric calls                                      poll()
@@ -11,32 +11,33 @@
 //!                                                    |                        |
 //!                                                    +----> exposure table <--+
 //! ```
-//! Idea: framing, meaning and memory are separate. `inbound` knows bytes and bounds, `dispatch`
-//! knows phases and kinds, `session` what is under way, and only the exposure table leads from a received number to memory of
-//! ours; it is asked again before every byte run that lands, so that revoking takes effect in the
-//! middle of a transfer and no reference into a lease outlives one call.
+//! Idea: framing, meaning and memory are separate. `inbound` knows bytes and bounds, `dispatch` phases
+//! and kinds, `session` the operations under way. Only the exposure table leads from a received
+//! number to our memory. It is asked again before every run of bytes, so that a revocation takes
+//! effect in the middle of a transfer, and no reference into a lease outlives one call.
+//! What differs between fabrics is in `driver`.
 //!
 //! Trade-offs: one staging buffer per fabric, not per connection, so that 4,096 idle connections
-//! cost no buffers; a connection owns only what a partial frame needs. Large payload skips the
-//! staging buffer: one `recvmsg` scatters into the lease's remainder first and into staging
-//! after it, which costs one system call per 256 KiB frame together with the next header.
-//! Readiness is edge-triggered, so that a wake-up costs no re-arming; in exchange each
-//! connection remembers whether it was drained, and those cut off by their per-poll budget are
-//! served again before the next wait.
+//! cost no buffers; a connection owns only what a partial frame needs. Large payload does not pass
+//! the staging buffer: one `recvmsg` scatters into the rest of the lease first and into staging
+//! after it, so that 256 KiB of payload and the next header cost one system call. Readiness is
+//! edge-triggered, so that a wake-up costs no re-arming; therefore each connection remembers whether
+//! it was drained, and those that used up their budget are served again before the next wait.
 //!
 //! Source: the split of transport contract and datapath follows eRPC's `transport.h`; the
 //! bounded greeting and the linger after GOODBYE follow RFC 9113 section 9 (GOAWAY) and RFC 9112 9.6.
 
+mod begin;
 pub(crate) mod bounds;
 pub(crate) mod counters;
 pub(crate) mod dispatch;
 pub(crate) mod driver;
+mod end;
 pub(crate) mod exposure;
 pub(crate) mod facade;
 pub(crate) mod frames;
 pub(crate) mod inbound;
 pub(crate) mod kinds;
-mod lifecycle;
 pub(crate) mod operations;
 pub(crate) mod outbound;
 pub(crate) mod reactor;

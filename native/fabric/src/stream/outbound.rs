@@ -1,4 +1,4 @@
-//! Frames on their way out: a queue whose bytes are gathered into few system calls.
+//! Frames to send: a queue whose bytes are gathered into few system calls.
 //!
 //! A frame is an inline head (header, and a small body or the head of a payload) and at most one
 //! run of bytes behind it: a message's body, or part of a lease, which is sent from where it lies.
@@ -17,7 +17,7 @@ use zerocopy::IntoBytes;
 /// Header and the largest body or head that goes inline.
 const INLINE_BYTES: usize = HEADER_BYTES + 40;
 
-/// Something with a file descriptor that goes along with a frame.
+/// A file descriptor to send with a frame.
 pub(crate) type Descriptor = Arc<dyn AsFd + Send + Sync>;
 
 /// What follows the inline head.
@@ -29,7 +29,7 @@ pub(crate) enum Tail {
         offset: usize,
         length: usize,
     },
-    /// No bytes: something that a device does in its place among the frames.
+    /// No bytes: an operation for the device, in order with the frames around it.
     Work(Work),
 }
 
@@ -39,10 +39,10 @@ pub(crate) enum Work {
     Read(u64, RemoteRange),
 }
 
-/// What the hand-over to the kernel ends.
+/// What ends when the kernel (or a segment) has taken a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ends {
-    /// Nothing of the caller's.
+    /// No operation.
     Nothing,
     /// A message of that many bytes.
     Message { bytes: usize },
@@ -53,7 +53,7 @@ pub(crate) enum Ends {
         bytes: usize,
         outcome: Outcome,
     },
-    /// A read of the peer's was answered.
+    /// The reply to a read of the peer's.
     ReadServed,
 }
 
@@ -219,7 +219,7 @@ impl Outbound {
         Some(self.frames.pop_front()?.ends)
     }
 
-    /// The operation that comes next, if one does.
+    /// The operation at the head of the queue, if it is one.
     pub(crate) fn next_work(&self) -> Option<&Work> {
         match &self.frames.front()?.tail {
             Tail::Work(work) => Some(work),
@@ -261,9 +261,9 @@ impl Outbound {
         filled
     }
 
-    /// The peer refused a write; true if it is still here to be told so.
+    /// The peer refused a write; true if the write has not ended, so that it ends `Refused`.
     pub(crate) fn refuse(&mut self, refused: u64) -> bool {
-        // The peer has seen its head: it can only be the first frame.
+        // The peer has received its head, so it can only be the first frame.
         match self.frames.front_mut().map(|frame| &mut frame.ends) {
             Some(Ends::Write {
                 sequence, outcome, ..
@@ -275,7 +275,7 @@ impl Outbound {
         }
     }
 
-    /// Empties the queue: what had not ended, in order.
+    /// Empties the queue; returns what had not ended, in order.
     pub(crate) fn abandon(&mut self) -> impl Iterator<Item = Ends> + use<> {
         self.sent = 0;
         std::mem::take(&mut self.frames)

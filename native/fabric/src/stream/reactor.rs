@@ -54,7 +54,7 @@ pub(crate) struct Reactor<D: TransportDriver> {
     pub(crate) listener: D::Listener,
     pub(crate) conns: ByKey<Conn<D>>,
     /// Connections that have ended for the caller, while the peer may still receive our GOODBYE.
-    pub(crate) lingering: ByKey<super::lifecycle::Lingering<D>>,
+    pub(crate) lingering: ByKey<super::end::Lingering<D>>,
     pub(crate) shared: Shared,
     pub(crate) driver: D,
     /// Last connection number given out.

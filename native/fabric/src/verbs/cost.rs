@@ -1,4 +1,4 @@
-//! What registering memory costs on a device: for benchmarks, and for people who ask.
+//! Measures what registering memory costs on a device, for benchmarks.
 
 use super::device::{Device, VerbsError, VerbsOptions};
 use std::net::IpAddr;
@@ -21,16 +21,16 @@ pub struct RegistrationCost {
 }
 
 impl CostProbe {
-    /// Opens the device that a fabric with these wishes would take.
+    /// Opens the device that a fabric with these options would use.
     ///
     /// # Errors
     /// What is missing, and what to do.
-    pub fn open(wishes: &VerbsOptions, near: IpAddr) -> Result<Self, VerbsError> {
-        let device = Device::open(wishes, near)?;
+    pub fn open(options: &VerbsOptions, near: IpAddr) -> Result<Self, VerbsError> {
+        let device = Device::open(options, near)?;
         Ok(Self { device })
     }
 
-    /// Which device that is, and why.
+    /// Which device was chosen, and why.
     #[must_use]
     pub fn describe(&self) -> String {
         self.device.describe()
@@ -43,7 +43,7 @@ impl CostProbe {
     pub fn measure(&self, memory: &mut [u8]) -> Result<RegistrationCost, VerbsError> {
         let start = Instant::now();
         // SAFETY: the memory is borrowed for longer than the registration lives, and its rkey is
-        // given to nobody.
+        // given to no peer.
         let registration = unsafe {
             self.device.register_range(
                 NonNull::from(&mut *memory).cast(),

@@ -4,30 +4,30 @@
 //!   connector                                    acceptor
 //!   HELLO, QP_INFO {queue pair, GID} --- TCP --->   INIT -> RTR -> RTS
 //!   RTR -> RTS  <--- TCP --- WELCOME, QP_INFO
-//!   QP_READY, EXPOSE, messages ... <== SEND/RECV ==> ...            (TCP only tells who is gone)
+//!   QP_READY, EXPOSE, messages ... <== SEND/RECV ==> ...     (the TCP connection's end says that the peer is gone)
 //!   WRITE with immediate ==============>  lease  (the device checks the region, we checked the rest)
 //! ```
-//! Idea: the frames of the stream fabrics travel in SENDs, several to a segment, and what they
-//! say about memory is carried out by the device. An exposure is announced to its peer (`EXPOSE`:
-//! address, rkey, length, slot), so that every operation is checked against it *before* it is
-//! posted: a wrong key or bound would put both queue pairs into error, and a slab's rkey alone
-//! says nothing about leases. What the announcements do not cover is asked (`ACCESS_QUERY`), because the
-//! announcement may still be on its way; the FIFO waits for the answer.
+//! Idea: the frames of the stream fabrics travel in SENDs, several to a segment, and the device
+//! carries out reads and writes. An exposure is announced to its peer (`EXPOSE`: address, rkey, length,
+//! slot), so that every operation is checked *before* it is posted: a wrong key or bound would put
+//! both queue pairs into error, and a slab's rkey covers all its leases. If no announcement covers an
+//! operation, the peer is asked (`ACCESS_QUERY`), because the announcement may still be on its way;
+//! the queue waits for the answer.
 //!
-//! A write's immediate names the slot of the exposure (14 bits), the caller's word (16 bits),
-//! whether there is one, and whether it was the last: one packet tells the target which memory is
-//! complete. Nobody can stop a device in mid-write, so revoking asks the peer (`REVOKE`), which
-//! answers when nothing of it is on its way; after a `last` write it needs no question. Between
-//! processes that do not trust each other this would not do; Faro's peers are of one application,
-//! and a peer that lies could as well send wrong blocks with right checksums.
+//! A write's immediate names the slot of the exposure (14 bits) and the caller's 16 bits, and says
+//! whether there are any and whether it was the last write: one packet tells the target which memory
+//! is complete. A device cannot be stopped in the middle of a write, so a revocation asks the peer
+//! (`REVOKE`), which answers when none of its operations is in flight; after a `last` write no question
+//! is needed. This is not enough between processes that do not trust each other. Faro's peers are of
+//! one application; a peer that lies could as well send wrong blocks with right checksums.
 //!
-//! Flow control: a receive request is used by every SEND and every write. Each side knows how many
-//! the other has (`credits`), gets them back in the head of every segment, and keeps
-//! two for saying so; the device's RNR retries are only the net below.
+//! Flow control: every SEND and every write uses a receive request. Each side knows how many the
+//! other has posted (`credits`), gets them back in the head of every segment, and keeps two to send
+//! such updates. The device's RNR retries are needed only if this fails.
 //!
 //! Trade-offs: a receive ring per connection (256 KiB) and not a shared receive queue, because
-//! the grouped exchange keeps the number of connections small and a ring of its own needs no
-//! guess about who will send; frames are copied into a segment once, payload never.
+//! the grouped exchange keeps the number of connections small, and a ring per connection needs no
+//! estimate of which peers send; frames are copied into a segment once, payload never.
 //!
 //! Sources: credits in the head of a segment as in rsockets (librdmacm); write with immediate as
 //! completion as in RPC over RDMA stacks (Kalia et al., "Design guidelines for high performance
@@ -36,11 +36,13 @@
 mod completions;
 mod control;
 mod cost;
+mod datapath;
 pub(crate) mod device;
 mod device_events;
 mod driver;
 mod exposed_buffers;
 mod frames;
+mod path;
 mod protocol;
 mod queue_pair;
 mod rdma_context;

@@ -1,14 +1,14 @@
-//! What of the arena the device may reach: the registrations of slabs, and of memory outside them.
+//! The registrations of slabs, and of memory outside them.
 //!
-//! A slab is registered as soon as the arena has it (eager), so that no operation waits for it; one
-//! that went to rest is de-registered, and registered again when a lease of it is next used.
-//! Memory outside the slabs is registered when it is first used (lazy); its registration is left
-//! with the memory itself, so that it goes with it, on whatever thread that is.
+//! A slab is registered as soon as the arena has it (eager), so that no operation waits for it. An
+//! idle slab is de-registered, and registered again when a lease of it is next used. External memory
+//! is registered when it is first used (lazy); its registration is attached to the memory and ends
+//! with it, on whichever thread drops it.
 //!
-//! It is the progress thread that decides, between operations: a lease is kept by what is posted
-//! on it, a slab rests only when it has no lease, so nothing posted is ever under a registration
-//! that goes. See the pool's `tenure` for the other side. The de-registration itself unpins 4,096
-//! pages (40 ms were seen with rxe), so it is done by a thread of its own ([`DeregistrationThread`]).
+//! The progress thread decides, between operations: a posted operation keeps its lease, and a slab is
+//! idle only without a lease, so no posted operation uses a registration that ends. The pool's
+//! registration pins are the other side of this. A de-registration unpins 4,096 pages (40 ms were seen
+//! with rxe), so a thread of its own does it ([`DeregistrationThread`]).
 
 use super::device::{Device, Registration, VerbsError};
 use crossbeam_channel::{bounded, Sender};
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 /// De-registrations that may wait for the one under way; the next is left to a later turn.
 const LEAVING: usize = 4;
 
-/// How a lease is called in work requests.
+/// How work requests name a lease.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Keys {
     pub(super) address: u64,
@@ -37,16 +37,16 @@ struct Registered {
     _pin: RegistrationPin,
 }
 
-/// The thread that de-registers. Started with the first slab that goes; it ends with this value,
-/// when all that it was given has gone.
+/// The thread that de-registers. The first idle slab starts it; dropping this value waits until all
+/// that it was given is de-registered.
 #[derive(Default)]
 struct DeregistrationThread {
     thread: Option<(Sender<Registered>, JoinHandle<()>)>,
 }
 
 impl DeregistrationThread {
-    /// Takes a slab's registration, or gives it back: others are before it. Without a thread it is
-    /// done here.
+    /// Takes a slab's registration, or returns it because others wait already. If the thread cannot
+    /// be started, de-registers here.
     fn take(&mut self, registered: Registered) -> Option<Registered> {
         if self.thread.is_none() {
             let (sender, leaving) = bounded::<Registered>(LEAVING);
@@ -54,7 +54,9 @@ impl DeregistrationThread {
             let builder = std::thread::Builder::new().name("faro-mr".to_owned());
             match builder.spawn(body) {
                 Ok(thread) => self.thread = Some((sender, thread)),
-                Err(error) => log::warn!("the thread that de-registers cannot be started: {error}"),
+                Err(error) => {
+                    log::warn!("cannot start the thread that de-registers memory: {error}")
+                }
             }
         }
         let (sender, _) = self.thread.as_ref()?;
@@ -67,33 +69,33 @@ impl Drop for DeregistrationThread {
         if let Some((sender, thread)) = self.thread.take() {
             drop(sender);
             if thread.join().is_err() {
-                log::error!("the thread that de-registers panicked");
+                log::error!("the thread that de-registers memory panicked");
             }
         }
     }
 }
 
-/// The registration of memory outside the slabs, which holds it as an attachment.
+/// The registration of external memory, which owns it as an attachment.
 struct Attached {
     keys: Keys,
     memory: Weak<ExternalMemory>,
 }
 
-/// See the module's comment.
+/// All registrations of one device.
 pub(super) struct Registrations {
     device: Arc<Device>,
     pool: Arc<Pool>,
     /// By slab.
     slabs: HashMap<u32, Registered>,
-    /// Of slabs that rest.
-    undertaker: DeregistrationThread,
-    /// Slabs below were registered at least once, if they did not rest by then.
+    /// De-registers idle slabs.
+    deregistration: DeregistrationThread,
+    /// Slabs with a smaller number were registered at least once, unless they were idle then.
     seen: u32,
-    /// The pool's `rests` when no registered slab was at rest.
+    /// The pool's `rests` when no registered slab was idle.
     rests: u32,
-    /// By the memory's number; entries of memory that is gone are swept with the next one.
+    /// By the memory's number; entries of dropped memory are removed when the next one is added.
     outside: HashMap<u32, Attached>,
-    /// Under which attachments are kept.
+    /// The number under which attachments are kept.
     instance: u64,
     /// Registrations made, and what they took.
     made: u64,
@@ -107,7 +109,7 @@ impl Registrations {
             device: Arc::clone(device),
             pool: Arc::clone(pool),
             slabs: HashMap::new(),
-            undertaker: DeregistrationThread::default(),
+            deregistration: DeregistrationThread::default(),
             seen: 0,
             rests: pool.idle_epoch(),
             outside: HashMap::new(),
@@ -117,7 +119,7 @@ impl Registrations {
         }
     }
 
-    /// Follows the arena: registers slabs that are new, has one de-registered that rests.
+    /// Registers slabs that are new in the arena, and lets one idle slab be de-registered.
     pub(super) fn follow(&mut self) -> Result<(), VerbsError> {
         while self.pool.slab(self.seen).is_some() {
             self.register_slab(self.seen)?;
@@ -129,7 +131,7 @@ impl Registrations {
             match self.slabs.keys().find(resting).copied() {
                 Some(index) => {
                     let leaves = self.slabs.remove(&index);
-                    if let Some(stays) = leaves.and_then(|one| self.undertaker.take(one)) {
+                    if let Some(stays) = leaves.and_then(|one| self.deregistration.take(one)) {
                         self.slabs.insert(index, stays);
                     }
                 }
@@ -139,7 +141,7 @@ impl Registrations {
         Ok(())
     }
 
-    /// How the device calls a lease; registers what is not yet, or not any more.
+    /// The address and keys of a lease; registers its memory if it is not registered.
     pub(super) fn keys(&mut self, lease: &Lease) -> Result<Keys, VerbsError> {
         if let Some(memory) = lease.external() {
             return self.outside_keys(memory);
@@ -162,8 +164,7 @@ impl Registrations {
         (self.made, self.time.as_nanos() as u64)
     }
 
-    /// Registers a slab, unless it is registered, or rests (then nobody has a lease of it), or is
-    /// not there.
+    /// Registers a slab, unless it is registered, idle (then there is no lease of it) or absent.
     fn register_slab(&mut self, index: u32) -> Result<(), VerbsError> {
         if self.slabs.contains_key(&index) {
             return Ok(());
@@ -220,7 +221,7 @@ impl Registrations {
 }
 
 impl Drop for Registrations {
-    /// The device goes: nothing of it stays with memory that lives on.
+    /// The device closes: detaches its registrations from memory that lives on.
     fn drop(&mut self) {
         for attached in self.outside.values() {
             if let Some(memory) = attached.memory.upgrade() {

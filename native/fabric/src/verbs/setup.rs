@@ -19,14 +19,14 @@ pub(super) use crate::tcp::{connect, parse};
 pub struct VerbsConfig {
     /// Where to listen for pairing; port 0 takes a free one.
     pub bind: SocketAddr,
-    /// Host that peers are told; the device that has this address is the first choice.
+    /// Host that peers connect to; the device with this address is the first choice.
     pub advertise: String,
-    /// Who we are.
+    /// Identity of this endpoint.
     pub endpoint: EndpointId,
-    /// What is registered: all of it, slab by slab, and nothing else.
+    /// The memory that is registered, slab by slab.
     pub pool: Arc<Pool>,
-    /// What the user wants otherwise than chosen.
-    pub wishes: VerbsOptions,
+    /// What the user set; the rest is chosen.
+    pub options: VerbsOptions,
 }
 
 impl VerbsFabric {
@@ -35,7 +35,7 @@ impl VerbsFabric {
     /// # Errors
     /// `Unavailable` with what is missing and what to do; `Io`, `BadLocation` as the TCP fabric.
     pub fn new(config: VerbsConfig) -> Result<Self, FabricError> {
-        // An exposure has a slot that an immediate must be able to name.
+        // Each exposure needs a slot that an immediate can name.
         let bounds = Bounds {
             exposures: super::frames::SLOTS / 2,
             ..Bounds::default()
@@ -50,9 +50,9 @@ impl VerbsFabric {
     pub fn with_bounds(config: VerbsConfig, bounds: Bounds) -> Result<Self, FabricError> {
         let (listener, address) = tcp::listen(config.bind, &config.advertise)?;
         let near = address.ip();
-        let context = RdmaContext::open(&config.wishes, near, &config.pool)?;
+        let context = RdmaContext::open(&config.options, near, &config.pool)?;
         log::info!("verbs fabric: {}", context.device.describe());
-        let verbs = Verbs::new(context, config.wishes, near, config.pool);
+        let verbs = Verbs::new(context, config.options, near, config.pool);
         Ok(Self {
             reactor: Reactor::new(config.endpoint, bounds, listener, verbs)?,
             location: address.to_string(),

@@ -16,7 +16,7 @@ use zerocopy::IntoBytes;
 
 /// Bound of the fabric under attack.
 pub const CONNECTIONS: usize = 100;
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const FRIEND: EndpointId = 0xf21e_11d0;
 
 pub struct Stage {
@@ -28,7 +28,7 @@ pub struct Stage {
     friends_pool: Arc<Pool>,
     /// The good pair, each by the other's name.
     good: (ConnectionId, ConnectionId),
-    /// The friend is through.
+    /// The friend is connected.
     connected: bool,
     /// What the attacker is called.
     attacker: Option<ConnectionId>,
@@ -104,7 +104,7 @@ impl Stage {
             sent: 0,
         };
         let location = stage.fabric.location();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let theirs = stage.friend.connect(&location, endpoint, deadline).unwrap();
         let mut ours = None;
         stage.until("the good pair", |stage| {
@@ -140,7 +140,7 @@ impl Stage {
     }
 
     pub fn until(&mut self, what: &str, mut condition: impl FnMut(&mut Self) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while !condition(self) {
             assert!(Instant::now() < deadline, "gave up waiting for {what}");
             self.step();

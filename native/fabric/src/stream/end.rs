@@ -1,27 +1,22 @@
-//! How connections begin and end; none of it is on the datapath.
+//! How connections end; none of it is on the datapath.
 //!
-//! After GOODBYE a socket is not closed at once: closing with unread bytes makes the kernel send
-//! RST, which would destroy the GOODBYE that explains it. The sending direction is shut
-//! down, and what still comes is thrown away until the peer closes, a bound or a deadline
-//! is reached (RFC 9112 section 9.6). For the caller the connection is over before that.
+//! After GOODBYE a socket is not closed at once: closing it with unread bytes makes the kernel send
+//! RST, which would destroy the GOODBYE. The sending direction is shut down, and what still comes is
+//! discarded until the peer closes, or a bound or a deadline is reached (RFC 9112 section 9.6). For
+//! the caller the connection has ended before that.
 
-use super::bounds::{ACCEPTS, LINGER_BYTES};
+use super::bounds::LINGER_BYTES;
 use super::driver::{FramePath, TransportDriver};
-use super::frames::{Goodbye, GoodbyeCode, Hello};
-use super::inbound::Inbound;
+use super::frames::{Goodbye, GoodbyeCode};
 use super::outbound::{Ends, Frame};
 use super::reactor::{Conn, Reactor, LISTENER};
 use super::session::{Context, Phase, Session};
-use super::socket::{Listener, Socket};
-use crate::{CloseReason, ConnectionId, EndpointId, Event, FabricError, Outcome};
+use super::socket::Socket;
+use crate::{CloseReason, ConnectionId, Event, Outcome};
 use faro_wire::kind;
 use std::io::{self, IoSliceMut};
 use std::net::Shutdown;
-use std::time::{Duration, Instant};
-use zerocopy::IntoBytes;
-
-/// How long the listener pauses when the process has no file descriptors left.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+use std::time::Instant;
 
 /// A connection that has ended for the caller, while the peer may still receive our GOODBYE.
 pub(crate) struct Lingering<D: TransportDriver> {
@@ -34,135 +29,6 @@ pub(crate) struct Lingering<D: TransportDriver> {
 }
 
 impl<D: TransportDriver> Reactor<D> {
-    fn total(&self) -> usize {
-        self.conns.len() + self.lingering.len()
-    }
-
-    /// Registers a socket as a new connection.
-    fn adopt(&mut self, mut socket: D::Socket, session: Session) -> io::Result<ConnectionId> {
-        self.last_connection += 1;
-        let connection = ConnectionId(self.last_connection);
-        let interest = mio::Interest::READABLE | mio::Interest::WRITABLE;
-        let token = mio::Token(connection.0 as usize);
-        self.poll
-            .registry()
-            .register(&mut socket, token, interest)?;
-        self.deadlines.insert((session.deadline, connection.0));
-        let conn = Conn {
-            socket,
-            inbound: Inbound::new(),
-            session,
-            state: D::Connection::default(),
-            writable: false,
-            ending: false,
-            unread: false,
-        };
-        self.conns.insert(connection.0, conn);
-        Ok(connection)
-    }
-
-    /// See [`crate::Fabric::connect`].
-    pub(crate) fn connect(
-        &mut self,
-        location: &str,
-        expected: EndpointId,
-        deadline: Instant,
-    ) -> Result<ConnectionId, FabricError> {
-        let started = self.driver.start(location)?;
-        if self.total() >= self.shared.bounds.connections {
-            return Err(FabricError::Bound {
-                what: "connections",
-                limit: self.shared.bounds.connections as u64,
-            });
-        }
-        let expected = Some((expected, location.to_owned()));
-        let session = Session::new(Phase::Connecting, expected, deadline);
-        match started.and_then(|socket| self.adopt(socket, session)) {
-            Ok(connection) => Ok(connection),
-            Err(error) => {
-                self.last_connection += 1;
-                let connection = ConnectionId(self.last_connection);
-                let reason = CloseReason::Unreachable {
-                    location: location.to_owned(),
-                    detail: error.to_string(),
-                };
-                self.shared.counters.handshakes_failed += 1;
-                self.shared
-                    .events
-                    .push(Event::Closed { connection, reason });
-                Ok(connection)
-            }
-        }
-    }
-
-    /// If the socket is connected, sends HELLO. False: it is not, or the connection ended.
-    pub(crate) fn finish_connect(&mut self, connection: ConnectionId) -> bool {
-        let Some(conn) = self.conns.get_mut(&connection.0) else {
-            return false;
-        };
-        match conn.socket.connect_finished() {
-            Ok(false) => return false,
-            Ok(true) => {}
-            Err(error) => {
-                let detail = error.to_string();
-                self.close(connection, CloseReason::Lost { detail });
-                return false;
-            }
-        }
-        conn.session.phase = Phase::Greeting;
-        if let Some((expected, _)) = conn.session.expected {
-            let hello = Hello::new(self.shared.endpoint, expected);
-            let mut cx = Context {
-                connection,
-                session: &mut conn.session,
-                shared: &mut self.shared,
-            };
-            cx.push(Frame::small(kind::HELLO, 0, hello.as_bytes()));
-            if let Err(reason) = self.driver.said_hello(&mut cx, &mut conn.state) {
-                self.close(connection, reason);
-                return false;
-            }
-        }
-        true
-    }
-
-    /// Accepts waiting connections, up to `ACCEPTS` of them.
-    pub(crate) fn accept(&mut self) {
-        for _ in 0..ACCEPTS {
-            match self.listener.accept() {
-                Ok(None) => self.shared.counters.connections_refused += 1,
-                Ok(Some(_)) if self.total() >= self.shared.bounds.connections => {
-                    self.shared.counters.connections_refused += 1;
-                }
-                Ok(Some(socket)) => {
-                    let deadline = Instant::now() + self.shared.bounds.hello_timeout;
-                    let session = Session::new(Phase::AwaitHello, None, deadline);
-                    if let Err(error) = self.adopt(socket, session) {
-                        log::warn!("cannot watch a new connection: {error}");
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.accept_more = false;
-                    return;
-                }
-                // The peer ended the connection before we accepted it.
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted
-                    ) => {}
-                Err(error) => {
-                    log::warn!("cannot accept connections for now: {error}");
-                    self.accept_more = false;
-                    let token = LISTENER.0 as u64;
-                    self.deadlines
-                        .insert((Instant::now() + ACCEPT_PAUSE, token));
-                    return;
-                }
-            }
-        }
-    }
-
     /// Ends every connection whose deadline is over.
     pub(crate) fn expire(&mut self) {
         let now = Instant::now();

@@ -1,0 +1,180 @@
+//! Operations and exposures of an open connection, and what its end leaves behind.
+
+use super::driver::{device_is_lost, Link, Remains, Revoking, Verbs, VerbsKind};
+use super::exposed_buffers::RevokeNeeds;
+use super::frames::{Expose, Key};
+use super::queue_pair::{Posted, SEGMENT_BYTES};
+use crate::stream::driver::{Datapath, Holder, Unexposed};
+use crate::stream::kinds::TransportKind as _;
+use crate::stream::outbound::{Ends, Frame, Work};
+use crate::stream::session::{Context, Phase, Shared};
+use crate::{
+    CloseReason, ConnectionId, Exposure, FabricError, Outcome, RemoteRange, Revoked, Write,
+};
+use faro_pool::Lease;
+use faro_wire::{kind, WireError};
+use std::time::Instant;
+use zerocopy::IntoBytes;
+
+impl Datapath for Verbs {
+    type Kind = VerbsKind;
+    type Remains = Remains;
+    const STAGING_BYTES: usize = SEGMENT_BYTES;
+
+    fn on_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+        link: &mut Link,
+        kind: VerbsKind,
+        id: u64,
+        body: &[u8],
+    ) -> Result<(), CloseReason> {
+        match (kind, link) {
+            (VerbsKind::QpInfo, link) => self.on_qp_info(cx, link, body),
+            (VerbsKind::QpReady, Some(_)) if cx.session.expected.is_none() => {
+                cx.opened();
+                Ok(())
+            }
+            (VerbsKind::Expose, Some(queue_pair)) => queue_pair.on_expose(body),
+            (VerbsKind::Revoke, Some(queue_pair)) => queue_pair.on_revoke(cx, body),
+            (VerbsKind::Revoked, Some(queue_pair)) => self.on_revoked(cx, queue_pair, body),
+            (VerbsKind::AccessQuery, Some(queue_pair)) => queue_pair.on_access_query(cx, id, body),
+            (VerbsKind::AccessReply, Some(queue_pair)) => queue_pair.on_access_reply(cx, id, body),
+            // Before the queue pair is made, or from the side that does not send it.
+            (VerbsKind::QpReady, _)
+            | (
+                VerbsKind::Expose
+                | VerbsKind::Revoke
+                | VerbsKind::Revoked
+                | VerbsKind::AccessQuery
+                | VerbsKind::AccessReply,
+                None,
+            ) => Err(WireError::UnknownKind { got: kind.byte() }.into()),
+        }
+    }
+
+    fn post_write(&mut self, cx: &mut Context<'_>, _link: &mut Link, write: Write) {
+        let sequence = cx.next_sequence();
+        let ends = Ends::Write {
+            token: write.token,
+            sequence,
+            bytes: write.length,
+            outcome: Outcome::Done,
+        };
+        let work = Work::Write(sequence, write);
+        cx.push(Frame::work(work, ends));
+    }
+
+    fn post_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        _link: &mut Link,
+        sequence: u64,
+        source: RemoteRange,
+    ) {
+        cx.push(Frame::work(Work::Read(sequence, source), Ends::Nothing));
+    }
+
+    fn register(&mut self, lease: &Lease) -> Result<(), FabricError> {
+        let context = self.context().map_err(|reason| FabricError::Unavailable {
+            fabric: "verbs",
+            reason,
+            absent: false,
+        })?;
+        context.keys(lease)?;
+        Ok(())
+    }
+
+    fn expose(
+        &mut self,
+        cx: &mut Context<'_>,
+        link: &mut Link,
+        key: u64,
+        exposure: &Exposure,
+    ) -> Result<u64, Unexposed> {
+        let broken = |detail| Unexposed::Broken(CloseReason::Lost { detail });
+        let (Some(queue_pair), Some(context)) = (link, &mut self.context) else {
+            return Err(broken(device_is_lost()));
+        };
+        let lease = exposure.lease();
+        let keys = context
+            .keys(lease)
+            .map_err(|error| broken(error.to_string()))?;
+        let slot = queue_pair.exposed.take(key).ok_or(Unexposed::Full)?;
+        let body = Expose {
+            key: key.into(),
+            address: keys.address.into(),
+            rkey: keys.rkey.into(),
+            length: (lease.capacity() as u32).into(),
+            slot: slot.into(),
+            writable: u8::from(matches!(exposure, Exposure::Writable(_))),
+            reserved: 0,
+            reserved2: 0.into(),
+        };
+        queue_pair
+            .urgent
+            .push(Frame::small(kind::EXPOSE, 0, body.as_bytes()));
+        cx.touch();
+        Ok(0)
+    }
+
+    fn revoke(
+        &mut self,
+        holder: Holder<'_, Link>,
+        connection: ConnectionId,
+        key: u64,
+        exposure: Exposure,
+    ) -> Revoked {
+        let needs = match holder {
+            Holder::Open(mut cx, Some(queue_pair)) => {
+                let needs = queue_pair.exposed.revoke(key);
+                if needs == RevokeNeeds::Answer {
+                    let body = Key { key: key.into() };
+                    queue_pair
+                        .urgent
+                        .push(Frame::small(kind::REVOKE, 0, body.as_bytes()));
+                    cx.touch();
+                }
+                needs
+            }
+            // Until the queue pair is destroyed, which ends the revocation.
+            Holder::Lingering => RevokeNeeds::Answer,
+            Holder::Open(_, None) | Holder::Gone => RevokeNeeds::Nothing,
+        };
+        match needs {
+            RevokeNeeds::Nothing => Revoked::Now(exposure),
+            RevokeNeeds::Answer => {
+                let revoking = Revoking {
+                    connection,
+                    since: Instant::now(),
+                    exposure,
+                };
+                self.revoking.insert(key, revoking);
+                Revoked::Later
+            }
+        }
+    }
+
+    /// The device must not write a read's target after we handed it back, so a queue pair with
+    /// reads in flight is destroyed at once, even if GOODBYE is lost by that. Any other is kept
+    /// until GOODBYE is through, and so is memory that its peer may still write.
+    fn on_closed(&mut self, cx: &mut Context<'_>, link: Link, told: bool) -> Option<Remains> {
+        let queue_pair = link?;
+        Self::report_posted(cx, &queue_pair);
+        let reads = queue_pair
+            .posted
+            .iter()
+            .any(|posted| matches!(posted, Posted::Read { .. }));
+        if told && !reads && cx.session.phase == Phase::Open {
+            return Some(Remains { queue_pair });
+        }
+        self.destroy(queue_pair);
+        self.report_revoked(cx.shared, cx.connection);
+        None
+    }
+
+    fn on_gone(&mut self, shared: &mut Shared, connection: ConnectionId, remains: Remains) {
+        self.destroy(remains.queue_pair);
+        self.report_revoked(shared, connection);
+    }
+}
