@@ -57,8 +57,8 @@ pub extern "system" fn Java_io_faro_collective_TeamNative_reduce<'local>(
         let raw = values.as_raw();
         match storage {
             0 => {
-                // SAFETY: Java's TeamNative passes for each storage an object of that class, and
-                // `values` keeps it alive. The casts own nothing that is freed with them.
+                // SAFETY: with storage FLOATS, Java's GroupedAllReduce passes a `float[]`. `values` is
+                // a local reference to it for the whole call, and the new object does not free it.
                 let array = unsafe { JFloatArray::from_raw(env, raw) };
                 check_range(array.len(env)?, offset, length)?;
                 let env = RefCell::new(env);
@@ -66,7 +66,7 @@ pub extern "system" fn Java_io_faro_collective_TeamNative_reduce<'local>(
                 run(&mut team, &mut heap, &round, &env, &cancelled)
             }
             1 => {
-                // SAFETY: as above.
+                // SAFETY: as for floats; with storage DOUBLES it is a `double[]`.
                 let array = unsafe { JDoubleArray::from_raw(env, raw) };
                 check_range(array.len(env)?, offset, length)?;
                 let env = RefCell::new(env);
@@ -74,7 +74,8 @@ pub extern "system" fn Java_io_faro_collective_TeamNative_reduce<'local>(
                 run(&mut team, &mut heap, &round, &env, &cancelled)
             }
             2 | 3 => {
-                // SAFETY: as above; the two calls below take any direct buffer of java.nio.
+                // SAFETY: as for floats; with these storages it is a direct FloatBuffer or
+                // DoubleBuffer, and JNI's functions for direct buffers take every java.nio.Buffer.
                 let buffer = unsafe { JByteBuffer::from_raw(env, raw) };
                 let (address, capacity) = args::direct(env, "values", &buffer)?;
                 check_range(capacity, offset, length)?;

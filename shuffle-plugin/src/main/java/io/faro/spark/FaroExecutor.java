@@ -58,6 +58,8 @@ final class FaroExecutor {
     SERVING,
     /** This executor also fetches through Faro. */
     INSTALLED,
+    /** Instead of INSTALLED, with fallback=auto: this Java or Spark refuses to replace Spark's client. */
+    SERVING_ONLY,
     STOPPED
   }
 
@@ -138,6 +140,10 @@ final class FaroExecutor {
   synchronized void install() throws ReflectiveOperationException {
     if (state != State.SERVING) {
       return;
+    }
+    if (!conf.never) {
+      // Until the client is replaced. With fallback=never each task tries again and fails.
+      state = State.SERVING_ONLY;
     }
     BlockManager blocks = env.blockManager();
     BlockStoreClient spark = blocks.blockStoreClient();

@@ -40,10 +40,11 @@ public final class FaroShuffleManager extends SortShuffleManager {
   private UiState uiState;
   /** In OPENED; null if Spark refused it. */
   private FaroUi ui;
-  private volatile FaroExecutor executor;
-  private CompletableFuture<FaroExecutor> opening;
-  private boolean installed;
-  private boolean stopped;
+  /**
+   * The executor's endpoint and client: {@code null} before the first shuffle task, then what it became. Completed with
+   * {@code null}: stopped before the first task.
+   */
+  private volatile CompletableFuture<FaroExecutor> opening;
 
   /** The states of the driver's tab. */
   private enum UiState {
@@ -108,7 +109,7 @@ public final class FaroShuffleManager extends SortShuffleManager {
   /** Spark calls this to serve, store or migrate shuffle blocks; an executor may get its first blocks by migration. */
   @Override
   public IndexShuffleBlockResolver shuffleBlockResolver() {
-    if (executor == null && mayRun != null && mayRun && envIsReady()) {
+    if (opening == null && mayRun != null && mayRun && envIsReady()) {
       open();
     }
     return super.shuffleBlockResolver();
@@ -116,7 +117,7 @@ public final class FaroShuffleManager extends SortShuffleManager {
 
   @Override
   public boolean unregisterShuffle(int shuffleId) {
-    FaroExecutor open = executor;
+    FaroExecutor open = openExecutor();
     if (open != null) {
       open.forgetShuffle(shuffleId);
     }
@@ -127,8 +128,10 @@ public final class FaroShuffleManager extends SortShuffleManager {
   public void stop() {
     CompletableFuture<FaroExecutor> last;
     synchronized (this) {
-      stopped = true;
       last = opening;
+      if (opening == null) {
+        opening = CompletableFuture.completedFuture(null);
+      }
       if (uiState == UiState.OPENED && ui != null) {
         ui.stop();
       }
@@ -136,7 +139,11 @@ public final class FaroShuffleManager extends SortShuffleManager {
     }
     if (last != null) {
       // An executor that is still being opened is stopped after that.
-      last.thenAccept(FaroExecutor::stop);
+      last.thenAccept(open -> {
+        if (open != null) {
+          open.stop();
+        }
+      });
     }
     super.stop();
   }
@@ -146,18 +153,23 @@ public final class FaroShuffleManager extends SortShuffleManager {
     return env != null && env.blockManager() != null && env.blockManager().blockManagerId() != null;
   }
 
-  private synchronized CompletableFuture<FaroExecutor> open() {
-    if (opening == null && !stopped) {
-      opening = new CompletableFuture<>();
-      Threads.daemon("faro-start", () -> openInto(opening)).start();
+  private CompletableFuture<FaroExecutor> open() {
+    CompletableFuture<FaroExecutor> started = opening;
+    return started == null ? openOnce() : started;
+  }
+
+  private synchronized CompletableFuture<FaroExecutor> openOnce() {
+    if (opening == null) {
+      CompletableFuture<FaroExecutor> result = new CompletableFuture<>();
+      opening = result;
+      Threads.daemon("faro-start", () -> openInto(result)).start();
     }
     return opening;
   }
 
   private void openInto(CompletableFuture<FaroExecutor> result) {
     try {
-      executor = FaroExecutor.open(LOG, sparkConf, faroConf, super::shuffleBlockResolver);
-      result.complete(executor);
+      result.complete(FaroExecutor.open(LOG, sparkConf, faroConf, super::shuffleBlockResolver));
     } catch (Throwable e) {
       if (!faroConf.never) {
         LOG.warn("Faro could not start, Spark's own fetch delivers all blocks: {}", e.toString());
@@ -167,14 +179,19 @@ public final class FaroShuffleManager extends SortShuffleManager {
     }
   }
 
+  /** Does not wait; {@code null}: it is not open (yet). */
+  private FaroExecutor openExecutor() {
+    CompletableFuture<FaroExecutor> started = opening;
+    return started == null || !started.isDone() || started.isCompletedExceptionally() ? null : started.join();
+  }
+
   /** The open executor; {@code null}: there is none, and Spark's own fetch delivers all blocks. */
   private FaroExecutor awaitOpen() {
-    if (executor != null || !mayRun) {
-      return executor;
+    if (!mayRun) {
+      return null;
     }
-    CompletableFuture<FaroExecutor> started = open();
     try {
-      return started == null ? null : started.get(faroConf.requestTimeoutMillis, TimeUnit.MILLISECONDS);
+      return open().get(faroConf.requestTimeoutMillis, TimeUnit.MILLISECONDS);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new IllegalStateException("the task was interrupted while Faro started", e);
@@ -200,15 +217,10 @@ public final class FaroShuffleManager extends SortShuffleManager {
     return open.endpoint();
   }
 
-  private synchronized void install(FaroExecutor open) {
-    if (installed) {
-      return;
-    }
+  private void install(FaroExecutor open) {
     try {
       open.install();
-      installed = true;
     } catch (ReflectiveOperationException | RuntimeException e) {
-      installed = !faroConf.never;
       LOG.warn("Faro serves blocks but cannot fetch, because this Java or Spark refuses access to "
           + "BlockManager.blockStoreClient ({}); Spark's own fetch delivers all blocks to this executor", e.toString());
       unlessNever("Faro cannot replace Spark's block client: " + e, e);

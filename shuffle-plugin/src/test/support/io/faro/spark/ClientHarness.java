@@ -1,5 +1,7 @@
 package io.faro.spark;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
@@ -54,6 +56,21 @@ final class ClientHarness {
       blocks[i] = "shuffle_0_" + i + "_2";
     }
     return blocks;
+  }
+
+  /** Blocks {@code shuffle_0_<map>_2}. */
+  static List<String> names(int... maps) {
+    List<String> names = new ArrayList<>();
+    for (int map : maps) {
+      names.add("shuffle_0_" + map + "_2");
+    }
+    return names;
+  }
+
+  /** After the listener has released its blocks, no memory has a reference. */
+  void assertNothingLeaks() {
+    listener.releaseAll();
+    assertEquals(0, transport.references());
   }
 
   void fetch(String... blocks) {

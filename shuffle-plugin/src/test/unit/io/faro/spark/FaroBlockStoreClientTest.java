@@ -12,27 +12,13 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What becomes of blocks when all is well and when it is not, with fallback=auto. */
+/** Deliveries, failures and the fall-back, with fallback=auto. */
 class FaroBlockStoreClientTest {
   private final ClientHarness h = new ClientHarness(false);
-
-  private static List<String> blocks(int... maps) {
-    String[] names = new String[maps.length];
-    for (int i = 0; i < maps.length; i++) {
-      names[i] = "shuffle_0_" + maps[i] + "_2";
-    }
-    return Arrays.asList(names);
-  }
-
-  private void assertNothingLeaks() {
-    h.listener.releaseAll();
-    assertEquals(0, h.transport.references());
-  }
 
   @Test
   void deliversEveryBlockOnceAndKeepsNoReference() throws Exception {
@@ -40,11 +26,11 @@ class FaroBlockStoreClientTest {
     h.transport.arrive(fetch, 0, 2);
     h.transport.arrive(fetch, 2, 3);
     fetch.sink.onComplete();
-    assertEquals(new HashSet<>(blocks(0, 1, 2, 3, 4)), h.listener.kept.keySet());
+    assertEquals(new HashSet<>(ClientHarness.names(0, 1, 2, 3, 4)), h.listener.kept.keySet());
     assertEquals("block 3", h.listener.content("shuffle_0_3_2"));
     assertEquals(5, h.transport.references());
     assertEquals(0, h.spark.requests);
-    assertNothingLeaks();
+    h.assertNothingLeaks();
   }
 
   @Test
@@ -69,7 +55,7 @@ class FaroBlockStoreClientTest {
       fetch.sink.onComplete();
     }
     assertEquals(new HashSet<>(Arrays.asList(ClientHarness.blocks(10))), h.listener.kept.keySet());
-    assertNothingLeaks();
+    h.assertNothingLeaks();
   }
 
   @Test
@@ -83,7 +69,7 @@ class FaroBlockStoreClientTest {
   void whatGoesToFilesIsSparks() {
     FakeFiles files = new FakeFiles();
     h.fetchTo(files, ClientHarness.blocks(1));
-    assertEquals(blocks(0), h.spark.fetched);
+    assertEquals(ClientHarness.names(0), h.spark.fetched);
     assertEquals(files, h.spark.files);
     assertEquals(1, h.counters.snapshot().get("fallbackReason.toDisk"));
   }
@@ -97,108 +83,27 @@ class FaroBlockStoreClientTest {
     fetch.sink.onComplete();
     assertEquals(0, h.spark.requests, "Spark's fetch may block and must not run on the transport's thread");
     h.fallBackThreads.runAll();
-    assertEquals(blocks(2, 3, 4, 5), h.spark.fetched);
-    assertEquals(new HashSet<>(blocks(0, 1)), h.listener.kept.keySet());
+    assertEquals(ClientHarness.names(2, 3, 4, 5), h.spark.fetched);
+    assertEquals(new HashSet<>(ClientHarness.names(0, 1)), h.listener.kept.keySet());
     assertEquals(1, h.counters.fallbacks.sum());
     assertEquals(4, h.counters.fallbackBlocks.sum());
-    assertNothingLeaks();
+    h.assertNothingLeaks();
   }
 
   @Test
-  void blocksThatTheOwnerRefusesGoToSparkAndDoNotSpeakAgainstIt() {
+  void blocksThatTheServerRefusesGoToSparkAndCauseNoBackOff() {
     FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(4));
     h.transport.arrive(fetch, 0, 4, 1, 3);
     fetch.sink.onComplete();
     h.fallBackThreads.runAll();
-    assertEquals(blocks(1, 3), h.spark.fetched);
-    assertEquals(new HashSet<>(blocks(0, 2)), h.listener.kept.keySet());
+    assertEquals(ClientHarness.names(1, 3), h.spark.fetched);
+    assertEquals(new HashSet<>(ClientHarness.names(0, 2)), h.listener.kept.keySet());
     h.fetch("shuffle_0_9_2");
     assertEquals(2, h.transport.started.size(), "the peer is asked again at once");
   }
 
   @Test
-  void aBlockThatComesTwiceIsDeliveredOnce() {
-    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(2));
-    h.transport.arrive(fetch, 0, 2);
-    h.transport.arrive(fetch, 0, 2);
-    fetch.sink.onComplete();
-    fetch.sink.onComplete();
-    assertEquals(2, h.listener.kept.size());
-    assertEquals(2, h.counters.lateBlocks.sum());
-    assertEquals(0, h.spark.requests);
-    assertNothingLeaks();
-  }
-
-  @Test
-  void whatComesAfterTheFallBackIsDropped() {
-    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(3));
-    fetch.sink.onError(0, 3, Failures.of(Failures.CORRUPT, 0, 3));
-    fetch.sink.onComplete();
-    h.transport.arrive(fetch, 0, 3);
-    fetch.sink.onComplete();
-    h.fallBackThreads.runAll();
-    assertEquals(Collections.emptySet(), h.listener.kept.keySet());
-    assertEquals(blocks(0, 1, 2), h.spark.fetched);
-    assertEquals(3, h.counters.lateBlocks.sum());
-    assertNothingLeaks();
-  }
-
-  @Test
-  void aRequestWithoutProgressIsEndedOnce() {
-    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(3));
-    long longest = TimeUnit.SECONDS.toNanos(10);
-    h.steps.pass(9, TimeUnit.SECONDS);
-    h.transport.arrive(fetch, 0, 1);
-    h.steps.pass(9, TimeUnit.SECONDS);
-    h.client.endUnresponsive(longest);
-    assertEquals(0, h.fallBackThreads.work.size(), "a block arrived 9 s ago");
-    h.steps.pass(1, TimeUnit.SECONDS);
-    h.client.endUnresponsive(longest);
-    h.client.endUnresponsive(longest);
-    h.transport.arrive(fetch, 1, 2);
-    fetch.sink.onComplete();
-    h.fallBackThreads.runAll();
-    assertEquals(blocks(1, 2), h.spark.fetched);
-    assertEquals(1, h.transport.cancelled);
-    assertEquals(1, h.counters.snapshot().get("fallbackReason.unresponsive"));
-    assertNothingLeaks();
-  }
-
-  @Test
-  void aRequestThatEndedWhileItWaitedForTheCardIsNotStarted() {
-    h.fetch(ClientHarness.blocks(1));
-    h.client.endUnresponsive(0);
-    h.lookUps.runAll();
-    assertEquals(0, h.transport.started.size());
-    h.fallBackThreads.runAll();
-    assertEquals(blocks(0), h.spark.fetched);
-    assertNothingLeaks();
-  }
-
-  @Test
-  void aRequestThatIsCompleteWithoutItsBlocksIsNotBelieved() {
-    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(3));
-    h.transport.arrive(fetch, 0, 1);
-    fetch.sink.onComplete();
-    h.fallBackThreads.runAll();
-    assertEquals(blocks(1, 2), h.spark.fetched);
-    assertEquals(1, h.counters.snapshot().get("fallbackReason.protocol"));
-  }
-
-  @Test
-  void blocksBeyondTheRequestAreIgnored() {
-    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(2));
-    h.transport.arrive(fetch, 1, 3);
-    h.transport.arrive(fetch, -1, 1);
-    fetch.sink.onComplete();
-    h.fallBackThreads.runAll();
-    assertEquals(new HashSet<>(blocks(1)), h.listener.kept.keySet());
-    assertEquals(blocks(0), h.spark.fetched);
-    assertNothingLeaks();
-  }
-
-  @Test
-  void aListenerThatThrowsHearsOfAFailureAndOthersGetTheirBlocks() {
+  void aListenerThatThrowsGetsAFailureAndOthersGetTheirBlocks() {
     FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(2));
     h.listener.throwsOnSuccess = new IllegalStateException("first");
     h.listener.throwsOnFailure = new IllegalStateException("second");
@@ -207,9 +112,9 @@ class FaroBlockStoreClientTest {
     h.transport.arrive(fetch, 1, 1);
     fetch.sink.onComplete();
     assertEquals("first", h.listener.failed.get("shuffle_0_0_2").getMessage());
-    assertEquals(new HashSet<>(blocks(1)), h.listener.kept.keySet());
+    assertEquals(new HashSet<>(ClientHarness.names(1)), h.listener.kept.keySet());
     assertEquals(0, h.spark.requests, "what was offered to Spark once is not offered again");
-    assertNothingLeaks();
+    h.assertNothingLeaks();
   }
 
   @Test
@@ -221,8 +126,8 @@ class FaroBlockStoreClientTest {
     h.transport.arrive(fetch, 1, 1);
     fetch.sink.onComplete();
     h.fallBackThreads.runAll();
-    assertEquals(blocks(0), h.spark.fetched);
-    assertEquals(new HashSet<>(blocks(1)), h.listener.kept.keySet());
+    assertEquals(ClientHarness.names(0), h.spark.fetched);
+    assertEquals(new HashSet<>(ClientHarness.names(1)), h.listener.kept.keySet());
   }
 
   @Test
@@ -243,7 +148,7 @@ class FaroBlockStoreClientTest {
     h.fetch(ClientHarness.blocks(2));
     h.lookUps.runAll();
     h.fallBackThreads.runAll();
-    assertEquals(blocks(0, 1), h.spark.fetched);
+    assertEquals(ClientHarness.names(0, 1), h.spark.fetched);
     assertEquals(1, h.counters.snapshot().get("fallbackReason.full"));
   }
 
@@ -253,7 +158,7 @@ class FaroBlockStoreClientTest {
     h.spark.fails = new IllegalStateException("no connection");
     fetch.sink.onComplete();
     h.fallBackThreads.runAll();
-    assertEquals(new HashSet<>(blocks(0, 1)), h.listener.failed.keySet());
+    assertEquals(new HashSet<>(ClientHarness.names(0, 1)), h.listener.failed.keySet());
   }
 
   @Test
@@ -261,7 +166,7 @@ class FaroBlockStoreClientTest {
     FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(2));
     h.fallBackThreads.stopped = true;
     fetch.sink.onComplete();
-    assertEquals(new HashSet<>(blocks(0, 1)), h.listener.failed.keySet());
+    assertEquals(new HashSet<>(ClientHarness.names(0, 1)), h.listener.failed.keySet());
   }
 
   @Test
@@ -294,7 +199,7 @@ class FaroBlockStoreClientTest {
     h.client.close();
     assertEquals(1, h.spark.closed);
     h.fetch(ClientHarness.blocks(1));
-    assertEquals(blocks(0), h.spark.fetched);
+    assertEquals(ClientHarness.names(0), h.spark.fetched);
     assertEquals(0, h.transport.started.size());
   }
 
