@@ -1,6 +1,6 @@
 package io.faro;
 
-/** The transport of a block's bytes. The codes are FabricCode of native/wire (crossing.rs). */
+/** The transport of a block's bytes. The codes are FabricCode of native/wire (codes.rs). */
 public enum Fabric {
   /** No bytes: every block of the batch is missing or empty. */
   NONE(0),

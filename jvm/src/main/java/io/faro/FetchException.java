@@ -1,7 +1,7 @@
 package io.faro;
 
 /**
- * Faro cannot fetch some blocks. There is a nested type for each FetchErrorCode of native/wire (crossing.rs), so that a
+ * Faro cannot fetch some blocks. There is a nested type for each FetchErrorCode of native/wire (codes.rs), so that a
  * caller can decide whether to retry.
  */
 public abstract class FetchException extends FaroException {

@@ -4,7 +4,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Layout of the record in which finished blocks cross from native code (native/wire, crossing.rs). Little-endian.
+ * Layout of the record in which finished blocks cross from native code (native/jni, record.rs). Little-endian.
  *
  * <pre>
  *   0 u32 record_bytes     whole record, a multiple of 8
