@@ -18,6 +18,7 @@ pub mod messages;
 pub mod oracle;
 mod patterns;
 pub mod reads;
+pub mod refused_writes;
 mod rig;
 pub mod writes;
 
@@ -64,14 +65,16 @@ macro_rules! fabric_conformance {
                 scattered_by_the_hundred
                 of_nothing
                 beyond_their_source_are_handed_back
+                the_last_lets_go
+                use_slabs_beyond_the_first
+            }
+            refused_writes {
                 out_of_bounds_touch_nothing
                 under_an_unknown_key_touch_nothing
                 under_anothers_key_touch_nothing
                 to_what_may_only_be_read_touch_nothing
                 after_revocation_touch_nothing
                 revoked_in_mid_transfer_stop
-                the_last_lets_go
-                use_slabs_beyond_the_first
             }
             reads {
                 bring_the_bytes

@@ -75,7 +75,7 @@ fn watch_for_end(socket: &mut TcpStream) -> Result<Turn, CloseReason> {
     let mut nothing = [0; 1];
     let detail = match socket.receive(&mut [IoSliceMut::new(&mut nothing)]) {
         Ok(0) => "the peer ended the control connection".to_owned(),
-        Ok(_) => "bytes on the control connection of an open pair".to_owned(),
+        Ok(_) => "bytes on the control connection after the queue pairs were connected".to_owned(),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Turn::Drained),
         Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Turn::CutOff),
         Err(error) => format!("control connection: {error}"),
