@@ -78,6 +78,8 @@ pub(crate) struct Counters {
     pub(crate) crc_errors: Counter,
     /// Fetches that passed their deadline.
     pub(crate) timeouts: Counter,
+    /// Fetches that gave their memory up for older ones, and were asked for again.
+    pub(crate) put_back: Counter,
     /// Fetches served.
     pub(crate) served_requests: Counter,
     /// Fetches refused, because too many were waiting.
@@ -124,6 +126,7 @@ impl Counters {
             ("duplicateConnections", &self.connections_surplus),
             ("crcErrors", &self.crc_errors),
             ("timeouts", &self.timeouts),
+            ("putBack", &self.put_back),
             ("servedRequests", &self.served_requests),
             ("busyRefusals", &self.busy_refusals),
             ("blocksRefused", &self.blocks_refused),

@@ -3,7 +3,7 @@
 //! A resident chunk is worth keeping only while no request needs its page: a lease that the arena
 //! refuses takes a few pages back from the chunk cache and is tried again.
 
-use faro_pool::{Lease, Pool, PoolError, Purpose};
+use faro_pool::{Lease, Pool, PoolError, Purpose, PAGE_BYTES};
 use faro_region::ChunkCache;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -95,6 +95,44 @@ impl Memory {
             }
             result => result,
         }
+    }
+
+    /// Leases for `bytes` bytes, the last one of the smallest size that holds the rest: all or none, so
+    /// that attempts which each need several never hold some and wait for the others.
+    ///
+    /// # Errors
+    /// As `Pool::try_lease`.
+    pub(crate) fn try_lease_all(
+        &self,
+        bytes: u64,
+        purpose: Purpose,
+    ) -> Result<Vec<Lease>, PoolError> {
+        let pages = bytes / PAGE_BYTES as u64;
+        let rest = (bytes % PAGE_BYTES as u64) as usize;
+        let last = match rest {
+            0 => None,
+            rest => Some(self.try_lease(rest, purpose)?),
+        };
+        let mut leases = match u32::try_from(pages).unwrap_or(u32::MAX) {
+            0 => Vec::new(),
+            pages => match self.pool.try_lease_pages(pages, purpose) {
+                Err(PoolError::Exhausted { .. }) if self.cache.release(pages as usize) > 0 => {
+                    self.pool.try_lease_pages(pages, purpose)?
+                }
+                Err(error) => {
+                    self.recall();
+                    return Err(error);
+                }
+                Ok(leases) => leases,
+            },
+        };
+        leases.extend(last);
+        Ok(leases)
+    }
+
+    /// Half of the memory for `purpose` is held: what is not needed yet is not leased.
+    pub(crate) fn is_half_full(&self, purpose: Purpose) -> bool {
+        self.pool.held_bytes(purpose) * 2 >= self.pool.share_bytes(purpose)
     }
 
     /// Pages that are exposed to peers are to be revoked.

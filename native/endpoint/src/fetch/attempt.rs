@@ -14,8 +14,8 @@ use super::pull::Pull;
 use super::Request;
 use crate::limits::BUFFER_WINDOW_BYTES;
 use crate::memory::Memory;
-use faro_fabric::{ConnectionId, RemoteRange};
-use faro_pool::{Lease, PAGE_BYTES};
+use faro_fabric::ConnectionId;
+use faro_pool::Lease;
 use faro_wire::message::{FetchResponse, ReadOffer, WrittenBuffer};
 use faro_wire::{crc32c, WireError};
 use std::collections::VecDeque;
@@ -55,7 +55,8 @@ pub(super) struct Attempt {
     offered: OfferedBuffers,
     /// When it fails unless something arrives before.
     pub(super) deadline: Instant,
-    /// When it began to wait for arena memory, with no buffer offered and no read under way.
+    /// When it began to wait for arena memory, with no buffer offered and no read under way. While it
+    /// waits it has no deadline.
     pub(super) starved_since: Option<Instant>,
 }
 
@@ -136,14 +137,20 @@ impl Attempt {
         }
     }
 
-    /// A lease was exposed to the server, which is about to hear of it.
-    pub(super) fn offered(&mut self, range: RemoteRange) {
-        let RemoteRange { key, length, .. } = range;
-        self.offered.total += u64::from(length);
-        self.offered.queue.push_back(OfferedBuffer {
-            key,
-            capacity: length,
-        });
+    /// `capacity` bytes of a lease were exposed to the server, which is about to hear of it.
+    pub(super) fn offered(&mut self, key: u64, capacity: u32) {
+        self.offered.total += u64::from(capacity);
+        self.offered
+            .queue
+            .push_back(OfferedBuffer { key, capacity });
+    }
+
+    /// Reads of a batch are under way.
+    pub(super) fn reads_under_way(&self) -> bool {
+        match &self.phase {
+            Phase::Pulling(_, pull) => !pull.is_between_batches(),
+            Phase::Asked { .. } | Phase::Writing(_) => false,
+        }
     }
 
     /// No buffer is offered.
@@ -151,17 +158,26 @@ impl Attempt {
         self.offered.queue.is_empty()
     }
 
-    /// Bytes of the next buffer that should be offered now; zero: none.
-    pub(super) fn next_buffer_bytes(&self) -> usize {
+    /// Bytes that should be offered now, which end with a block; zero: none.
+    pub(super) fn next_bytes(&self) -> u64 {
         let Phase::Writing(stream) = &self.phase else {
             return 0;
         };
         let capacities = self.offered.queue.iter().map(|b| u64::from(b.capacity));
-        if capacities.sum::<u64>() >= BUFFER_WINDOW_BYTES {
+        let position = self.offered.total;
+        if capacities.sum::<u64>() >= BUFFER_WINDOW_BYTES || position >= stream.total() {
             return 0;
         }
-        let rest = stream.total().saturating_sub(self.offered.total);
-        rest.min(PAGE_BYTES as u64) as usize
+        stream.whole_blocks(position) - position
+    }
+
+    /// Bytes that arrived and belong to a block that is not complete: memory that it holds while it
+    /// waits for more.
+    pub(super) fn holds_part(&self) -> bool {
+        match &self.phase {
+            Phase::Asked { .. } => false,
+            Phase::Writing(stream) | Phase::Pulling(stream, _) => stream.holds_part(),
+        }
     }
 
     /// The buffer that the server says it has written: checked against the order and the stream's

@@ -1,51 +1,71 @@
-//! Buffers for the attempts that wait for arena memory.
+//! Arena memory for the attempts that wait for it.
+//!
+//! A block is handed out only when it is whole. If attempts took memory page by page, many could each
+//! hold a part of a block and wait for pages that the others hold. So:
+//!
+//! 1. Memory is leased for whole blocks, all or none ([`Stream::whole_blocks`](super::deliver::Stream)).
+//!    An attempt that has it needs no more to hand its blocks out.
+//! 2. Requests are served in the order in which they were made. The first one that gets no memory
+//!    stops the others, so that a large block is not overtaken for ever by small ones.
+//! 3. The one exception to 1 is the page that goes out with a request, before the lengths are known. It
+//!    may hold the beginning of a large block. Above half of the arena requests go out without it, and
+//!    when nothing is under way but requests that hold such parts, the youngest of them are put back:
+//!    their attempts end, and they are asked for again later.
+//!
+//! A request that waits for memory has no deadline as long as memory returns to the arena.
 
 use super::attempt::Attempt;
 use super::service::FetchService;
+use crate::limits::{MEMORY_WAIT, TICK};
 use crate::net::Net;
 use faro_fabric::Exposure;
-use faro_pool::Purpose;
+use faro_pool::{Lease, Purpose, PAGE_BYTES};
 use faro_wire::message::{MoreBuffers, RemoteBuffer, ToServer};
 use std::time::Instant;
 
 impl FetchService {
-    /// Exposes one lease to the attempt's server; `None`: no memory, or no connection.
-    pub(super) fn offer(
+    /// The page that goes out with a request; `None`: above half of the arena, or no connection.
+    pub(super) fn first_buffer(
         &self,
         net: &mut Net,
         attempt: &mut Attempt,
-        bytes: usize,
     ) -> Option<RemoteBuffer> {
-        let lease = self.memory.try_lease(bytes, Purpose::Read).ok()?;
-        let range = net.expose(attempt.connection, Exposure::Writable(lease))?;
-        attempt.offered(range);
-        Some(RemoteBuffer {
-            key: range.key.into(),
-            offset: range.offset.into(),
-            length: range.length.into(),
-            reserved: 0.into(),
-        })
+        if self.memory.is_half_full(Purpose::Read) {
+            return None;
+        }
+        let lease = self.memory.try_lease(PAGE_BYTES, Purpose::Read).ok()?;
+        offer(net, attempt, lease, PAGE_BYTES as u32)
     }
 
-    /// The attempt wants memory, in its turn.
+    /// The attempt wants memory, in the turn of its request.
     pub(super) fn await_memory(&mut self, id: u64) {
-        if !self.awaiting_memory.contains(&id) {
-            self.awaiting_memory.push_back(id);
+        if let Some(attempt) = self.attempts.get_mut(&id) {
+            self.awaiting_memory.insert((attempt.request.id, id));
+            if attempt.has_no_buffers() && !attempt.reads_under_way() {
+                attempt.starved_since.get_or_insert_with(Instant::now);
+            }
         }
     }
 
     /// Gives memory to the attempts that wait for it, in order, until there is none.
     pub(super) fn offer_buffers(&mut self, net: &mut Net) {
-        while let Some(id) = self.awaiting_memory.pop_front() {
+        while let Some((request, id)) = self.awaiting_memory.pop_first() {
             let served = match self.attempts.get(&id) {
                 None => true,
                 Some(attempt) if attempt.is_pulling() => !self.pull_more(net, id),
                 Some(_) => self.offer_more(net, id),
             };
             if !served {
-                self.awaiting_memory.push_front(id);
-                return self.note_starved();
+                self.awaiting_memory.insert((request, id));
+                return;
             }
+        }
+        while let Some(request) = self.put_back.pop_front() {
+            if self.memory.is_half_full(Purpose::Read) && !self.attempts.is_empty() {
+                self.put_back.push_front(request);
+                return;
+            }
+            self.queue.dispatch(request);
         }
     }
 
@@ -56,32 +76,109 @@ impl FetchService {
         };
         let mut buffers = Vec::new();
         let served = loop {
-            let bytes = attempt.next_buffer_bytes();
+            let mut bytes = attempt.next_bytes();
             if bytes == 0 {
                 break true;
             }
-            match self.offer(net, &mut attempt, bytes) {
-                Some(buffer) => buffers.push(buffer),
-                None => break false,
+            let Ok(leases) = self.memory.try_lease_all(bytes, Purpose::Read) else {
+                break false;
+            };
+            for lease in leases {
+                let capacity = bytes.min(PAGE_BYTES as u64) as u32;
+                bytes -= u64::from(capacity);
+                buffers.extend(offer(net, &mut attempt, lease, capacity));
+            }
+            if attempt.has_no_buffers() {
+                // The connection is gone: `on_closed` follows.
+                break true;
             }
         };
-        attempt.starved_since = attempt.starved_since.filter(|_| buffers.is_empty());
+        match served || !attempt.has_no_buffers() {
+            true => attempt.starved_since = None,
+            false => {
+                attempt.starved_since.get_or_insert_with(Instant::now);
+            }
+        }
         let connection = attempt.connection;
         self.attempts.insert(id, attempt);
         if !buffers.is_empty() {
-            let more = MoreBuffers { buffers };
-            net.send(connection, id, ToServer::MoreBuffers(more));
+            net.send(
+                connection,
+                id,
+                ToServer::MoreBuffers(MoreBuffers { buffers }),
+            );
         }
         served
     }
 
-    /// An attempt that has no buffer and can get none has a shorter deadline, which begins now.
-    fn note_starved(&mut self) {
-        for id in &self.awaiting_memory {
-            let attempt = self.attempts.get_mut(id);
-            if let Some(attempt) = attempt.filter(|a| a.has_no_buffers()) {
-                attempt.starved_since.get_or_insert_with(Instant::now);
+    /// Makes room when attempts that hold parts of blocks wait for each other, and ends the server's
+    /// part of those that have waited long.
+    pub(super) fn relieve(&mut self, net: &mut Net, now: Instant) {
+        let Some((first, _)) = self.awaiting_memory.first().copied() else {
+            return;
+        };
+        let waits = |a: &Attempt| {
+            a.starved_since
+                .is_some_and(|at| now.duration_since(at) >= TICK)
+        };
+        let moves = self
+            .attempts
+            .values()
+            .any(|a| !a.has_no_buffers() || a.reads_under_way());
+        let mut held: Vec<(u64, u64)> = Vec::new();
+        for (request, id) in &self.awaiting_memory {
+            let Some(attempt) = self.attempts.get(id) else {
+                continue;
+            };
+            let long = attempt
+                .starved_since
+                .is_some_and(|at| now.duration_since(at) >= attempt.request.idle_timeout / 2);
+            let part = !moves && waits(attempt) && attempt.holds_part() && *request != first;
+            if long || part {
+                held.push((*request, *id));
             }
         }
+        // The youngest half at once: the first one may need no more.
+        held.sort_unstable();
+        for (request, id) in held.split_off(held.len() / 2) {
+            self.awaiting_memory.remove(&(request, id));
+            net_cancel(self, net, id);
+        }
     }
+
+    /// No memory has returned to the arena for so long that waiting is of no use.
+    pub(super) fn is_stuck(&self, attempt: &Attempt, now: Instant) -> bool {
+        let Some(since) = attempt.starved_since else {
+            return false;
+        };
+        let since = since.max(self.memory_returned);
+        now.duration_since(since) >= MEMORY_WAIT
+    }
+}
+
+/// Ends an attempt; its request is asked for again when there is memory.
+fn net_cancel(service: &mut FetchService, net: &mut Net, id: u64) {
+    service.tell_server(net, id);
+    if let Some(request) = service.end(net, id) {
+        service.counters.put_back.add(1);
+        service.put_back.push_front(request);
+    }
+}
+
+/// Exposes the first `capacity` bytes of a lease to the attempt's server.
+fn offer(
+    net: &mut Net,
+    attempt: &mut Attempt,
+    lease: Lease,
+    capacity: u32,
+) -> Option<RemoteBuffer> {
+    let range = net.expose(attempt.connection, Exposure::Writable(lease))?;
+    let capacity = capacity.min(range.length);
+    attempt.offered(range.key, capacity);
+    Some(RemoteBuffer {
+        key: range.key.into(),
+        offset: range.offset.into(),
+        length: capacity.into(),
+        reserved: 0.into(),
+    })
 }

@@ -9,7 +9,7 @@
 use super::completion::{BufferSlice, Delivery};
 use crate::limits::COMPACT_BYTES;
 use crate::memory::Memory;
-use faro_pool::{Lease, Purpose};
+use faro_pool::{Lease, Purpose, PAGE_BYTES};
 use faro_wire::message::{BlockEntry, FetchResponse};
 use faro_wire::WireError;
 use std::collections::VecDeque;
@@ -25,6 +25,8 @@ pub(super) struct Ready {
 /// The stream of all blocks that one attempt asked for.
 pub(super) struct Stream {
     blocks: Vec<BlockEntry>,
+    /// Where each block ends in the stream.
+    ends: Vec<u64>,
     /// Bytes of the whole stream.
     total: u64,
     /// Bytes that arrived and were checked.
@@ -48,16 +50,21 @@ impl Stream {
                 got: got as u64,
             });
         }
-        let mut lengths = response.blocks.iter().map(|block| block.length.get());
-        let total = lengths
-            .try_fold(0u64, |sum, length| sum.checked_add(length))
-            .filter(|total| *total <= i64::MAX as u64)
-            .ok_or(WireError::BadValue {
-                what: "sum of lengths in FETCH_RESPONSE",
-                got: u64::MAX,
-            })?;
+        let mut total = 0u64;
+        let mut ends = Vec::with_capacity(got);
+        for block in &response.blocks {
+            total = total
+                .checked_add(block.length.get())
+                .filter(|total| *total <= i64::MAX as u64)
+                .ok_or(WireError::BadValue {
+                    what: "sum of lengths in FETCH_RESPONSE",
+                    got: u64::MAX,
+                })?;
+            ends.push(total);
+        }
         Ok(Self {
             blocks: response.blocks,
+            ends,
             total,
             arrived: 0,
             handed_out: 0,
@@ -80,6 +87,23 @@ impl Stream {
     pub(super) fn largest_block(&self) -> u64 {
         let lengths = self.blocks.iter().map(|block| block.length.get());
         lengths.max().unwrap_or(0)
+    }
+
+    /// Where the memory ends that is to be leased at once for the bytes from `position` on: at the last
+    /// end of a block within a page, or at the end of a block that is longer. So memory is only leased
+    /// for whole blocks, which are handed out, and returned, without any more memory.
+    pub(super) fn whole_blocks(&self, position: u64) -> u64 {
+        let within = position.saturating_add(PAGE_BYTES as u64);
+        let fit = self.ends.partition_point(|end| *end <= within);
+        match fit.checked_sub(1).map(|last| self.ends[last]) {
+            Some(end) if end > position => end,
+            _ => self.ends.get(fit).copied().unwrap_or(self.total),
+        }
+    }
+
+    /// Bytes of an incomplete block have arrived.
+    pub(super) fn holds_part(&self) -> bool {
+        self.arrived > self.handed_out
     }
 
     /// The next `length` bytes of the stream are the first ones of `lease`.

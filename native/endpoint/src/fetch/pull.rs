@@ -32,6 +32,10 @@ pub(super) struct Pull {
     /// For the versions; leased before the batch, because attempts that each hold a batch and wait for
     /// one more lease could wait for each other.
     pub(super) spare: Option<Lease>,
+    /// For the next slices, up to the end of a block.
+    pub(super) reserved: VecDeque<Lease>,
+    /// Bytes of the slices that are no longer in `todo`.
+    position: u64,
     /// Token of the read of the versions, while it is under way.
     versions_token: Option<u64>,
     /// Some read was refused: nothing of this batch can be used.
@@ -75,6 +79,8 @@ impl Pull {
             todo: offer.slices.into(),
             batch: Vec::new(),
             spare: None,
+            reserved: VecDeque::new(),
+            position: 0,
             versions_token: None,
             refused: false,
         })
@@ -107,8 +113,29 @@ impl Pull {
         })
     }
 
+    /// Bytes of the stream before the next slice.
+    pub(super) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Lengths of the next slices, as many as reach `end` in the stream.
+    pub(super) fn lengths_to(&self, end: u64) -> Vec<usize> {
+        let mut position = self.position;
+        let mut lengths = Vec::new();
+        for slice in &self.todo {
+            if position >= end {
+                break;
+            }
+            position += u64::from(slice.length.get());
+            lengths.push(slice.length.get() as usize);
+        }
+        lengths
+    }
+
     /// `next` is being read under that token.
     pub(super) fn posted(&mut self, token: u64) {
+        let length = self.todo.front().map_or(0, |slice| slice.length.get());
+        self.position += u64::from(length);
         self.batch
             .extend(self.todo.pop_front().map(|slice| Reading {
                 slice,

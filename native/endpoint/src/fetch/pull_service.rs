@@ -1,6 +1,7 @@
 //! The part of [`FetchService`] that reads from servers' pages.
 
 use super::attempt::Corrupt;
+use super::deliver::Stream;
 use super::pull::{Pull, Verdict};
 use super::FetchService;
 use crate::net::Net;
@@ -25,7 +26,7 @@ impl FetchService {
         };
         let connection = attempt.connection;
         let posted = match attempt.pull() {
-            Some((_, pull)) => self.post_reads(net, connection, id, pull),
+            Some((stream, pull)) => self.post_reads(net, connection, id, stream, pull),
             None => Ok(()),
         };
         match posted {
@@ -53,6 +54,7 @@ impl FetchService {
         net: &mut Net,
         connection: ConnectionId,
         id: u64,
+        stream: &Stream,
         pull: &mut Pull,
     ) -> Result<(), NotPosted> {
         if let Some(range) = pull.wants_versions() {
@@ -74,16 +76,28 @@ impl FetchService {
         if pull.spare.is_none() {
             pull.spare = Some(self.lease(pull.versions_bytes())?);
         }
+        if pull.reserved.is_empty() {
+            let end = stream.whole_blocks(pull.position());
+            let lengths = pull.lengths_to(end).into_iter();
+            // All or none: what was leased before a refusal is dropped here.
+            pull.reserved = lengths
+                .map(|bytes| self.lease(bytes))
+                .collect::<Result<_, _>>()?;
+        }
         while let Some(range) = pull.next() {
-            let posted = self.lease(range.length as usize).and_then(|target| {
-                self.post_read(net, connection, id, range, target)
-                    .map_err(|(refused, _)| refused)
-            });
-            match posted {
+            let Some(target) = pull.reserved.pop_front() else {
+                break;
+            };
+            match self.post_read(net, connection, id, range, target) {
                 Ok(token) => pull.posted(token),
-                // A smaller batch; the next one takes the rest.
-                Err(NotPosted::Later) if !pull.is_between_batches() => break,
-                Err(refused) => return Err(refused),
+                Err((refused, target)) => {
+                    pull.reserved.push_front(target);
+                    // A smaller batch; the next one takes the rest.
+                    match refused {
+                        NotPosted::Later if !pull.is_between_batches() => break,
+                        NotPosted::Later | NotPosted::Impossible => return Err(refused),
+                    }
+                }
             }
         }
         Ok(())

@@ -14,7 +14,7 @@ use faro_pool::{Lease, Purpose, PAGE_BYTES};
 use faro_wire::codes::FetchErrorCode;
 use faro_wire::message::{DataWritten, Failed, FailureCode, Fetch, ToClient, ToServer};
 use faro_wire::WireError;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -28,8 +28,13 @@ pub(crate) struct FetchService {
     waiting: HashMap<EndpointId, Vec<Request>>,
     /// By the id on the wire, of which every attempt has its own.
     pub(super) attempts: HashMap<u64, Attempt>,
-    /// Ids on the wire of the attempts that wait for arena memory, oldest first.
-    pub(super) awaiting_memory: VecDeque<u64>,
+    /// The attempts that wait for arena memory: by the id of their request, the oldest first, and by
+    /// their id on the wire.
+    pub(super) awaiting_memory: BTreeSet<(u64, u64)>,
+    /// Requests whose attempts gave their memory up, the oldest first.
+    pub(super) put_back: VecDeque<Request>,
+    /// When memory last returned to the arena after a lease was refused.
+    pub(super) memory_returned: Instant,
     /// Reads under way, by token: the id on the wire of their attempt, which may have ended.
     pub(super) reads: HashMap<u64, u64>,
     /// Connections on which a read brought bytes that the server never had.
@@ -61,7 +66,9 @@ impl FetchService {
             counters,
             waiting: HashMap::new(),
             attempts: HashMap::new(),
-            awaiting_memory: VecDeque::new(),
+            awaiting_memory: BTreeSet::new(),
+            put_back: VecDeque::new(),
+            memory_returned: Instant::now(),
             reads: HashMap::new(),
             no_pulls: HashSet::new(),
             next_token: 1,
@@ -90,7 +97,7 @@ impl FetchService {
         let deadline_ms = u32::try_from(request.idle_timeout.as_millis()).unwrap_or(u32::MAX);
         let mut attempt = Attempt::new(request, connection, Instant::now());
         // One page at once: a thousand tiny blocks then take a single round trip.
-        let buffer = self.offer(net, &mut attempt, PAGE_BYTES);
+        let buffer = self.first_buffer(net, &mut attempt);
         let fetch = Fetch {
             deadline_ms,
             writes_only: attempt.request.writes_only,
@@ -159,6 +166,12 @@ impl FetchService {
         if let Some(id) = found.map(|(id, _)| *id) {
             return self.give_up(net, id, FetchErrorCode::Cancelled, CANCELLED);
         }
+        if let Some(at) = self.put_back.iter().position(|r| r.id == request) {
+            if let Some(request) = self.put_back.remove(at) {
+                let (code, why) = (FetchErrorCode::Cancelled, CANCELLED.to_owned());
+                return self.queue.fail(request, code, why);
+            }
+        }
         for waiting in self.waiting.values_mut() {
             if let Some(at) = waiting.iter().position(|r| r.id == request) {
                 let request = waiting.swap_remove(at);
@@ -201,7 +214,7 @@ impl FetchService {
     }
 
     /// The server need not go on. To a closed connection the message vanishes.
-    fn tell_server(&mut self, net: &mut Net, id: u64) {
+    pub(super) fn tell_server(&mut self, net: &mut Net, id: u64) {
         if let Some(attempt) = self.attempts.get(&id) {
             net.send(attempt.connection, id, ToServer::Cancel);
         }
@@ -210,6 +223,7 @@ impl FetchService {
     /// Removes the attempt and revokes its buffers.
     pub(super) fn end(&mut self, net: &mut Net, id: u64) -> Option<Request> {
         let (request, keys) = self.attempts.remove(&id)?.end();
+        self.awaiting_memory.remove(&(request.id, id));
         for key in keys {
             // `Later`: the fabric keeps the lease until no write can reach it.
             drop(net.revoke(key));
@@ -220,14 +234,16 @@ impl FetchService {
     fn fail_overdue(&mut self, net: &mut Net, now: Instant) {
         let mut overdue = Vec::new();
         for (id, attempt) in &self.attempts {
-            let starved = |since| now.duration_since(since) >= MEMORY_WAIT;
-            if attempt.deadline <= now {
+            if attempt.starved_since.is_some() {
+                if self.is_stuck(attempt, now) {
+                    let wait = MEMORY_WAIT.as_millis();
+                    let detail = format!("no memory returned to the arena for {wait} ms");
+                    overdue.push((*id, FetchErrorCode::PoolExhausted, detail));
+                }
+            } else if attempt.deadline <= now {
                 let timeout = attempt.request.idle_timeout.as_millis();
                 let detail = format!("no progress for {timeout} ms");
                 overdue.push((*id, FetchErrorCode::TimedOut, detail));
-            } else if attempt.starved_since.is_some_and(starved) {
-                let detail = format!("no arena memory for {} ms", MEMORY_WAIT.as_millis());
-                overdue.push((*id, FetchErrorCode::PoolExhausted, detail));
             }
         }
         for (id, code, detail) in overdue {
@@ -323,16 +339,18 @@ impl Service for FetchService {
     }
 
     fn on_memory(&mut self, net: &mut Net) {
+        self.memory_returned = Instant::now();
         self.offer_buffers(net);
     }
 
     fn tick(&mut self, net: &mut Net, now: Instant) {
         self.offer_buffers(net);
+        self.relieve(net, now);
         self.fail_overdue(net, now);
     }
 
     fn is_idle(&self) -> bool {
-        self.attempts.is_empty()
+        self.attempts.is_empty() && self.put_back.is_empty()
     }
 
     fn uses(&self, connection: ConnectionId) -> bool {
@@ -345,13 +363,17 @@ impl Service for FetchService {
                 self.queue.fail_closing(request);
             }
         }
-        for request in std::mem::take(&mut self.waiting).into_values().flatten() {
+        let waiting = std::mem::take(&mut self.waiting).into_values().flatten();
+        for request in waiting.chain(std::mem::take(&mut self.put_back)) {
             self.queue.fail_closing(request);
         }
         self.redirect_commands();
     }
 
     fn redirect_commands(&mut self) {
+        for request in std::mem::take(&mut self.put_back) {
+            self.queue.dispatch(request);
+        }
         while let Ok(command) = self.commands.try_recv() {
             match command {
                 // The queue knows that this endpoint closes, or that this fabric is lost.

@@ -204,6 +204,56 @@ impl Arena {
         }
     }
 
+    /// Tries once for `count` whole pages: all or none. After a refusal the next return of memory
+    /// calls the listeners.
+    ///
+    /// # Errors
+    /// As `attempt`.
+    pub fn attempt_pages_or_arm(
+        &self,
+        count: u32,
+        purpose: Purpose,
+        map: MapSlab<'_>,
+    ) -> Result<Vec<Allocation>, PoolError> {
+        match self.attempt_pages(count, purpose, map) {
+            Err(PoolError::Exhausted { .. }) => self
+                .event_count
+                .arm_and(|| self.attempt_pages(count, purpose, map)),
+            result => result,
+        }
+    }
+
+    fn attempt_pages(
+        &self,
+        count: u32,
+        purpose: Purpose,
+        map: MapSlab<'_>,
+    ) -> Result<Vec<Allocation>, PoolError> {
+        self.admission
+            .enter_many(purpose, count)
+            .map_err(|refused| exhausted(purpose, refused))?;
+        let mut allocations = Vec::with_capacity(count as usize);
+        for left in (0..count).rev() {
+            match self.find_page(purpose, map) {
+                Ok(page) => allocations.push(Allocation {
+                    page,
+                    index: 0,
+                    class: SMALL_CLASSES as u8,
+                    purpose,
+                }),
+                Err(error) => {
+                    // `find_page` has uncounted the page that it did not find.
+                    self.admission.leave_many(purpose, left);
+                    for allocation in allocations {
+                        self.give(allocation);
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Ok(allocations)
+    }
+
     /// Tries until the deadline.
     ///
     /// # Errors
@@ -273,11 +323,12 @@ impl Arena {
     fn take_page(&self, purpose: Purpose, map: MapSlab<'_>) -> Result<PageIndex, PoolError> {
         self.admission
             .enter(purpose)
-            .map_err(|Refused { held, limit }| PoolError::Exhausted {
-                purpose,
-                held: u64::from(held) * PAGE_BYTES as u64,
-                limit: u64::from(limit) * PAGE_BYTES as u64,
-            })?;
+            .map_err(|refused| exhausted(purpose, refused))?;
+        self.find_page(purpose, map)
+    }
+
+    /// Finds the page of an admission. On an error the admission is over.
+    fn find_page(&self, purpose: Purpose, map: MapSlab<'_>) -> Result<PageIndex, PoolError> {
         loop {
             if let Some(page) = self.free.take(purpose) {
                 return Ok(page);
@@ -336,5 +387,13 @@ impl Arena {
         if last.load(Ordering::Relaxed) != now {
             last.store(now, Ordering::Relaxed);
         }
+    }
+}
+
+fn exhausted(purpose: Purpose, Refused { held, limit }: Refused) -> PoolError {
+    PoolError::Exhausted {
+        purpose,
+        held: u64::from(held) * PAGE_BYTES as u64,
+        limit: u64::from(limit) * PAGE_BYTES as u64,
     }
 }

@@ -117,6 +117,34 @@ impl Pool {
             .inspect_err(|_| self.counters.refused())
     }
 
+    /// `count` leases of a page each: all or none, so that callers that each need several never hold
+    /// some and wait for the others.
+    ///
+    /// # Errors
+    /// As `try_lease`.
+    pub fn try_lease_pages(
+        self: &Arc<Self>,
+        count: u32,
+        purpose: Purpose,
+    ) -> Result<Vec<Lease>, PoolError> {
+        let allocations = self
+            .arena
+            .attempt_pages_or_arm(count, purpose, &|index| self.map_slab(index))
+            .inspect_err(|_| self.counters.refused())?;
+        Ok(allocations.into_iter().map(|a| self.lease(a)).collect())
+    }
+
+    /// Bytes of pages that are held for `purpose`, whole or split.
+    #[must_use]
+    pub fn held_bytes(&self, purpose: Purpose) -> u64 {
+        let held = self.arena.held();
+        let pages = match purpose {
+            Purpose::Read => held.read,
+            Purpose::Serve => held.serve,
+        };
+        u64::from(pages) * PAGE_BYTES as u64
+    }
+
     /// Like `try_lease`, but waits until `deadline` for memory to return. Not for progress threads.
     ///
     /// # Errors
