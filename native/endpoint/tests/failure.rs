@@ -251,7 +251,7 @@ fn refusals_of_the_owner_are_told() {
 }
 
 #[test]
-fn an_exhausted_arena_is_an_error_of_the_request_and_passes() {
+fn blocks_that_fill_the_arena_and_are_never_released_end_the_others() {
     let owner = Owner::start(config("owner", FabricChoice::Tcp));
     let reader = reader();
     let peer = owner.peer_of(&reader);

@@ -73,6 +73,7 @@ impl Outgoing {
             batch,
             fabric: completion.fabric,
             last: completion.last,
+            scarce: completion.scarce,
             slices: &self.slices,
             blocks: &blocks,
             detail: &detail,

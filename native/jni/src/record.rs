@@ -9,7 +9,7 @@
 //!  24 u64 batch            handle that holds the slices' memory; 0: none; released once
 //!  32 u32 slice_count
 //!  36 u32 fabric           FabricCode
-//!  40 u32 last             1: nothing follows for this request
+//!  40 u32 flags            bit 0: nothing follows for this request; bit 1: memory is scarce
 //!  44 u32 detail_bytes     length of the text, without padding
 //!  48 slices:   slice_count x { u32 slab, u32 offset, u32 length, u32 0 }
 //!     blocks:   block_count   x { u32 status, u32 0, u64 length }   (none on an error)
@@ -57,6 +57,8 @@ pub struct Record<'a> {
     pub fabric: FabricCode,
     /// Nothing follows for this request.
     pub last: bool,
+    /// At least half of the arena is in use: the bytes are to be copied out of it.
+    pub scarce: bool,
     /// Where the blocks' bytes are.
     pub slices: &'a [BufferSlice],
     /// `block_count` entries, or none on an error.
@@ -89,7 +91,7 @@ impl Record<'_> {
         out.extend_from_slice(&self.batch.to_le_bytes());
         put(out, self.slices.len() as u32);
         put(out, self.fabric as u32);
-        put(out, u32::from(self.last));
+        put(out, u32::from(self.last) | u32::from(self.scarce) << 1);
         put(out, self.detail.len() as u32);
         for slice in self.slices {
             for value in [slice.slab, slice.offset, slice.length, 0] {

@@ -37,6 +37,7 @@ fn delivered_blocks_are_the_golden_bytes() {
         batch: 0x7fff_0000_1234_5678,
         fabric: FabricCode::Shm,
         last: true,
+        scarce: false,
         slices: &[
             BufferSlice {
                 slab: 0,
@@ -72,6 +73,7 @@ fn an_error_is_the_golden_bytes() {
         batch: 0,
         fabric: FabricCode::Tcp,
         last: true,
+        scarce: false,
         slices: &[],
         blocks: &[],
         detail: "no answer in 30000 ms – executor-3",
@@ -100,6 +102,7 @@ proptest! {
         first_block in any::<u32>(),
         fabric in select(&[FabricCode::None, FabricCode::Tcp, FabricCode::Shm, FabricCode::Verbs][..]),
         last in any::<bool>(),
+        scarce in any::<bool>(),
         slices in prop::collection::vec(any::<(u32, u32, u32)>(), 0..20),
         blocks in prop::collection::vec(entry(), 0..20),
         detail in ".{0,40}",
@@ -110,7 +113,7 @@ proptest! {
             .map(|(slab, offset, length)| BufferSlice { slab, offset, length })
             .collect();
         let record = Record {
-            error, request, first_block, block_count: blocks.len() as u32, batch, fabric, last,
+            error, request, first_block, block_count: blocks.len() as u32, batch, fabric, last, scarce,
             slices: &slices, blocks: &blocks, detail: &detail,
         };
         let mut out = before.clone();
@@ -128,7 +131,7 @@ proptest! {
         prop_assert_eq!((u32_at(16), u32_at(20)), (first_block, blocks.len() as u32));
         prop_assert_eq!(u64_at(24), batch);
         prop_assert_eq!((u32_at(32), u32_at(36)), (slices.len() as u32, fabric as u32));
-        prop_assert_eq!((u32_at(40), u32_at(44)), (u32::from(last), detail.len() as u32));
+        prop_assert_eq!((u32_at(40), u32_at(44)), (u32::from(last) + 2 * u32::from(scarce), detail.len() as u32));
         let mut at = 48;
         for slice in &slices {
             let got = (u32_at(at), u32_at(at + 4), u32_at(at + 8), u32_at(at + 12));

@@ -105,6 +105,7 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir):
             faro_jar,
             ["io.faro.e2e.Jobs", jobs_jar, scratch, *scenario.cases],
             scenario.executors,
+            scenario.cores,
         )
         outcome = drive(command, environment, place)
     finally:
@@ -134,14 +135,14 @@ def environment_for(home):
     return environment
 
 
-def submit_command(home, version, name, conf, faro_jar, program, executors=2):
+def submit_command(home, version, name, conf, faro_jar, program, executors=2, cores=1):
     """The spark-submit of a user; program is the main class (None: a Python file has none), its jar
-    and its arguments."""
+    and its arguments; `cores`: tasks at a time in an executor."""
     main_class, *program = program
     command = [
         str(home / "bin" / "spark-submit"),
         "--master",
-        f"local-cluster[{executors},1,1024]",
+        f"local-cluster[{executors},{cores},1024]",
         "--driver-memory",
         "1g",
         "--name",

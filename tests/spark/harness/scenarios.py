@@ -33,6 +33,7 @@ class Scenario:
     newest: bool = False  # the same code in all versions: where the depth is full only
     must_count: str = ""  # a counter that must not be zero; crcErrors must be, unless it is this
     executors: int = 2
+    cores: int = 1  # tasks at a time in an executor
     bad_values: list = field(default_factory=list)
 
     def names(self):
@@ -219,13 +220,23 @@ SCENARIOS = [
     faults("disconnect", "drop=4", "retries", newest=False),
     faults("deadline", "swallow=6", "timeouts", {"spark.faro.request.timeout": "500ms"}),
     faults("dead-endpoint", "die=5", "fallbackReason"),
+    # Far more is in flight than the arena holds. Nothing may be left to Spark.
     Scenario(
         "small-arena",
-        ["megabyteBlocks", "hugeBlock", "sqlJoin"],
+        ["megabyteBlocks", "sqlWideJoin", "sqlJoin"],
+        {"spark.faro.memory.limit": "64m", "spark.shuffle.compress": "false"},
+        faro_only=True,
+        cores=8,
+    ),
+    # A block that the arena cannot hold is left to Spark; all others are not.
+    Scenario(
+        "tiny-arena",
+        ["hugeBlock", "sqlJoin"],
         {"spark.faro.memory.limit": "32m", "spark.shuffle.compress": "false"},
         faro=TRIED,
         fallback="auto",
         faro_only=True,
+        newest=True,
     ),
     Scenario(
         "authenticate",

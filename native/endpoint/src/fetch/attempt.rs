@@ -15,7 +15,7 @@ use super::Request;
 use crate::limits::BUFFER_WINDOW_BYTES;
 use crate::memory::Memory;
 use faro_fabric::ConnectionId;
-use faro_pool::Lease;
+use faro_pool::{Lease, Purpose};
 use faro_wire::message::{FetchResponse, ReadOffer, WrittenBuffer};
 use faro_wire::{crc32c, WireError};
 use std::collections::VecDeque;
@@ -82,6 +82,13 @@ impl Attempt {
     /// Something arrived for it.
     pub(super) fn progress(&mut self, now: Instant) {
         self.deadline = now + self.request.idle_timeout;
+    }
+
+    /// It has the memory that it waited for, if it waited; its deadline begins again.
+    pub(super) fn fed(&mut self) {
+        if self.starved_since.take().is_some() {
+            self.progress(Instant::now());
+        }
     }
 
     fn unexpected(&self, what: &'static str) -> WireError {
@@ -257,6 +264,7 @@ impl Attempt {
         Some(Ready {
             first_block,
             delivery,
+            scarce: memory.is_half_full(Purpose::Read),
         })
     }
 

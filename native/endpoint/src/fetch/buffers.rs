@@ -60,10 +60,16 @@ impl FetchService {
                 return;
             }
         }
+    }
+
+    /// Sends requests again whose attempts gave their memory up: when there is memory, or when none
+    /// that waits for it is older.
+    pub(super) fn send_put_back(&mut self) {
         while let Some(request) = self.put_back.pop_front() {
-            if self.memory.is_half_full(Purpose::Read) && !self.attempts.is_empty() {
-                self.put_back.push_front(request);
-                return;
+            let scarce = self.memory.is_half_full(Purpose::Read);
+            let older = self.awaiting_memory.first();
+            if scarce && older.is_some_and(|(first, _)| *first < request.id) {
+                return self.put_back.push_front(request);
             }
             self.queue.dispatch(request);
         }
@@ -85,16 +91,19 @@ impl FetchService {
             };
             for lease in leases {
                 let capacity = bytes.min(PAGE_BYTES as u64) as u32;
+                match offer(net, &mut attempt, lease, capacity) {
+                    Some(buffer) => buffers.push(buffer),
+                    None => break,
+                }
                 bytes -= u64::from(capacity);
-                buffers.extend(offer(net, &mut attempt, lease, capacity));
             }
-            if attempt.has_no_buffers() {
-                // The connection is gone: `on_closed` follows.
-                break true;
+            if bytes > 0 {
+                // The fabric cannot expose more to that peer now, or the connection is gone.
+                break false;
             }
         };
         match served || !attempt.has_no_buffers() {
-            true => attempt.starved_since = None,
+            true => attempt.fed(),
             false => {
                 attempt.starved_since.get_or_insert_with(Instant::now);
             }
@@ -140,9 +149,9 @@ impl FetchService {
         }
         // The youngest half at once: the first one may need no more.
         held.sort_unstable();
-        for (request, id) in held.split_off(held.len() / 2) {
+        for (request, id) in held.split_off(held.len() / 2).into_iter().rev() {
             self.awaiting_memory.remove(&(request, id));
-            net_cancel(self, net, id);
+            put_back(self, net, id);
         }
     }
 
@@ -157,7 +166,7 @@ impl FetchService {
 }
 
 /// Ends an attempt; its request is asked for again when there is memory.
-fn net_cancel(service: &mut FetchService, net: &mut Net, id: u64) {
+fn put_back(service: &mut FetchService, net: &mut Net, id: u64) {
     service.tell_server(net, id);
     if let Some(request) = service.end(net, id) {
         service.counters.put_back.add(1);

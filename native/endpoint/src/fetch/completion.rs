@@ -19,6 +19,9 @@ pub struct Completion {
     pub fabric: FabricCode,
     /// Nothing follows for this request.
     pub last: bool,
+    /// At least half of the arena is in use: unless the caller uses the blocks at once, it should copy
+    /// them and drop this, because other requests may wait for the memory.
+    pub scarce: bool,
     /// The bytes, or why not.
     pub outcome: Result<Delivery, FetchFailure>,
 }

@@ -20,6 +20,8 @@ pub(super) struct Ready {
     /// Position of the first one in the request.
     pub(super) first_block: usize,
     pub(super) delivery: Delivery,
+    /// At least half of the arena is in use.
+    pub(super) scarce: bool,
 }
 
 /// The stream of all blocks that one attempt asked for.

@@ -30,7 +30,7 @@ impl FetchService {
             None => Ok(()),
         };
         match posted {
-            Ok(()) => attempt.starved_since = None,
+            Ok(()) => attempt.fed(),
             Err(NotPosted::Later) => {
                 attempt.starved_since.get_or_insert_with(Instant::now);
             }

@@ -195,6 +195,7 @@ impl RequestQueue {
             block_count: delivery.blocks.len() as u32,
             fabric: fabric_code(kind),
             last,
+            scarce: ready.scarce,
             outcome: Ok(delivery),
         });
         if last {
@@ -224,6 +225,7 @@ impl RequestQueue {
             block_count: request.missing().len() as u32,
             fabric: FabricCode::None,
             last: true,
+            scarce: false,
             outcome: Err(FetchFailure::new(code, detail)),
         });
     }

@@ -341,11 +341,13 @@ impl Service for FetchService {
     fn on_memory(&mut self, net: &mut Net) {
         self.memory_returned = Instant::now();
         self.offer_buffers(net);
+        self.send_put_back();
     }
 
     fn tick(&mut self, net: &mut Net, now: Instant) {
         self.offer_buffers(net);
         self.relieve(net, now);
+        self.send_put_back();
         self.fail_overdue(net, now);
     }
 

@@ -20,6 +20,7 @@ public final class BlockBatch {
   private final long request;
   private final int firstBlock;
   private final Fabric fabric;
+  private final boolean scarce;
   /** Native handle; 0: no bytes. */
   private final long handle;
   /** Where each block starts in the stream of slices, and, last, where it ends. */
@@ -42,6 +43,7 @@ public final class BlockBatch {
     request = RecordDescriptor.request(records, at);
     firstBlock = RecordDescriptor.firstBlock(records, at);
     fabric = RecordDescriptor.fabric(records, at);
+    scarce = RecordDescriptor.scarce(records, at);
     handle = RecordDescriptor.batch(records, at);
     int slices = RecordDescriptor.sliceCount(records, at);
     slabs = new ByteBuffer[slices];
@@ -98,6 +100,14 @@ public final class BlockBatch {
   /** Which fabric carried the bytes. */
   public Fabric fabric() {
     return fabric;
+  }
+
+  /**
+   * Whether at least half of the arena was in use when these blocks arrived. Blocks that are not used at once should
+   * then be copied and released, because other requests may wait for their memory.
+   */
+  public boolean scarce() {
+    return scarce;
   }
 
   /** Status of a block; {@code index} counts from 0 in this batch. */

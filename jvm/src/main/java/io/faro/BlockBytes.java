@@ -112,6 +112,18 @@ public final class BlockBytes {
     return ByteBuffer.wrap(copy).asReadOnlyBuffer();
   }
 
+  /** Copies the bytes into {@code target}, which has room for all of them. */
+  public void copyTo(ByteBuffer target) {
+    checkHeld();
+    long end = batch.start(index) + length();
+    for (long at = batch.start(index); at < end; ) {
+      ByteBuffer view = batch.view(batch.sliceAt(at), at, end);
+      at += view.remaining();
+      target.put(view);
+    }
+    checkStillHeld();
+  }
+
   @Override
   public String toString() {
     return batch.nameOf(index) + " (" + length() + " bytes, " + references + " references)";

@@ -15,7 +15,7 @@ import java.nio.charset.StandardCharsets;
  *  24 u64 batch            handle of the slices' memory; 0: none; released once
  *  32 u32 slice_count
  *  36 u32 fabric           FabricCode
- *  40 u32 last             1: nothing follows for this request
+ *  40 u32 flags            bit 0: nothing follows for this request; bit 1: memory is scarce
  *  44 u32 detail_bytes     length of the text, without padding
  *  48 slices: slice_count x { u32 slab, u32 offset, u32 length, u32 0 }
  *     blocks:   block_count   x { u32 status, u32 0, u64 length }   (none on an error)
@@ -31,7 +31,9 @@ final class RecordDescriptor {
   static final int BATCH = 24;
   static final int SLICE_COUNT = 32;
   static final int FABRIC = 36;
-  static final int LAST = 40;
+  static final int FLAGS = 40;
+  static final int FLAG_LAST = 1;
+  static final int FLAG_SCARCE = 2;
   static final int DETAIL_BYTES = 44;
   static final int HEAD_BYTES = 48;
 
@@ -98,7 +100,11 @@ final class RecordDescriptor {
   }
 
   static boolean last(ByteBuffer records, int at) {
-    return records.getInt(at + LAST) != 0;
+    return (records.getInt(at + FLAGS) & FLAG_LAST) != 0;
+  }
+
+  static boolean scarce(ByteBuffer records, int at) {
+    return (records.getInt(at + FLAGS) & FLAG_SCARCE) != 0;
   }
 
   /** Where slice {@code index} lies. */

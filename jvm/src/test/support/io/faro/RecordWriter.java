@@ -14,6 +14,7 @@ final class RecordWriter {
   private int firstBlock;
   private long batch;
   private boolean last = true;
+  private boolean scarce;
   private int outcome;
   private int failedBlocks;
   private String detail = "";
@@ -35,6 +36,11 @@ final class RecordWriter {
 
   RecordWriter more() {
     last = false;
+    return this;
+  }
+
+  RecordWriter scarce() {
+    scarce = true;
     return this;
   }
 
@@ -68,7 +74,7 @@ final class RecordWriter {
     ByteBuffer out = ByteBuffer.allocate(size).order(ByteOrder.LITTLE_ENDIAN);
     out.putInt(size).putInt(outcome).putLong(request).putInt(firstBlock);
     out.putInt(outcome == 0 ? blocks.size() : failedBlocks).putLong(batch);
-    out.putInt(slices.size()).putInt(Fabric.TCP.code()).putInt(last ? 1 : 0).putInt(text.length);
+    out.putInt(slices.size()).putInt(Fabric.TCP.code()).putInt((last ? 1 : 0) | (scarce ? 2 : 0)).putInt(text.length);
     for (int[] slice : slices) {
       out.putInt(slice[0]).putInt(slice[1]).putInt(slice[2]).putInt(0);
     }

@@ -40,6 +40,25 @@ class BlockBatchTest {
   }
 
   @Test
+  void aBlockOfSeveralSlicesIsCopied() throws Exception {
+    BlockBytes across = batch(threeBlocks()).take(2);
+    ByteBuffer copy = ByteBuffer.allocateDirect(40);
+    across.copyTo(copy);
+    copy.flip();
+    byte[] bytes = new byte[copy.remaining()];
+    copy.get(bytes);
+    assertArrayEquals(Collected.readAll(across.inputStream()), bytes);
+    across.release();
+    assertThrows(IllegalStateException.class, () -> across.copyTo(ByteBuffer.allocate(40)));
+  }
+
+  @Test
+  void aBatchSaysThatMemoryIsScarce() throws Exception {
+    assertTrue(batch(threeBlocks().scarce()).scarce());
+    assertTrue(!batch(threeBlocks()).scarce());
+  }
+
+  @Test
   void nativeMemoryGoesBackOnceWhenAllHaveLetGo() throws Exception {
     BlockBatch batch = batch(threeBlocks());
     BlockBytes first = batch.take(0);

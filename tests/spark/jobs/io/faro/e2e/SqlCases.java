@@ -17,6 +17,7 @@ final class SqlCases {
     static void register(Map<String, Jobs.Case> cases) {
         cases.put("sqlAggregate", c -> aggregate(c.spark));
         cases.put("sqlJoin", c -> join(c.spark));
+        cases.put("sqlWideJoin", c -> wideJoin(c.spark));
         cases.put("sqlRepartition", c -> repartition(c.spark));
         cases.put("sqlWindow", c -> window(c.spark));
         cases.put("sqlOrder", c -> order(c.spark));
@@ -86,6 +87,29 @@ final class SqlCases {
         }
         Check.equal("outer rows", (long) ROWS, outer.getLong(0));
         Check.equal("outer partners", partners, outer.getLong(1));
+    }
+
+    /**
+     * Two inputs that do not fit the arena, read by all tasks at the same time: a task takes a row of one input only
+     * when it has one of the other, so blocks of both must keep arriving.
+     */
+    private static void wideJoin(SparkSession spark) {
+        long rows = 500_000;
+        for (String side : Arrays.asList("one", "two")) {
+            spark.range(0, rows, 1, 40).selectExpr("id k",
+                "concat('" + side + "-', repeat(hex(id * 7919), 24)) p").createOrReplaceTempView(side);
+        }
+        Row actual = spark.sql("select /*+ MERGE(two) */ count(*), sum(length(one.p)), sum(length(two.p)), "
+            + "bit_xor(xxhash64(one.p)) = bit_xor(xxhash64(replace(two.p, 'two-', 'one-'))) "
+            + "from one join two on one.k = two.k").first();
+        long length = 0;
+        for (long id = 0; id < rows; id++) {
+            length += 4 + 24L * Long.toHexString(id * 7919).length();
+        }
+        Check.equal("rows", rows, actual.getLong(0));
+        Check.equal("length of one side", length, actual.getLong(1));
+        Check.equal("length of the other", length, actual.getLong(2));
+        Check.equal("same contents", true, actual.getBoolean(3));
     }
 
     private static void repartition(SparkSession spark) {

@@ -122,7 +122,9 @@ final class EndpointTransport implements FaroTransport {
 
     @Override
     public ManagedBuffer take(int i) {
-      return new FaroManagedBuffer(new NativeMemory(batch.take(i)));
+      BlockBytes bytes = batch.take(i);
+      ManagedBuffer copy = batch.scarce() ? CopiedBlock.of(bytes) : null;
+      return copy == null ? new FaroManagedBuffer(new NativeMemory(bytes)) : copy;
     }
   }
 

@@ -79,6 +79,7 @@ final class Metric {
     count("duplicateConnections", "connections", "closed because both executors had made one at the same time");
     count("crcErrors", "chunks", "with a wrong checksum; fetched again");
     count("timeouts", "requests", "that exceeded `spark.faro.request.timeout`");
+    count("putBack", "requests", "that gave their memory up for older ones, and were sent again");
     count("servedRequests", "requests", "of peers served");
     count("busyRefusals", "requests", "of peers refused because too many were waiting");
     count("blocksRefused", "blocks", "that peers asked for and that are not here");

@@ -1,0 +1,47 @@
+package io.faro.spark;
+
+import io.faro.BlockBytes;
+import io.netty.buffer.ByteBuf;
+import io.netty.buffer.PooledByteBufAllocator;
+import org.apache.spark.network.buffer.ManagedBuffer;
+import org.apache.spark.network.buffer.NettyManagedBuffer;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * A block that leaves the arena at once, because memory is scarce there.
+ *
+ * <p>Spark's iterator keeps blocks until a task reads them, and a task may read another input first: a sort-merge join
+ * has two. If such blocks stayed in the arena, they could fill it while the blocks that the tasks wait for find no room.
+ * The copy is in Netty's pool of direct memory, where Spark's own fetch would have put the block, and is bounded by the
+ * same settings ({@code spark.reducer.maxSizeInFlight}).
+ */
+final class CopiedBlock {
+  private static final Logger LOG = LoggerFactory.getLogger(CopiedBlock.class);
+
+  private CopiedBlock() {}
+
+  /** A copy of the block, whose reference is then released. {@code null}, and nothing done: no memory for a copy. */
+  static ManagedBuffer of(BlockBytes bytes) {
+    if (bytes.length() > Integer.MAX_VALUE) {
+      return null;
+    }
+    int length = (int) bytes.length();
+    ByteBuf copy;
+    try {
+      copy = PooledByteBufAllocator.DEFAULT.directBuffer(length);
+    } catch (OutOfMemoryError e) {
+      LOG.debug("A block of {} bytes stays in the arena, although memory is scarce there", length, e);
+      return null;
+    }
+    try {
+      bytes.copyTo(copy.nioBuffer(0, length));
+      copy.writerIndex(length);
+    } catch (RuntimeException | Error e) {
+      copy.release();
+      throw e;
+    }
+    bytes.release();
+    return new NettyManagedBuffer(copy);
+  }
+}
