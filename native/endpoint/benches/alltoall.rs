@@ -42,18 +42,18 @@ impl Options {
     }
 }
 
-/// The byte at `at` of what `owner` has in `map` for `reader`.
-fn byte(owner: u64, map: u64, reader: u64, at: u64) -> u8 {
-    (owner * 31 + map * 17 + reader * 7 + at + at / 251) as u8
+/// The byte at `at` of what `server` has in `map` for `client`.
+fn byte(server: u64, map: u64, client: u64, at: u64) -> u8 {
+    (server * 31 + map * 17 + client * 7 + at + at / 251) as u8
 }
 
-/// Writes a map output as Spark would: a partition for each reader.
-fn write_output(dir: &Path, owner: u64, map: u64, readers: u64, bytes: u64) -> OutputFiles {
+/// Writes a map output as Spark would: a partition for each client.
+fn write_output(dir: &Path, server: u64, map: u64, readers: u64, bytes: u64) -> OutputFiles {
     let files = OutputFiles {
-        data: dir.join(format!("{owner}-{map}.data")),
-        index: dir.join(format!("{owner}-{map}.index")),
+        data: dir.join(format!("{server}-{map}.data")),
+        index: dir.join(format!("{server}-{map}.index")),
     };
-    let of = |reader| (0..bytes).map(move |at| byte(owner, map, reader, at));
+    let of = |client| (0..bytes).map(move |at| byte(server, map, client, at));
     let data: Vec<u8> = (0..readers).flat_map(of).collect();
     let index: Vec<u8> = (0..=readers)
         .flat_map(|n| (n * bytes).to_be_bytes())
@@ -87,17 +87,17 @@ fn micros() -> u128 {
 
 /// One request, whose bytes must be those of `byte`.
 struct Wanted {
-    owner: u64,
+    server: u64,
     map: u64,
     got: u64,
 }
 
 /// False: it failed.
-fn check(completion: &Completion, wanted: &mut Wanted, reader: u64) -> bool {
+fn check(completion: &Completion, wanted: &mut Wanted, client: u64) -> bool {
     let delivery = match &completion.outcome {
         Ok(delivery) => delivery,
         Err(failure) => {
-            eprintln!("owner {}: {failure:?}", wanted.owner);
+            eprintln!("server {}: {failure:?}", wanted.server);
             return false;
         }
     };
@@ -107,12 +107,12 @@ fn check(completion: &Completion, wanted: &mut Wanted, reader: u64) -> bool {
         let bytes = &piece.lease.bytes()[from..from + length];
         // One byte of each packet: the endpoint has checked its sums.
         for at in (0..length).step_by(1_024) {
-            let right = byte(wanted.owner, wanted.map, reader, wanted.got + at as u64);
+            let right = byte(wanted.server, wanted.map, client, wanted.got + at as u64);
             assert_eq!(
                 bytes[at],
                 right,
-                "owner {} at {}",
-                wanted.owner,
+                "server {} at {}",
+                wanted.server,
                 wanted.got + at as u64
             );
         }
@@ -135,28 +135,35 @@ impl Exchange {
     /// Reads everything once, in an order of its own; says how many requests failed meanwhile.
     fn run(&self, rng: &mut SplitMix64) -> u64 {
         let mut failed = 0;
-        let others = (0..self.peers.len() as u64).filter(|owner| *owner != self.rank);
+        let others = (0..self.peers.len() as u64).filter(|server| *server != self.rank);
         let mut rest: Vec<(u64, u64)> = others
-            .flat_map(|owner| (0..self.maps).map(move |map| (owner, map)))
+            .flat_map(|server| (0..self.maps).map(move |map| (server, map)))
             .collect();
         rng.shuffle(&mut rest);
         let mut open: HashMap<u64, Wanted> = HashMap::new();
         let mut batch = Vec::new();
         while !rest.is_empty() || !open.is_empty() {
             while (open.len() as u64 + 1) * self.bytes <= IN_FLIGHT.max(self.bytes) {
-                let Some((owner, map)) = rest.pop() else {
+                let Some((server, map)) = rest.pop() else {
                     break;
                 };
                 let block = BlockId {
-                    map_id: (map as i64 * self.peers.len() as i64 + owner as i64).into(),
+                    map_id: (map as i64 * self.peers.len() as i64 + server as i64).into(),
                     shuffle_id: 0.into(),
                     start_reduce: (self.rank as u32).into(),
                     end_reduce: (self.rank as u32 + 1).into(),
                     reserved: 0.into(),
                 };
-                let peer = self.peers[owner as usize];
+                let peer = self.peers[server as usize];
                 let request = self.endpoint.fetch(peer, &[block], TIMEOUT).unwrap();
-                open.insert(request, Wanted { owner, map, got: 0 });
+                open.insert(
+                    request,
+                    Wanted {
+                        server,
+                        map,
+                        got: 0,
+                    },
+                );
             }
             self.endpoint
                 .completions(64, Duration::from_millis(100), &mut batch);
@@ -164,7 +171,7 @@ impl Exchange {
                 let wanted = open.get_mut(&completion.request).unwrap();
                 if !check(&completion, wanted, self.rank) {
                     failed += 1;
-                    rest.push((wanted.owner, wanted.map));
+                    rest.push((wanted.server, wanted.map));
                     open.remove(&completion.request);
                 } else if completion.last {
                     assert_eq!(wanted.got, self.bytes);

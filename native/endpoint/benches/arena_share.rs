@@ -68,7 +68,8 @@ fn main() -> Attempt<()> {
                 let start = Instant::now();
                 pass(&pair, blocks)?;
                 rates.push(bytes as f64 / 1e6 / start.elapsed().as_secs_f64());
-                *exits = ["resident", "minor", "major"].map(|e| pair.count(&format!("region.{e}")));
+                *exits = ["hits", "minorFaults", "majorFaults"]
+                    .map(|e| pair.count(&format!("region.{e}")));
             }
         }
         for (share, mut rates, exits) in shares {

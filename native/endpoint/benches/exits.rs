@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 const SIZES: [usize; 3] = [4 << 10, 64 << 10, 1 << 20];
 /// Blocks of one map output; each operation takes the next one.
 const BLOCKS: u32 = 64;
-/// Visits after which a chunk is resident, with some to spare.
+/// Accesses after which a chunk is cached, with some to spare.
 const WARM: u32 = 4;
 
 fn chill(path: &Path) -> Attempt<File> {
@@ -68,11 +68,11 @@ impl Plain {
             };
             Ok((fabric, pool))
         };
-        let ((mut reader, pool), (mut owner, owners)) = (site(1)?, site(2)?);
-        let peer = reader.connect(&owner.location(), 2, Instant::now() + TIMEOUT)?;
+        let ((mut client, pool), (mut server, owners)) = (site(1)?, site(2)?);
+        let peer = client.connect(&server.location(), 2, Instant::now() + TIMEOUT)?;
         let (mut events, mut accepted, mut connected) = (Vec::new(), None, false);
         while accepted.is_none() || !connected {
-            for fabric in [&mut reader, &mut owner] {
+            for fabric in [&mut client, &mut server] {
                 fabric.poll(&mut events, Duration::from_millis(1))?;
                 for event in events.drain(..) {
                     match event {
@@ -87,11 +87,14 @@ impl Plain {
             }
         }
         let lease = Arc::new(owners.try_lease(size.min(256 << 10), Purpose::Serve)?);
-        let range = owner
-            .expose(accepted.ok_or("nobody came")?, Exposure::Readable(lease))
+        let range = server
+            .expose(
+                accepted.ok_or("no connection came")?,
+                Exposure::Readable(lease),
+            )
             .map_err(|_| "not exposed")?;
         Ok(Self {
-            fabrics: [reader, owner],
+            fabrics: [client, server],
             pool,
             peer,
             range,
@@ -230,8 +233,8 @@ fn main() -> Attempt<()> {
         ("minor", &minor),
         ("major", &major),
     ] {
-        let exits =
-            ["resident", "minor", "major"].map(|exit| pair.count(&format!("region.{exit}")));
+        let exits = ["hits", "minorFaults", "majorFaults"]
+            .map(|exit| pair.count(&format!("region.{exit}")));
         eprintln!(
             "{name}: {exits:?} pieces resident, minor, major; {} pulled",
             pair.count("readOffers")

@@ -313,7 +313,7 @@ fn a_member_that_leaves(fabric: FabricChoice) {
     }
 }
 
-/// As when an executor is killed: its endpoint is closed, and nobody says farewell.
+/// As when an executor is killed: its endpoint is closed, and no ABORT is sent.
 fn a_member_whose_process_is_gone(fabric: FabricChoice) {
     let endpoints = endpoints(fabric, 3);
     let (gone, stay) = endpoints.split_last().unwrap();

@@ -8,7 +8,7 @@ mod support;
 use faro_endpoint::FabricChoice;
 use faro_wire::Card;
 use std::sync::Mutex;
-use support::{block, config, counter, fetch, pattern, until, Owner};
+use support::{block, config, counter, fetch, pattern, until, Server};
 
 /// Keeps what is logged.
 struct Kept(Mutex<Vec<(log::Level, String)>>);
@@ -34,7 +34,7 @@ fn lines(level: log::Level, part: &str) -> Vec<String> {
     wanted.map(|(_, line)| line.clone()).collect()
 }
 
-/// The card, but nobody listens at its shm location; and no fabric besides that and TCP.
+/// The card with a shm location at which no endpoint listens; and no fabric besides that and TCP.
 fn with_dead_shm(card: &[u8]) -> Vec<u8> {
     let mut card = Card::decode(card).unwrap();
     card.addresses
@@ -51,20 +51,20 @@ fn the_next_fabric_brings_the_blocks_and_the_log_says_so_once() {
     log::set_logger(&LOG).unwrap();
     log::set_max_level(log::LevelFilter::Info);
     let [one, two] = [0, 1].map(|n| {
-        let owner = Owner::start(config(&format!("executor-{n}"), FabricChoice::Auto));
-        owner.put(0, n, &[pattern(n as u64, 1000)]);
-        owner
+        let server = Server::start(config(&format!("executor-{n}"), FabricChoice::Auto));
+        server.put(0, n, &[pattern(n as u64, 1000)]);
+        server
     });
-    let reader = &one.endpoint;
-    let peer = reader
+    let client = &one.endpoint;
+    let peer = client
         .add_peer(&with_dead_shm(&two.endpoint.card()))
         .unwrap();
     for _ in 0..3 {
-        let fetched = fetch(reader, peer, &[block(0, 1, 0, 1)]);
+        let fetched = fetch(client, peer, &[block(0, 1, 0, 1)]);
         assert_eq!(fetched.bytes(), [pattern(1, 1000)]);
     }
-    assert_eq!(counter(reader, "remoteBlocks.tcp"), 3);
-    assert_eq!(counter(reader, "requestsFailed"), 0);
+    assert_eq!(counter(client, "remoteBlocks.tcp"), 3);
+    assert_eq!(counter(client, "requestsFailed"), 0);
     let warnings = lines(log::Level::Warn, "executor-1");
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     for part in [
@@ -82,9 +82,9 @@ fn the_next_fabric_brings_the_blocks_and_the_log_says_so_once() {
     assert_eq!(fetched.bytes(), [pattern(0, 1000)]);
     assert_eq!(counter(&two.endpoint, "remoteBlocks.shm"), 1);
     until("shm is tried again", || {
-        let fetched = fetch(reader, peer, &[block(0, 1, 0, 1)]);
+        let fetched = fetch(client, peer, &[block(0, 1, 0, 1)]);
         assert_eq!(fetched.bytes(), [pattern(1, 1000)]);
-        counter(reader, "remoteBlocks.shm") > 0
+        counter(client, "remoteBlocks.shm") > 0
     });
     let back = lines(log::Level::Info, "executor-1: shm works again");
     assert_eq!(back.len(), 1, "{back:?}");

@@ -13,10 +13,10 @@ use scripted::{card, Scripted};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
-use support::{block, collect, config, counter, fetch, fetch_within, pattern, until, Owner};
+use support::{block, collect, config, counter, fetch, fetch_within, pattern, until, Server};
 
-fn reader() -> Arc<Endpoint> {
-    Endpoint::start(config("reader", FabricChoice::Tcp)).unwrap()
+fn client() -> Arc<Endpoint> {
+    Endpoint::start(config("client", FabricChoice::Tcp)).unwrap()
 }
 
 fn code(fetched: &support::Fetched) -> FetchErrorCode {
@@ -25,21 +25,21 @@ fn code(fetched: &support::Fetched) -> FetchErrorCode {
 
 #[test]
 fn corrupt_bytes_are_asked_for_again_once() {
-    let owner = Scripted::start(Box::new(|stage, peer, id, fetch, _| {
+    let server = Scripted::start(Box::new(|stage, peer, id, fetch, _| {
         let Some(fetch) = fetch else { return };
         stage.write(peer, &fetch.buffers[0], b"0123456789");
-        stage.layout(peer, id, &[10]);
-        stage.pushed(peer, id, &[(0, b"0123456789", 1)], true);
+        stage.respond(peer, id, &[10]);
+        stage.written(peer, id, &[(0, b"0123456789", 1)], true);
     }));
-    let reader = reader();
-    let peer = reader.add_peer(&owner.card).unwrap();
-    let fetched = fetch(&reader, peer, &[block(0, 0, 0, 1)]);
+    let client = client();
+    let peer = client.add_peer(&server.card).unwrap();
+    let fetched = fetch(&client, peer, &[block(0, 0, 0, 1)]);
     assert_eq!(code(&fetched), FetchErrorCode::Corrupt);
     assert!(fetched.blocks.is_empty());
-    assert_eq!(counter(&reader, "crcErrors"), 2);
-    assert_eq!(counter(&reader, "retries"), 1);
+    assert_eq!(counter(&client, "crcErrors"), 2);
+    assert_eq!(counter(&client, "retries"), 1);
     until("leases come back", || {
-        counter(&reader, "pool.leasedBytes") == 0
+        counter(&client, "pool.leasedBytes") == 0
     });
 }
 
@@ -48,14 +48,14 @@ fn a_second_try_gets_only_what_is_missing() {
     let frame = pattern(4, 256 << 10);
     let bytes = frame.clone();
     let mut tries = 0;
-    let owner = Scripted::start(Box::new(move |stage, peer, id, fetch, _| {
+    let server = Scripted::start(Box::new(move |stage, peer, id, fetch, _| {
         let Some(fetch) = fetch else { return };
         tries += 1;
         if tries == 1 {
             assert_eq!(fetch.blocks.len(), 2);
             stage.write(peer, &fetch.buffers[0], &bytes);
-            stage.layout(peer, id, &[bytes.len() as u64, 5]);
-            stage.pushed(peer, id, &[(0, &bytes, 0)], false);
+            stage.respond(peer, id, &[bytes.len() as u64, 5]);
+            stage.written(peer, id, &[(0, &bytes, 0)], false);
             stage.hang_up(peer);
         } else {
             assert_eq!(
@@ -64,33 +64,33 @@ fn a_second_try_gets_only_what_is_missing() {
                 "the first block came already"
             );
             stage.write(peer, &fetch.buffers[0], b"after");
-            stage.layout(peer, id, &[5]);
-            stage.pushed(peer, id, &[(0, b"after", 0)], true);
+            stage.respond(peer, id, &[5]);
+            stage.written(peer, id, &[(0, b"after", 0)], true);
         }
     }));
-    let reader = reader();
-    let peer = reader.add_peer(&owner.card).unwrap();
-    let fetched = fetch(&reader, peer, &[block(0, 0, 0, 1), block(0, 1, 0, 1)]);
+    let client = client();
+    let peer = client.add_peer(&server.card).unwrap();
+    let fetched = fetch(&client, peer, &[block(0, 0, 0, 1), block(0, 1, 0, 1)]);
     assert_eq!(fetched.bytes(), [frame, b"after".to_vec()]);
-    assert_eq!(counter(&reader, "retries"), 1);
+    assert_eq!(counter(&client, "retries"), 1);
 }
 
 #[test]
 fn a_silent_owner_runs_into_the_deadline() {
     let cancelled = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&cancelled);
-    let owner = Scripted::start(Box::new(move |stage, peer, id, fetch, message| {
+    let server = Scripted::start(Box::new(move |stage, peer, id, fetch, message| {
         if fetch.is_none() && message.kind == kind::CANCEL {
-            // Too late: the reader has given this up.
-            stage.layout(peer, id, &[3]);
-            stage.pushed(peer, id, &[(0, b"abc", 0)], true);
+            // Too late: the client has given this up.
+            stage.respond(peer, id, &[3]);
+            stage.written(peer, id, &[(0, b"abc", 0)], true);
             seen.fetch_add(1, Ordering::SeqCst);
         }
     }));
-    let reader = reader();
-    let peer = reader.add_peer(&owner.card).unwrap();
+    let client = client();
+    let peer = client.add_peer(&server.card).unwrap();
     let fetched = fetch_within(
-        &reader,
+        &client,
         peer,
         &[block(0, 0, 0, 1)],
         Duration::from_millis(200),
@@ -98,12 +98,12 @@ fn a_silent_owner_runs_into_the_deadline() {
     assert_eq!(code(&fetched), FetchErrorCode::TimedOut);
     assert!(fetched.failure.unwrap().detail.contains("200 ms"));
     until("late messages are dropped", || {
-        counter(&reader, "lateMessages") == 2
+        counter(&client, "lateMessages") == 2
     });
     assert_eq!(cancelled.load(Ordering::SeqCst), 1);
-    assert_eq!(counter(&reader, "timeouts"), 1);
+    assert_eq!(counter(&client, "timeouts"), 1);
     until("leases come back", || {
-        counter(&reader, "pool.leasedBytes") == 0
+        counter(&client, "pool.leasedBytes") == 0
     });
 }
 
@@ -111,63 +111,63 @@ fn a_silent_owner_runs_into_the_deadline() {
 fn an_owner_that_breaks_the_protocol_is_cut_off() {
     type Breach = fn(&mut scripted::Stage, faro_fabric::ConnectionId, u64);
     let breaches: [(&str, Breach); 8] = [
-        ("FETCH_RESPONSE", |s, p, id| s.layout(p, id, &[1, 2])),
-        ("FETCH_RESPONSE", |s, p, id| s.layout(p, id, &[])),
+        ("FETCH_RESPONSE", |s, p, id| s.respond(p, id, &[1, 2])),
+        ("FETCH_RESPONSE", |s, p, id| s.respond(p, id, &[])),
         ("DATA_WRITTEN before FETCH_RESPONSE", |s, p, id| {
-            s.pushed(p, id, &[(0, b"abc", 0)], true)
+            s.written(p, id, &[(0, b"abc", 0)], true)
         }),
         ("number of a written buffer", |s, p, id| {
-            s.layout(p, id, &[3]);
-            s.pushed(p, id, &[(1, b"abc", 0)], true);
+            s.respond(p, id, &[3]);
+            s.written(p, id, &[(1, b"abc", 0)], true);
         }),
         ("length of a written buffer", |s, p, id| {
-            s.layout(p, id, &[3]);
-            s.pushed(p, id, &[(0, b"abcd", 0)], true);
+            s.respond(p, id, &[3]);
+            s.written(p, id, &[(0, b"abcd", 0)], true);
         }),
         ("length of a written buffer", |s, p, id| {
-            s.layout(p, id, &[3]);
-            s.pushed(p, id, &[(0, b"ab", 0)], true);
+            s.respond(p, id, &[3]);
+            s.written(p, id, &[(0, b"ab", 0)], true);
         }),
         ("last of DATA_WRITTEN", |s, p, id| {
-            s.layout(p, id, &[3]);
-            s.pushed(p, id, &[], true);
+            s.respond(p, id, &[3]);
+            s.written(p, id, &[], true);
         }),
         ("unknown frame kind", |s, p, id| {
             s.send(p, 0x7f, id, Vec::new())
         }),
     ];
     for (what, breach) in breaches {
-        let owner = Scripted::start(Box::new(move |stage, peer, id, fetch, _| {
+        let server = Scripted::start(Box::new(move |stage, peer, id, fetch, _| {
             if fetch.is_some() {
                 breach(stage, peer, id);
             }
         }));
-        let reader = reader();
-        let peer = reader.add_peer(&owner.card).unwrap();
-        let fetched = fetch(&reader, peer, &[block(0, 0, 0, 1)]);
+        let client = client();
+        let peer = client.add_peer(&server.card).unwrap();
+        let fetched = fetch(&client, peer, &[block(0, 0, 0, 1)]);
         assert_eq!(code(&fetched), FetchErrorCode::Protocol, "{what}");
         let detail = &fetched.failure.as_ref().unwrap().detail;
         assert!(detail.contains(what), "{what}: {detail}");
         until("both connections are closed", || {
-            owner.closed.lock().unwrap().len() == 2
+            server.closed.lock().unwrap().len() == 2
         });
         until("leases come back", || {
-            counter(&reader, "pool.leasedBytes") == 0
+            counter(&client, "pool.leasedBytes") == 0
         });
     }
 }
 
 #[test]
 fn nobody_there_and_somebody_else_there() {
-    let reader = reader();
-    let owner = Owner::start(config("owner", FabricChoice::Tcp));
-    owner.put(0, 0, &[pattern(1, 10)]);
-    let right = Card::decode(&owner.endpoint.card()).unwrap();
+    let client = client();
+    let server = Server::start(config("server", FabricChoice::Tcp));
+    server.put(0, 0, &[pattern(1, 10)]);
+    let right = Card::decode(&server.endpoint.card()).unwrap();
     let location = right.addresses[0].location.clone();
-    let other = reader
+    let other = client
         .add_peer(&card(right.endpoint ^ 1, &location))
         .unwrap();
-    let fetched = fetch(&reader, other, &[block(0, 0, 0, 1)]);
+    let fetched = fetch(&client, other, &[block(0, 0, 0, 1)]);
     assert_eq!(code(&fetched), FetchErrorCode::Unreachable);
     let detail = fetched.failure.unwrap().detail;
     assert!(
@@ -178,43 +178,43 @@ fn nobody_there_and_somebody_else_there() {
     let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let location = unused.local_addr().unwrap().to_string();
     drop(unused);
-    let nobody = reader.add_peer(&card(77, &location)).unwrap();
+    let absent = client.add_peer(&card(77, &location)).unwrap();
     for _ in 0..3 {
-        let fetched = fetch(&reader, nobody, &[block(0, 0, 0, 1)]);
+        let fetched = fetch(&client, absent, &[block(0, 0, 0, 1)]);
         assert_eq!(code(&fetched), FetchErrorCode::Unreachable);
         assert!(fetched.failure.unwrap().detail.contains(&location));
     }
     assert_eq!(
-        counter(&reader, "routeBackoffs"),
+        counter(&client, "routeBackoffs"),
         2,
         "a route that failed rests"
     );
-    let peer = owner.peer_of(&reader);
+    let peer = server.peer_of(&client);
     assert_eq!(
-        fetch(&reader, peer, &[block(0, 0, 0, 1)]).bytes(),
+        fetch(&client, peer, &[block(0, 0, 0, 1)]).bytes(),
         [pattern(1, 10)]
     );
 }
 
 #[test]
 fn an_owner_that_dies_in_mid_fetch() {
-    let owner = Owner::start(config("owner", FabricChoice::Tcp));
+    let server = Server::start(config("server", FabricChoice::Tcp));
     let big = pattern(1, 30 << 20);
-    owner.put(0, 0, &[pattern(2, 1000), big]);
-    let reader = reader();
-    let peer = owner.peer_of(&reader);
-    let request = reader
+    server.put(0, 0, &[pattern(2, 1000), big]);
+    let client = client();
+    let peer = server.peer_of(&client);
+    let request = client
         .fetch(
             peer,
             &[block(0, 0, 0, 1), block(0, 0, 1, 2)],
-            support::PATIENCE,
+            support::TIMEOUT,
         )
         .unwrap();
     until("bytes are on their way", || {
-        counter(&reader, "pool.leasedBytes") > 1 << 20
+        counter(&client, "pool.leasedBytes") > 1 << 20
     });
-    drop(owner);
-    let fetched = collect(&reader, &[request]).remove(&request).unwrap();
+    drop(server);
+    let fetched = collect(&client, &[request]).remove(&request).unwrap();
     assert!(matches!(
         code(&fetched),
         FetchErrorCode::Unreachable | FetchErrorCode::ConnectionLost | FetchErrorCode::Refused
@@ -223,13 +223,13 @@ fn an_owner_that_dies_in_mid_fetch() {
         assert_eq!(*bytes, pattern(2, 1000));
     }
     until("leases come back", || {
-        counter(&reader, "pool.leasedBytes") == 0
+        counter(&client, "pool.leasedBytes") == 0
     });
 }
 
 #[test]
 fn refusals_of_the_owner_are_told() {
-    let owner = Scripted::start(Box::new(|stage, peer, id, fetch, _| {
+    let server = Scripted::start(Box::new(|stage, peer, id, fetch, _| {
         if fetch.is_some() {
             let body = Failed {
                 code: FailureCode::Busy,
@@ -239,9 +239,9 @@ fn refusals_of_the_owner_are_told() {
             stage.send(peer, kind::FAILED, id, body);
         }
     }));
-    let reader = reader();
-    let peer = reader.add_peer(&owner.card).unwrap();
-    let fetched = fetch(&reader, peer, &[block(0, 0, 0, 1)]);
+    let client = client();
+    let peer = client.add_peer(&server.card).unwrap();
+    let fetched = fetch(&client, peer, &[block(0, 0, 0, 1)]);
     assert_eq!(code(&fetched), FetchErrorCode::Refused);
     let detail = fetched.failure.unwrap().detail;
     assert!(
@@ -252,23 +252,23 @@ fn refusals_of_the_owner_are_told() {
 
 #[test]
 fn blocks_that_fill_the_arena_and_are_never_released_end_the_others() {
-    let owner = Owner::start(config("owner", FabricChoice::Tcp));
-    let reader = reader();
-    let peer = owner.peer_of(&reader);
+    let server = Server::start(config("server", FabricChoice::Tcp));
+    let client = client();
+    let peer = server.peer_of(&client);
     let part = pattern(3, 10 << 20);
-    owner.put(0, 0, &vec![part.clone(); 8]);
+    server.put(0, 0, &vec![part.clone(); 8]);
     // All of 80 MB at once, with nothing released, does not fit into 64 MB.
     let requests: Vec<u64> = (0..8)
         .map(|r| {
-            reader
-                .fetch(peer, &[block(0, 0, r, r + 1)], support::PATIENCE)
+            client
+                .fetch(peer, &[block(0, 0, r, r + 1)], support::TIMEOUT)
                 .unwrap()
         })
         .collect();
     let (mut held, mut exhausted, mut ended) = (Vec::new(), 0, 0);
     while ended < requests.len() {
         let mut batch = Vec::new();
-        reader.completions(16, Duration::from_millis(100), &mut batch);
+        client.completions(16, Duration::from_millis(100), &mut batch);
         for completion in batch {
             ended += usize::from(completion.last);
             match &completion.outcome {
@@ -284,15 +284,15 @@ fn blocks_that_fill_the_arena_and_are_never_released_end_the_others() {
     for completion in held.drain(..) {
         assert_eq!(support::blocks_of(&completion), [(0, part.clone())]);
     }
-    assert_eq!(fetch(&reader, peer, &[block(0, 0, 0, 1)]).bytes(), [part]);
+    assert_eq!(fetch(&client, peer, &[block(0, 0, 0, 1)]).bytes(), [part]);
 }
 
 #[test]
 fn a_block_larger_than_the_arena_is_refused_at_once() {
-    let owner = Owner::start(config("owner", FabricChoice::Tcp));
-    let reader = reader();
-    let peer = owner.peer_of(&reader);
-    let files = owner.put(0, 0, &[pattern(1, 10)]);
+    let server = Server::start(config("server", FabricChoice::Tcp));
+    let client = client();
+    let peer = server.peer_of(&client);
+    let files = server.put(0, 0, &[pattern(1, 10)]);
     std::fs::File::options()
         .write(true)
         .open(&files.data)
@@ -304,7 +304,7 @@ fn a_block_larger_than_the_arena_is_refused_at_once() {
         [0, support::MEMORY].map(u64::to_be_bytes).concat(),
     )
     .unwrap();
-    let fetched = fetch(&reader, peer, &[block(0, 0, 0, 1)]);
+    let fetched = fetch(&client, peer, &[block(0, 0, 0, 1)]);
     assert_eq!(code(&fetched), FetchErrorCode::PoolExhausted);
     assert!(fetched
         .failure
@@ -312,49 +312,49 @@ fn a_block_larger_than_the_arena_is_refused_at_once() {
         .detail
         .contains(&support::MEMORY.to_string()));
     until("leases come back", || {
-        counter(&reader, "pool.leasedBytes") == 0
+        counter(&client, "pool.leasedBytes") == 0
     });
 }
 
 #[test]
 fn closing_ends_all_requests() {
-    let owner = Scripted::start(Box::new(|_, _, _, _, _| {}));
-    let reader = reader();
-    let peer = reader.add_peer(&owner.card).unwrap();
+    let server = Scripted::start(Box::new(|_, _, _, _, _| {}));
+    let client = client();
+    let peer = client.add_peer(&server.card).unwrap();
     let requests: Vec<u64> = (0..5)
         .map(|_| {
-            reader
-                .fetch(peer, &[block(0, 0, 0, 1)], support::PATIENCE)
+            client
+                .fetch(peer, &[block(0, 0, 0, 1)], support::TIMEOUT)
                 .unwrap()
         })
         .collect();
-    reader.close();
-    for (_, fetched) in collect(&reader, &requests) {
+    client.close();
+    for (_, fetched) in collect(&client, &requests) {
         assert_eq!(code(&fetched), FetchErrorCode::Closing);
     }
-    let refused = reader.fetch(peer, &[block(0, 0, 0, 1)], support::PATIENCE);
+    let refused = client.fetch(peer, &[block(0, 0, 0, 1)], support::TIMEOUT);
     assert!(matches!(refused, Err(EndpointError::Closed)));
-    reader.close();
+    client.close();
 }
 
 #[test]
 fn cancelled_requests_end_once() {
-    let owner = Scripted::start(Box::new(|_, _, _, _, _| {}));
-    let reader = reader();
-    let peer = reader.add_peer(&owner.card).unwrap();
-    let request = reader
-        .fetch(peer, &[block(0, 0, 0, 1)], support::PATIENCE)
+    let server = Scripted::start(Box::new(|_, _, _, _, _| {}));
+    let client = client();
+    let peer = client.add_peer(&server.card).unwrap();
+    let request = client
+        .fetch(peer, &[block(0, 0, 0, 1)], support::TIMEOUT)
         .unwrap();
-    reader.cancel(request);
-    reader.cancel(request);
-    let fetched = collect(&reader, &[request]).remove(&request).unwrap();
+    client.cancel(request);
+    client.cancel(request);
+    let fetched = collect(&client, &[request]).remove(&request).unwrap();
     assert_eq!(code(&fetched), FetchErrorCode::Cancelled);
 }
 
 #[test]
 fn requests_out_of_bounds_are_refused_at_once() {
-    let reader = reader();
-    let none = reader.fetch(1, &[], support::PATIENCE);
+    let client = client();
+    let none = client.fetch(1, &[], support::TIMEOUT);
     assert!(matches!(
         none,
         Err(EndpointError::BadRequest {
@@ -363,15 +363,15 @@ fn requests_out_of_bounds_are_refused_at_once() {
         })
     ));
     let many = vec![block(0, 0, 0, 1); 32_769];
-    let many = reader.fetch(1, &many, support::PATIENCE);
+    let many = client.fetch(1, &many, support::TIMEOUT);
     assert!(matches!(
         many,
         Err(EndpointError::BadRequest { got: 32_769, .. })
     ));
-    let unknown = reader.fetch(123_456, &[block(0, 0, 0, 1)], support::PATIENCE);
+    let unknown = client.fetch(123_456, &[block(0, 0, 0, 1)], support::TIMEOUT);
     assert!(matches!(unknown, Err(EndpointError::UnknownPeer(123_456))));
     assert!(matches!(
-        reader.add_peer(b"no card"),
+        client.add_peer(b"no card"),
         Err(EndpointError::Card(_))
     ));
 }

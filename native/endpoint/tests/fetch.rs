@@ -7,7 +7,7 @@ mod support;
 
 use faro_endpoint::{Endpoint, FabricChoice};
 use faro_wire::BlockStatus;
-use support::{block, collect, config, counter, fetch, pattern, until_leases_are_back, Owner};
+use support::{block, collect, config, counter, fetch, pattern, until_leases_are_back, Server};
 
 over_every_fabric!(
     one_block,
@@ -23,11 +23,11 @@ over_every_fabric!(
     memory_comes_back,
 );
 
-fn pair(fabric: FabricChoice) -> (Owner, std::sync::Arc<Endpoint>, u64) {
-    let owner = Owner::start(config("owner", fabric));
-    let reader = Endpoint::start(config("reader", fabric)).unwrap();
-    let peer = owner.peer_of(&reader);
-    (owner, reader, peer)
+fn pair(fabric: FabricChoice) -> (Server, std::sync::Arc<Endpoint>, u64) {
+    let server = Server::start(config("server", fabric));
+    let client = Endpoint::start(config("client", fabric)).unwrap();
+    let peer = server.peer_of(&client);
+    (server, client, peer)
 }
 
 fn one_block(fabric: FabricChoice) {
@@ -36,72 +36,72 @@ fn one_block(fabric: FabricChoice) {
         FabricChoice::Shm => "shm",
         _ => "tcp",
     };
-    let (owner, reader, peer) = pair(fabric);
-    owner.put(0, 7, &[pattern(1, 100), pattern(2, 5_000)]);
-    let fetched = fetch(&reader, peer, &[block(0, 7, 1, 2)]);
+    let (server, client, peer) = pair(fabric);
+    server.put(0, 7, &[pattern(1, 100), pattern(2, 5_000)]);
+    let fetched = fetch(&client, peer, &[block(0, 7, 1, 2)]);
     assert_eq!(fetched.bytes(), [pattern(2, 5_000)]);
-    assert_eq!(counter(&reader, &format!("remoteBlocks.{name}")), 1);
-    assert_eq!(counter(&reader, &format!("remoteBytes.{name}")), 5_000);
+    assert_eq!(counter(&client, &format!("remoteBlocks.{name}")), 1);
+    assert_eq!(counter(&client, &format!("remoteBytes.{name}")), 5_000);
     assert_eq!(
-        counter(&owner.endpoint, &format!("servedBytes.{name}")),
+        counter(&server.endpoint, &format!("servedBytes.{name}")),
         5_000
     );
 }
 
 fn a_thousand_tiny_blocks_are_one_message(fabric: FabricChoice) {
-    let (owner, reader, peer) = pair(fabric);
+    let (server, client, peer) = pair(fabric);
     let expected: Vec<Vec<u8>> = (0..1000)
         .map(|i| pattern(i, 37 + i as usize % 50))
         .collect();
     for map in 0..10 {
-        owner.put(3, map, &expected[map as usize * 100..][..100]);
+        server.put(3, map, &expected[map as usize * 100..][..100]);
     }
     let blocks: Vec<_> = (0..1000)
         .map(|i| block(3, i / 100, i as u32 % 100, i as u32 % 100 + 1))
         .collect();
-    let fetched = fetch(&reader, peer, &blocks);
+    let fetched = fetch(&client, peer, &blocks);
     assert_eq!(fetched.completions, 1);
     assert_eq!(fetched.bytes(), expected);
-    assert_eq!(counter(&owner.endpoint, "servedRequests"), 1);
+    assert_eq!(counter(&server.endpoint, "servedRequests"), 1);
     assert_eq!(
-        counter(&owner.endpoint, "region.minorFaults")
-            + counter(&owner.endpoint, "region.majorFaults"),
+        counter(&server.endpoint, "region.minorFaults")
+            + counter(&server.endpoint, "region.majorFaults"),
         10,
         "adjacent blocks are read together"
     );
 }
 
 fn blocks_across_many_frames(fabric: FabricChoice) {
-    let (owner, reader, peer) = pair(fabric);
+    let (server, client, peer) = pair(fabric);
     let sizes = [1, 262_143, 262_144, 262_145, 1_000_003, 0, 3, 4_000_000];
     let parts: Vec<Vec<u8>> = sizes
         .iter()
         .enumerate()
         .map(|(i, n)| pattern(i as u64, *n))
         .collect();
-    owner.put(0, 1, &parts);
+    server.put(0, 1, &parts);
     let blocks: Vec<_> = (0..sizes.len() as u32)
         .map(|r| block(0, 1, r, r + 1))
         .collect();
-    assert_eq!(fetch(&reader, peer, &blocks).bytes(), parts);
+    assert_eq!(fetch(&client, peer, &blocks).bytes(), parts);
     let backwards: Vec<_> = blocks.iter().rev().copied().collect();
     let expected: Vec<_> = parts.into_iter().rev().collect();
-    assert_eq!(fetch(&reader, peer, &backwards).bytes(), expected);
+    assert_eq!(fetch(&client, peer, &backwards).bytes(), expected);
 }
 
 fn more_than_the_credit_window(fabric: FabricChoice) {
-    let (owner, reader, peer) = pair(fabric);
+    let (server, client, peer) = pair(fabric);
     let part = pattern(9, 20 << 20);
-    owner.put(0, 1, std::slice::from_ref(&part));
-    assert_eq!(fetch(&reader, peer, &[block(0, 1, 0, 1)]).bytes(), [part]);
+    server.put(0, 1, std::slice::from_ref(&part));
+    assert_eq!(fetch(&client, peer, &[block(0, 1, 0, 1)]).bytes(), [part]);
 }
 
 fn what_is_not_there(fabric: FabricChoice) {
-    let (owner, reader, peer) = pair(fabric);
-    owner.put(0, 1, &[pattern(1, 10), pattern(2, 20)]);
-    let truncated = owner.put(0, 2, &[pattern(1, 10)]);
+    let (server, client, peer) = pair(fabric);
+    server.put(0, 1, &[pattern(1, 10), pattern(2, 20)]);
+    let truncated = server.put(0, 2, &[pattern(1, 10)]);
     std::fs::write(&truncated.index, [0; 13]).unwrap();
-    let beyond = owner.put(0, 3, &[pattern(1, 10), pattern(2, 1000)]);
+    let beyond = server.put(0, 3, &[pattern(1, 10), pattern(2, 1000)]);
     std::fs::File::options()
         .write(true)
         .open(&beyond.data)
@@ -118,7 +118,7 @@ fn what_is_not_there(fabric: FabricChoice) {
         block(0, 3, 1, 2),
         block(0, 1, 1, 2),
     ];
-    let fetched = fetch(&reader, peer, &blocks);
+    let fetched = fetch(&client, peer, &blocks);
     assert_eq!(fetched.failure, None);
     let statuses: Vec<u32> = fetched.blocks.iter().map(|(status, _)| *status).collect();
     let status = |status: BlockStatus| status as u32;
@@ -136,12 +136,12 @@ fn what_is_not_there(fabric: FabricChoice) {
         ]
     );
     assert_eq!(fetched.blocks[7].1, pattern(2, 20));
-    assert_eq!(counter(&owner.endpoint, "blocksRefused"), 5);
+    assert_eq!(counter(&server.endpoint, "blocksRefused"), 5);
 }
 
 fn empty_blocks_and_batches(fabric: FabricChoice) {
-    let (owner, reader, peer) = pair(fabric);
-    owner.put(
+    let (server, client, peer) = pair(fabric);
+    server.put(
         0,
         1,
         &[vec![], pattern(1, 300), vec![], pattern(2, 400), vec![]],
@@ -154,31 +154,31 @@ fn empty_blocks_and_batches(fabric: FabricChoice) {
     ];
     let whole = [pattern(1, 300), pattern(2, 400)].concat();
     assert_eq!(
-        fetch(&reader, peer, &blocks).bytes(),
+        fetch(&client, peer, &blocks).bytes(),
         [vec![], whole, pattern(1, 300), vec![]]
     );
     assert_eq!(
-        fetch(&reader, peer, &[block(0, 1, 0, 1)]).bytes(),
+        fetch(&client, peer, &[block(0, 1, 0, 1)]).bytes(),
         [vec![]],
         "nothing at all"
     );
 }
 
 fn many_requests_at_once(fabric: FabricChoice) {
-    let (owner, reader, peer) = pair(fabric);
+    let (server, client, peer) = pair(fabric);
     for map in 0..20 {
         let parts: Vec<Vec<u8>> = (0..20)
             .map(|r| pattern(map * 100 + r, 3_000 * r as usize))
             .collect();
-        owner.put(5, map as i64, &parts);
+        server.put(5, map as i64, &parts);
     }
     let requests: Vec<u64> = (0..20u32)
         .map(|r| {
             let blocks: Vec<_> = (0..20).map(|map| block(5, map, r, r + 1)).collect();
-            reader.fetch(peer, &blocks, support::PATIENCE).unwrap()
+            client.fetch(peer, &blocks, support::TIMEOUT).unwrap()
         })
         .collect();
-    let mut fetched = collect(&reader, &requests);
+    let mut fetched = collect(&client, &requests);
     for (r, request) in requests.iter().enumerate() {
         let expected: Vec<_> = (0..20)
             .map(|map| pattern(map * 100 + r as u64, 3_000 * r))
@@ -189,19 +189,19 @@ fn many_requests_at_once(fabric: FabricChoice) {
 
 fn both_directions_of_one_pair(fabric: FabricChoice) {
     let (one, two) = (
-        Owner::start(config("one", fabric)),
-        Owner::start(config("two", fabric)),
+        Server::start(config("one", fabric)),
+        Server::start(config("two", fabric)),
     );
     one.put(0, 1, &[pattern(1, 700_000)]);
     two.put(0, 2, &[pattern(2, 700_000)]);
     let (to_two, to_one) = (two.peer_of(&one.endpoint), one.peer_of(&two.endpoint));
     let first = one
         .endpoint
-        .fetch(to_two, &[block(0, 2, 0, 1)], support::PATIENCE)
+        .fetch(to_two, &[block(0, 2, 0, 1)], support::TIMEOUT)
         .unwrap();
     let second = two
         .endpoint
-        .fetch(to_one, &[block(0, 1, 0, 1)], support::PATIENCE)
+        .fetch(to_one, &[block(0, 1, 0, 1)], support::TIMEOUT)
         .unwrap();
     assert_eq!(
         collect(&one.endpoint, &[first])
@@ -220,25 +220,25 @@ fn both_directions_of_one_pair(fabric: FabricChoice) {
 }
 
 fn forgotten_shuffles(fabric: FabricChoice) {
-    let (owner, reader, peer) = pair(fabric);
-    owner.put(8, 1, &[pattern(1, 10)]);
-    fetch(&reader, peer, &[block(8, 1, 0, 1)]);
-    assert_eq!(counter(&owner.endpoint, "openOutputs"), 1);
-    owner.endpoint.forget_shuffle(8);
-    assert_eq!(counter(&owner.endpoint, "openOutputs"), 0);
+    let (server, client, peer) = pair(fabric);
+    server.put(8, 1, &[pattern(1, 10)]);
+    fetch(&client, peer, &[block(8, 1, 0, 1)]);
+    assert_eq!(counter(&server.endpoint, "openOutputs"), 1);
+    server.endpoint.forget_shuffle(8);
+    assert_eq!(counter(&server.endpoint, "openOutputs"), 0);
 }
 
 fn a_file_that_shrinks_after_the_layout(fabric: FabricChoice) {
-    let (owner, reader, peer) = pair(fabric);
-    let files = owner.put(0, 1, &[pattern(1, 1000), pattern(2, 1000)]);
-    fetch(&reader, peer, &[block(0, 1, 0, 1)]);
+    let (server, client, peer) = pair(fabric);
+    let files = server.put(0, 1, &[pattern(1, 1000), pattern(2, 1000)]);
+    fetch(&client, peer, &[block(0, 1, 0, 1)]);
     std::fs::File::options()
         .write(true)
         .open(&files.data)
         .unwrap()
         .set_len(1500)
         .unwrap();
-    let fetched = fetch(&reader, peer, &[block(0, 1, 1, 2)]);
+    let fetched = fetch(&client, peer, &[block(0, 1, 1, 2)]);
     let failure = fetched.failure.expect("the bytes are gone");
     assert!(
         failure.detail.contains("1000 bytes at 1000"),
@@ -246,19 +246,19 @@ fn a_file_that_shrinks_after_the_layout(fabric: FabricChoice) {
         failure.detail
     );
     assert_eq!(
-        fetch(&reader, peer, &[block(0, 1, 0, 1)]).bytes(),
+        fetch(&client, peer, &[block(0, 1, 0, 1)]).bytes(),
         [pattern(1, 1000)],
         "others come"
     );
 }
 
 fn memory_comes_back(fabric: FabricChoice) {
-    let (owner, reader, peer) = pair(fabric);
-    owner.put(0, 1, &[pattern(1, 3_000_000), pattern(2, 100)]);
+    let (server, client, peer) = pair(fabric);
+    server.put(0, 1, &[pattern(1, 3_000_000), pattern(2, 100)]);
     for _ in 0..50 {
-        fetch(&reader, peer, &[block(0, 1, 0, 1), block(0, 1, 1, 2)]).bytes();
+        fetch(&client, peer, &[block(0, 1, 0, 1), block(0, 1, 1, 2)]).bytes();
     }
-    for endpoint in [&reader, &owner.endpoint] {
+    for endpoint in [&client, &server.endpoint] {
         until_leases_are_back(endpoint);
         assert!(counter(endpoint, "pool.mappedBytes") <= support::MEMORY);
     }

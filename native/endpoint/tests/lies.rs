@@ -21,7 +21,7 @@ use scripted::{Scripted, Stage};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use support::{
-    block, config, counter, fetch, pattern, until, until_leases_are_back, Owner, PATIENCE,
+    block, config, counter, fetch, pattern, until, until_leases_are_back, Server, TIMEOUT,
 };
 
 const PAGE: u32 = 256 << 10;
@@ -202,7 +202,7 @@ impl Liar {
         .unwrap();
         let card = Card::decode(card).unwrap();
         let location = &card.addresses[0].location;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let server = fabric.connect(location, card.endpoint, deadline).unwrap();
         let mut liar = Self {
             fabric,
@@ -259,7 +259,7 @@ impl Liar {
 
     /// The next message with that id, decoded.
     fn answer(&mut self, id: u64) -> ToClient {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             if let Some(message) = self.inbox.pop_front() {
                 assert_eq!(message.id, id);
@@ -275,7 +275,7 @@ impl Liar {
     }
 
     fn until_closed(&mut self, what: &str) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while !self.closed {
             assert!(Instant::now() < deadline, "{what}: not closed");
             self.poll();
@@ -284,7 +284,7 @@ impl Liar {
 }
 
 /// Another client gets its bytes, and no memory is held for the liar.
-fn serves_others(server: &Owner) {
+fn serves_others(server: &Server) {
     let client = Endpoint::start(config("honest", FabricChoice::Tcp)).unwrap();
     let peer = server.peer_of(&client);
     let fetched = fetch(&client, peer, &[block(0, 0, 0, 1)]);
@@ -292,8 +292,8 @@ fn serves_others(server: &Owner) {
     until_leases_are_back(&server.endpoint);
 }
 
-fn server() -> Owner {
-    let server = Owner::start(config("server", FabricChoice::Tcp));
+fn server() -> Server {
+    let server = Server::start(config("server", FabricChoice::Tcp));
     server.put(0, 0, &[pattern(1, 1000)]);
     server
 }

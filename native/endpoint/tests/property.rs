@@ -8,7 +8,7 @@ mod support;
 use faro_endpoint::{Endpoint, FabricChoice};
 use faro_wire::{BlockId, BlockStatus};
 use std::collections::HashMap;
-use support::{block, collect, config, pattern, until_leases_are_back, Owner, PATIENCE};
+use support::{block, collect, config, pattern, until_leases_are_back, Server, TIMEOUT};
 
 /// Vigna's xorshift64*, enough to choose test cases.
 struct Random(u64);
@@ -23,7 +23,7 @@ impl Random {
     fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
-    /// Mostly tiny, sometimes empty, now and then past a frame.
+    /// Mostly tiny, sometimes empty, now and then longer than a page.
     fn block_bytes(&mut self) -> usize {
         match self.below(20) {
             0..=3 => 0,
@@ -36,7 +36,7 @@ impl Random {
 
 type Outputs = HashMap<(u32, i64), Vec<Vec<u8>>>;
 
-/// What the owner should say of `id`: bytes, or that it cannot.
+/// What the server should answer for `id`: bytes, or that it has none.
 fn oracle(outputs: &Outputs, id: &BlockId) -> Result<Vec<u8>, u32> {
     let parts = outputs
         .get(&(id.shuffle_id.get(), id.map_id.get()))
@@ -60,16 +60,16 @@ fn random_block(random: &mut Random) -> BlockId {
 
 fn run(seed: u64, fabric: FabricChoice) {
     let mut random = Random(seed | 1);
-    let owner = Owner::start(config("owner", fabric));
-    let reader = Endpoint::start(config("reader", fabric)).unwrap();
-    let peer = owner.peer_of(&reader);
+    let server = Server::start(config("server", fabric));
+    let client = Endpoint::start(config("client", fabric)).unwrap();
+    let peer = server.peer_of(&client);
     let mut outputs = Outputs::new();
     for shuffle in 0..2 {
         for map in 0..8 {
             let parts: Vec<Vec<u8>> = (0..12)
                 .map(|_| pattern(random.next(), random.block_bytes()))
                 .collect();
-            owner.put(shuffle, map, &parts);
+            server.put(shuffle, map, &parts);
             outputs.insert((shuffle, map), parts);
         }
     }
@@ -83,9 +83,9 @@ fn run(seed: u64, fabric: FabricChoice) {
             .collect();
         let requests: Vec<u64> = wanted
             .iter()
-            .map(|blocks| reader.fetch(peer, blocks, PATIENCE).unwrap())
+            .map(|blocks| client.fetch(peer, blocks, TIMEOUT).unwrap())
             .collect();
-        let mut fetched = collect(&reader, &requests);
+        let mut fetched = collect(&client, &requests);
         for (request, blocks) in requests.iter().zip(&wanted) {
             let got = fetched.remove(request).unwrap();
             assert_eq!(got.failure, None, "seed {seed}");
@@ -100,7 +100,7 @@ fn run(seed: u64, fabric: FabricChoice) {
             }
         }
     }
-    until_leases_are_back(&reader);
+    until_leases_are_back(&client);
 }
 
 fn seeds() -> Vec<u64> {

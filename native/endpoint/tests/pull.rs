@@ -1,4 +1,4 @@
-//! What is resident is pulled, and whatever happens to it meanwhile, the bytes are right.
+//! What is in the chunk cache is pulled, and whatever happens to it meanwhile, the bytes are right.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -20,15 +20,15 @@ use scripted::{Scripted, Stage};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use support::{
-    block, collect, config, counter, fetch, pattern, until, until_leases_are_back, Owner,
+    block, collect, config, counter, fetch, pattern, until, until_leases_are_back, Server,
 };
 
 over_every_fabric!(
-    what_is_resident_is_pulled,
-    what_is_partly_resident_is_pushed,
-    what_is_overwritten_meanwhile_is_never_believed,
-    a_forgotten_shuffle_is_not_believed,
-    frames_that_were_shown_come_back_when_the_arena_is_short,
+    what_is_cached_is_pulled,
+    what_is_partly_cached_is_written,
+    what_is_overwritten_meanwhile_is_never_accepted,
+    a_forgotten_shuffle_is_not_accepted,
+    exposed_pages_return_when_the_arena_is_short,
     a_map_output_that_is_registered_as_a_whole,
     many_map_outputs_that_are_registered_as_a_whole,
 );
@@ -36,204 +36,204 @@ over_every_fabric!(
 fn on_commit(fabric: FabricChoice) -> Config {
     Config {
         staging: Staging::OnCommit,
-        ..config("owner", fabric)
+        ..config("server", fabric)
     }
 }
 
-fn commit(owner: &Owner, map: i64, files: &OutputFiles) {
+fn commit(server: &Server, map: i64, files: &OutputFiles) {
     let id = OutputId {
         shuffle_id: 0,
         map_id: map,
     };
-    owner.endpoint.committed(id, files);
+    server.endpoint.committed(id, files);
 }
 
-/// Commits and waits until `chunks` are resident.
-fn stage(owner: &Owner, map: i64, files: &OutputFiles, chunks: u64) {
-    commit(owner, map, files);
+/// Commits and waits until `chunks` are cached.
+fn stage(server: &Server, map: i64, files: &OutputFiles, chunks: u64) {
+    commit(server, map, files);
     until("staging", || {
-        counter(&owner.endpoint, "region.cachedChunks") == chunks
+        counter(&server.endpoint, "region.cachedChunks") == chunks
     });
 }
 
-fn what_is_resident_is_pulled(fabric: FabricChoice) {
-    let owner = Owner::start(on_commit(fabric));
-    let reader = Endpoint::start(config("reader", fabric)).unwrap();
-    let peer = owner.peer_of(&reader);
+fn what_is_cached_is_pulled(fabric: FabricChoice) {
+    let server = Server::start(on_commit(fabric));
+    let client = Endpoint::start(config("client", fabric)).unwrap();
+    let peer = server.peer_of(&client);
     // More than one window, parts that begin and end in mid-chunk, and nothing.
     let parts: Vec<Vec<u8>> = [300_000, 0, 5_000_001, 17, 700_000]
         .iter()
         .enumerate()
         .map(|(seed, bytes)| pattern(seed as u64, *bytes))
         .collect();
-    let files = owner.put(0, 1, &parts);
-    stage(&owner, 1, &files, 23);
-    let minor = counter(&owner.endpoint, "region.minorFaults");
+    let files = server.put(0, 1, &parts);
+    stage(&server, 1, &files, 23);
+    let minor = counter(&server.endpoint, "region.minorFaults");
     for _ in 0..3 {
         let all: Vec<_> = (0..5).map(|r| block(0, 1, r, r + 1)).collect();
-        assert_eq!(fetch(&reader, peer, &all).bytes(), parts);
+        assert_eq!(fetch(&client, peer, &all).bytes(), parts);
     }
-    assert_eq!(counter(&reader, "remoteReads"), 3);
-    assert_eq!(counter(&reader, "remoteReadsStale"), 0);
+    assert_eq!(counter(&client, "remoteReads"), 3);
+    assert_eq!(counter(&client, "remoteReadsStale"), 0);
     assert_eq!(
-        counter(&owner.endpoint, "region.minorFaults"),
+        counter(&server.endpoint, "region.minorFaults"),
         minor,
         "no file was read"
     );
     // Too little for a round trip more.
     assert_eq!(
-        fetch(&reader, peer, &[block(0, 1, 3, 4)]).bytes(),
+        fetch(&client, peer, &[block(0, 1, 3, 4)]).bytes(),
         [pattern(3, 17)]
     );
-    assert_eq!(counter(&reader, "remoteReads"), 3);
-    until_leases_are_back(&reader);
+    assert_eq!(counter(&client, "remoteReads"), 3);
+    until_leases_are_back(&client);
 }
 
-fn what_is_partly_resident_is_pushed(fabric: FabricChoice) {
-    let owner = Owner::start(on_commit(fabric));
-    let reader = Endpoint::start(config("reader", fabric)).unwrap();
-    let peer = owner.peer_of(&reader);
-    let files = owner.put(0, 1, &[pattern(1, 600_000)]);
-    stage(&owner, 1, &files, 3);
-    owner.put(0, 2, &[pattern(2, 600_000)]);
+fn what_is_partly_cached_is_written(fabric: FabricChoice) {
+    let server = Server::start(on_commit(fabric));
+    let client = Endpoint::start(config("client", fabric)).unwrap();
+    let peer = server.peer_of(&client);
+    let files = server.put(0, 1, &[pattern(1, 600_000)]);
+    stage(&server, 1, &files, 3);
+    server.put(0, 2, &[pattern(2, 600_000)]);
     let both = [block(0, 1, 0, 1), block(0, 2, 0, 1)];
     let expected = [pattern(1, 600_000), pattern(2, 600_000)];
-    assert_eq!(fetch(&reader, peer, &both).bytes(), expected);
-    assert_eq!(counter(&reader, "remoteReads"), 0);
+    assert_eq!(fetch(&client, peer, &both).bytes(), expected);
+    assert_eq!(counter(&client, "remoteReads"), 0);
 }
 
 /// Slots change hands all the time while several requests pull from them.
-fn what_is_overwritten_meanwhile_is_never_believed(fabric: FabricChoice) {
-    let owner = Owner::start(Config {
+fn what_is_overwritten_meanwhile_is_never_accepted(fabric: FabricChoice) {
+    let server = Server::start(Config {
         memory_limit: 32 << 20,
         ..on_commit(fabric)
     });
-    let reader = Endpoint::start(config("reader", fabric)).unwrap();
-    let peer = owner.peer_of(&reader);
+    let client = Endpoint::start(config("client", fabric)).unwrap();
+    let peer = server.peer_of(&client);
     // 64 slots at most; each output has 20 chunks, and ten of them do not fit.
     let bytes = 20 * (256 << 10) - 100;
     for map in 0..10 {
-        let files = owner.put(
+        let files = server.put(
             0,
             map,
             &[pattern(map as u64, 100), pattern(50 + map as u64, bytes)],
         );
-        commit(&owner, map, &files);
+        commit(&server, map, &files);
     }
     for round in 0..3u64 {
-        // Slivers of everything, often enough to be staged in the place of what is there.
+        // Small pieces of everything, often enough to be cached in place of what is there.
         let mut requests = Vec::new();
         for map in 0..10 {
-            let large = reader
-                .fetch(peer, &[block(0, map, 1, 2)], support::PATIENCE)
+            let large = client
+                .fetch(peer, &[block(0, map, 1, 2)], support::TIMEOUT)
                 .unwrap();
             requests.push((large, 50 + map as u64, bytes));
             for _ in 0..2 {
-                let small = reader
-                    .fetch(peer, &[block(0, map, 0, 1)], support::PATIENCE)
+                let small = client
+                    .fetch(peer, &[block(0, map, 0, 1)], support::TIMEOUT)
                     .unwrap();
                 requests.push((small, map as u64, 100));
             }
             if requests.len() >= 9 {
-                settle(&reader, &mut requests, round);
+                settle(&client, &mut requests, round);
             }
         }
-        settle(&reader, &mut requests, round);
+        settle(&client, &mut requests, round);
     }
     assert_eq!(
-        counter(&reader, "crcErrors"),
+        counter(&client, "crcErrors"),
         0,
         "stale is noticed before it is wrong"
     );
-    until_leases_are_back(&reader);
+    until_leases_are_back(&client);
 }
 
-fn settle(reader: &Endpoint, requests: &mut Vec<(u64, u64, usize)>, round: u64) {
+fn settle(client: &Endpoint, requests: &mut Vec<(u64, u64, usize)>, round: u64) {
     let ids: Vec<u64> = requests.iter().map(|(id, ..)| *id).collect();
-    let mut done = collect(reader, &ids);
+    let mut done = collect(client, &ids);
     for (id, seed, bytes) in requests.drain(..) {
         let got = done.remove(&id).unwrap().bytes();
         assert!(got == [pattern(seed, bytes)], "round {round}, seed {seed}");
     }
 }
 
-fn a_forgotten_shuffle_is_not_believed(fabric: FabricChoice) {
-    let owner = Owner::start(on_commit(fabric));
-    let reader = Endpoint::start(config("reader", fabric)).unwrap();
-    let peer = owner.peer_of(&reader);
-    let files = owner.put(0, 1, &[pattern(1, 600_000)]);
-    stage(&owner, 1, &files, 3);
+fn a_forgotten_shuffle_is_not_accepted(fabric: FabricChoice) {
+    let server = Server::start(on_commit(fabric));
+    let client = Endpoint::start(config("client", fabric)).unwrap();
+    let peer = server.peer_of(&client);
+    let files = server.put(0, 1, &[pattern(1, 600_000)]);
+    stage(&server, 1, &files, 3);
     assert_eq!(
-        fetch(&reader, peer, &[block(0, 1, 0, 1)]).bytes(),
+        fetch(&client, peer, &[block(0, 1, 0, 1)]).bytes(),
         [pattern(1, 600_000)]
     );
-    owner.endpoint.forget_shuffle(0);
-    assert_eq!(counter(&owner.endpoint, "region.cachedChunks"), 0);
+    server.endpoint.forget_shuffle(0);
+    assert_eq!(counter(&server.endpoint, "region.cachedChunks"), 0);
     // The same name with other bytes, as no Spark would have it.
-    owner.put(0, 1, &[pattern(9, 600_000)]);
+    server.put(0, 1, &[pattern(9, 600_000)]);
     assert_eq!(
-        fetch(&reader, peer, &[block(0, 1, 0, 1)]).bytes(),
+        fetch(&client, peer, &[block(0, 1, 0, 1)]).bytes(),
         [pattern(9, 600_000)]
     );
 }
 
-fn frames_that_were_shown_come_back_when_the_arena_is_short(fabric: FabricChoice) {
-    let owner = Owner::start(Config {
+fn exposed_pages_return_when_the_arena_is_short(fabric: FabricChoice) {
+    let server = Server::start(Config {
         memory_limit: 32 << 20,
         ..on_commit(fabric)
     });
-    let reader = Endpoint::start(config("reader", fabric)).unwrap();
-    let peer = owner.peer_of(&reader);
+    let client = Endpoint::start(config("client", fabric)).unwrap();
+    let peer = server.peer_of(&client);
     let bytes = 15 << 20;
-    let files = owner.put(0, 1, &[pattern(1, bytes)]);
-    stage(&owner, 1, &files, 60);
+    let files = server.put(0, 1, &[pattern(1, bytes)]);
+    stage(&server, 1, &files, 60);
     assert_eq!(
-        fetch(&reader, peer, &[block(0, 1, 0, 1)]).bytes(),
+        fetch(&client, peer, &[block(0, 1, 0, 1)]).bytes(),
         [pattern(1, bytes)]
     );
-    assert_eq!(counter(&reader, "remoteReads"), 1);
-    // The owner's own reads need what its frames hold: 30 MiB of 32 in one go.
-    let pool = owner.endpoint.pool();
+    assert_eq!(counter(&client, "remoteReads"), 1);
+    // The server's own fetches need the pages of its cache: 30 MiB of 32 at once.
+    let pool = server.endpoint.pool();
     let mut held = Vec::new();
-    until("the owner gets its frames back", || {
-        // The same refusal as a fetch of the owner would meet.
-        let other = owner.endpoint.add_peer(&reader.card()).unwrap();
+    until("the server gets its pages back", || {
+        // The same refusal as a fetch of the server would meet.
+        let other = server.endpoint.add_peer(&client.card()).unwrap();
         if let Ok(lease) = pool.try_lease(256 << 10, Purpose::Serve) {
             held.push(lease);
         } else {
-            let request = owner
+            let request = server
                 .endpoint
-                .fetch(other, &[block(5, 5, 0, 1)], support::PATIENCE);
-            owner.endpoint.cancel(request.unwrap());
+                .fetch(other, &[block(5, 5, 0, 1)], support::TIMEOUT);
+            server.endpoint.cancel(request.unwrap());
         }
         held.len() > 100
     });
     drop(held);
     assert_eq!(
-        fetch(&reader, peer, &[block(0, 1, 0, 1)]).bytes(),
+        fetch(&client, peer, &[block(0, 1, 0, 1)]).bytes(),
         [pattern(1, bytes)]
     );
 }
 
-/// Over RDMA it is read where it lies; otherwise it is pushed as ever.
+/// Over RDMA it is read where it is; otherwise it is written as ever.
 fn a_map_output_that_is_registered_as_a_whole(fabric: FabricChoice) {
     for regions in [RegionMode::Pinned, RegionMode::Odp] {
-        let owner = Owner::start(Config {
+        let server = Server::start(Config {
             regions,
-            ..config("owner", fabric)
+            ..config("server", fabric)
         });
-        let reader = Endpoint::start(config("reader", fabric)).unwrap();
-        let peer = owner.peer_of(&reader);
+        let client = Endpoint::start(config("client", fabric)).unwrap();
+        let peer = server.peer_of(&client);
         let parts = [pattern(1, 700_000), pattern(2, 3_000_000), pattern(3, 100)];
-        let files = owner.put(0, 1, &parts);
+        let files = server.put(0, 1, &parts);
         let all = [block(0, 1, 0, 1), block(0, 1, 1, 2), block(0, 1, 2, 3)];
-        assert_eq!(fetch(&reader, peer, &all).bytes(), parts, "{regions:?}");
+        assert_eq!(fetch(&client, peer, &all).bytes(), parts, "{regions:?}");
         // Beyond the arena's slabs.
         let registered = || {
-            let of_slabs = counter(&owner.endpoint, "pool.mappedBytes");
-            counter(&owner.endpoint, "pool.registeredBytes") > of_slabs
+            let of_slabs = counter(&server.endpoint, "pool.mappedBytes");
+            counter(&server.endpoint, "pool.registeredBytes") > of_slabs
         };
-        let pulled = counter(&reader, "remoteReads") == 1;
+        let pulled = counter(&client, "remoteReads") == 1;
         assert_eq!(pulled, registered(), "{regions:?}");
         match regions {
             RegionMode::Odp => assert!(!pulled || fabric == FabricChoice::Verbs),
@@ -243,9 +243,9 @@ fn a_map_output_that_is_registered_as_a_whole(fabric: FabricChoice) {
         // Cut under its mapping: an error of the request or old bytes, and no end of the process.
         let file = std::fs::File::options().write(true).open(&files.data);
         file.unwrap().set_len(1_000_000).unwrap();
-        let cut = fetch(&reader, peer, &[block(0, 1, 1, 2)]);
+        let cut = fetch(&client, peer, &[block(0, 1, 1, 2)]);
         assert!(cut.failure.is_some(), "{regions:?}");
-        owner.endpoint.forget_shuffle(0);
+        server.endpoint.forget_shuffle(0);
         until("the mapping goes", || !registered());
     }
 }
@@ -253,12 +253,12 @@ fn a_map_output_that_is_registered_as_a_whole(fabric: FabricChoice) {
 /// Several map outputs, and as many requests at a time as a reduce task has. Not on demand: rxe of Linux
 /// 7.2 copies wrongly out of such a region where a READ begins within a page.
 fn many_map_outputs_that_are_registered_as_a_whole(fabric: FabricChoice) {
-    let owner = Owner::start(Config {
+    let server = Server::start(Config {
         regions: RegionMode::Pinned,
-        ..config("owner", fabric)
+        ..config("server", fabric)
     });
-    let reader = Endpoint::start(config("reader", fabric)).unwrap();
-    let peer = owner.peer_of(&reader);
+    let client = Endpoint::start(config("client", fabric)).unwrap();
+    let peer = server.peer_of(&client);
     let maps: Vec<Vec<Vec<u8>>> = (0..4)
         .map(|map| {
             (0..4)
@@ -267,16 +267,16 @@ fn many_map_outputs_that_are_registered_as_a_whole(fabric: FabricChoice) {
         })
         .collect();
     for (map, parts) in (0..).zip(&maps) {
-        owner.put(0, map, parts);
+        server.put(0, map, parts);
     }
     for part in 0..4 {
         let requests: Vec<u64> = (0..4)
             .map(|map| {
                 let wanted = [block(0, map, part, part + 1)];
-                reader.fetch(peer, &wanted, support::PATIENCE).unwrap()
+                client.fetch(peer, &wanted, support::TIMEOUT).unwrap()
             })
             .collect();
-        let mut fetched = collect(&reader, &requests);
+        let mut fetched = collect(&client, &requests);
         for (map, request) in requests.iter().enumerate() {
             let fetched = fetched.remove(request).unwrap();
             let expected = &maps[map][part as usize];
@@ -284,51 +284,51 @@ fn many_map_outputs_that_are_registered_as_a_whole(fabric: FabricChoice) {
             assert!(fetched.bytes() == [expected.clone()], "{map}/{part}");
         }
     }
-    assert_eq!(counter(&reader, "crcErrors"), 0);
+    assert_eq!(counter(&client, "crcErrors"), 0);
 }
 
-/// More readers than the owner serves at once: what the others wait for is resident when they come.
+/// More clients than the server serves at once: what the others wait for is cached when they come.
 #[test]
 fn what_waits_for_its_turn_is_staged() {
     let exchange = ExchangeConfig {
         policy: ExchangePolicy::Grouped,
         ..ExchangeConfig::default()
     };
-    let owner = Owner::start(Config {
+    let server = Server::start(Config {
         staging: Staging::Planned,
         exchange,
-        ..config("owner", FabricChoice::Tcp)
+        ..config("server", FabricChoice::Tcp)
     });
     let parts: Vec<Vec<u8>> = (0..12).map(|seed| pattern(seed, 1_500_000)).collect();
-    let files = owner.put(0, 1, &parts);
+    let files = server.put(0, 1, &parts);
     let id = OutputId {
         shuffle_id: 0,
         map_id: 1,
     };
     // Known, or what is waited for cannot be.
-    owner.endpoint.resolve(id, Some(files));
-    let readers: Vec<_> = (0..12)
-        .map(|_| Endpoint::start(config("reader", FabricChoice::Tcp)).unwrap())
+    server.endpoint.resolve(id, Some(files));
+    let clients: Vec<_> = (0..12)
+        .map(|_| Endpoint::start(config("client", FabricChoice::Tcp)).unwrap())
         .collect();
-    let requests: Vec<u64> = readers
+    let requests: Vec<u64> = clients
         .iter()
         .zip(0..)
-        .map(|(reader, r)| {
-            let peer = owner.peer_of(reader);
+        .map(|(client, r)| {
+            let peer = server.peer_of(client);
             let wanted = [block(0, 1, r, r + 1)];
-            reader.fetch(peer, &wanted, support::PATIENCE).unwrap()
+            client.fetch(peer, &wanted, support::TIMEOUT).unwrap()
         })
         .collect();
-    for ((reader, request), part) in readers.iter().zip(requests).zip(parts) {
-        let fetched = collect(reader, &[request]).remove(&request).unwrap();
+    for ((client, request), part) in clients.iter().zip(requests).zip(parts) {
+        let fetched = collect(client, &[request]).remove(&request).unwrap();
         assert_eq!(fetched.bytes(), [part]);
     }
-    // Chunks that two blocks share, 11 of them, could have been staged for being asked for often.
-    assert!(counter(&owner.endpoint, "region.prefetched") > 11);
-    assert!(counter(&owner.endpoint, "region.prefetchHits") > 0);
+    // Chunks that two blocks share, 11 of them, could have been cached for being asked for often.
+    assert!(counter(&server.endpoint, "region.prefetched") > 11);
+    assert!(counter(&server.endpoint, "region.prefetchHits") > 0);
 }
 
-/// What a scripted owner says of one frame.
+/// What a scripted server says of one page.
 #[derive(Clone, Copy)]
 struct Lie {
     told: u64,
@@ -336,7 +336,7 @@ struct Lie {
     crc: u32,
 }
 
-/// An owner that shows one frame of 100,000 bytes with that lie, and pushes when it is asked to.
+/// A server that offers one page of 100,000 bytes with that lie, and writes when it is asked to.
 fn liar(lie: Lie, asked: Arc<AtomicUsize>) -> Scripted {
     Scripted::start(Box::new(move |stage, peer, id, fetch, _| {
         let Some(fetch) = fetch else { return };
@@ -388,13 +388,13 @@ fn show(stage: &mut Stage, peer: faro_fabric::ConnectionId, bytes: &[u8]) -> Rem
 
 fn fetch_from_a_liar(lie: Lie) -> (Arc<Endpoint>, support::Fetched, usize) {
     let asked = Arc::new(AtomicUsize::new(0));
-    let owner = liar(lie, Arc::clone(&asked));
-    let reader = Endpoint::start(config("reader", FabricChoice::Tcp)).unwrap();
-    let peer = reader.add_peer(&owner.card).unwrap();
-    let fetched = fetch(&reader, peer, &[block(0, 0, 0, 1)]);
-    until_leases_are_back(&reader);
+    let server = liar(lie, Arc::clone(&asked));
+    let client = Endpoint::start(config("client", FabricChoice::Tcp)).unwrap();
+    let peer = client.add_peer(&server.card).unwrap();
+    let fetched = fetch(&client, peer, &[block(0, 0, 0, 1)]);
+    until_leases_are_back(&client);
     let asked = asked.load(Ordering::SeqCst);
-    (reader, fetched, asked)
+    (client, fetched, asked)
 }
 
 #[test]
@@ -404,10 +404,10 @@ fn a_version_that_moved_on_is_noticed_though_the_bytes_are_right() {
         found: 4,
         crc: 0,
     };
-    let (reader, fetched, asked) = fetch_from_a_liar(lie);
+    let (client, fetched, asked) = fetch_from_a_liar(lie);
     assert_eq!(fetched.bytes(), [pattern(4, 100_000)]);
-    assert_eq!((asked, counter(&reader, "remoteReadsStale")), (2, 1));
-    assert_eq!(counter(&reader, "retries"), 0, "nobody's fault");
+    assert_eq!((asked, counter(&client, "remoteReadsStale")), (2, 1));
+    assert_eq!(counter(&client, "retries"), 0, "no fault");
 }
 
 #[test]
@@ -417,9 +417,9 @@ fn a_version_in_change_is_not_believed() {
         found: 3,
         crc: 0,
     };
-    let (reader, fetched, asked) = fetch_from_a_liar(lie);
+    let (client, fetched, asked) = fetch_from_a_liar(lie);
     assert_eq!(fetched.bytes(), [pattern(4, 100_000)]);
-    assert_eq!((asked, counter(&reader, "remoteReadsStale")), (2, 1));
+    assert_eq!((asked, counter(&client, "remoteReadsStale")), (2, 1));
 }
 
 #[test]
@@ -430,20 +430,20 @@ fn the_right_version_of_the_wrong_bytes_ends_pulling() {
         found: 2,
         crc: 1,
     };
-    let owner = liar(lie, Arc::clone(&asked));
-    let reader = Endpoint::start(config("reader", FabricChoice::Tcp)).unwrap();
-    let peer = reader.add_peer(&owner.card).unwrap();
+    let server = liar(lie, Arc::clone(&asked));
+    let client = Endpoint::start(config("client", FabricChoice::Tcp)).unwrap();
+    let peer = client.add_peer(&server.card).unwrap();
     for round in 0..3 {
-        let fetched = fetch(&reader, peer, &[block(0, 0, 0, 1)]);
+        let fetched = fetch(&client, peer, &[block(0, 0, 0, 1)]);
         assert_eq!(fetched.bytes(), [pattern(4, 100_000)]);
         let asked = asked.load(Ordering::SeqCst);
         assert_eq!(asked, 2 + round, "once by a pull, then by pushes");
-        assert_eq!(counter(&reader, "crcErrors"), 1);
+        assert_eq!(counter(&client, "crcErrors"), 1);
     }
-    assert_eq!(counter(&reader, "remoteReads"), 0);
-    assert_eq!(counter(&reader, "remoteReadsStale"), 0);
-    assert_eq!(counter(&reader, "retries"), 0);
-    until_leases_are_back(&reader);
+    assert_eq!(counter(&client, "remoteReads"), 0);
+    assert_eq!(counter(&client, "remoteReadsStale"), 0);
+    assert_eq!(counter(&client, "retries"), 0);
+    until_leases_are_back(&client);
 }
 
 #[test]
@@ -453,7 +453,7 @@ fn the_truth_is_believed() {
         found: 2,
         crc: 0,
     };
-    let (reader, fetched, asked) = fetch_from_a_liar(lie);
+    let (client, fetched, asked) = fetch_from_a_liar(lie);
     assert_eq!(fetched.bytes(), [pattern(4, 100_000)]);
-    assert_eq!((asked, counter(&reader, "remoteReads")), (1, 1));
+    assert_eq!((asked, counter(&client, "remoteReads")), (1, 1));
 }

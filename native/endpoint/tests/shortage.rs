@@ -8,7 +8,7 @@ use faro_endpoint::{Config, Endpoint, FabricChoice, Staging};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
-use support::{block, config, counter, pattern, Owner, MEMORY};
+use support::{block, config, counter, pattern, Server, MEMORY};
 
 const MIB: usize = 1 << 20;
 /// Most that a client may hold, less what `FetchService` keeps off for a block's ends.
@@ -55,18 +55,18 @@ fn all_at_once(client: &Arc<Endpoint>, peer: u64, requests: &[Vec<(u32, u64, usi
     assert_eq!(counter(client, "timeouts"), 0);
 }
 
-fn pair(fabric: FabricChoice) -> (Owner, Arc<Endpoint>) {
+fn pair(fabric: FabricChoice) -> (Server, Arc<Endpoint>) {
     let roomy = |name| Config {
         request_timeout: LONG,
         ..config(name, fabric)
     };
-    let server = Owner::start(roomy("server"));
+    let server = Server::start(roomy("server"));
     let client = Endpoint::start(roomy("client")).unwrap();
     (server, client)
 }
 
 /// A map output of `parts` and one request for each partition.
-fn each_by_itself(server: &Owner, lengths: &[usize]) -> Vec<Vec<(u32, u64, usize)>> {
+fn each_by_itself(server: &Server, lengths: &[usize]) -> Vec<Vec<(u32, u64, usize)>> {
     let parts: Vec<_> = (0u64..).zip(lengths).collect();
     let bytes: Vec<_> = parts.iter().map(|(s, l)| pattern(*s, **l)).collect();
     server.put(0, 0, &bytes);
@@ -108,7 +108,7 @@ fn large_and_small_blocks(fabric: FabricChoice) {
 }
 
 fn blocks_that_are_pulled(fabric: FabricChoice) {
-    let server = Owner::start(Config {
+    let server = Server::start(Config {
         request_timeout: LONG,
         staging: Staging::OnCommit,
         memory_limit: 4 * MEMORY,

@@ -60,10 +60,10 @@ fn config(name: &str, setup: Setup, memory_limit: u64, staging: Staging) -> Conf
     }
 }
 
-/// An owner of map outputs 0, 1, ... of shuffle 0, and a reader.
+/// A server of map outputs 0, 1, ... of shuffle 0, and a client.
 pub struct Pair {
-    pub owner: Arc<Endpoint>,
-    pub reader: Arc<Endpoint>,
+    pub server: Arc<Endpoint>,
+    pub client: Arc<Endpoint>,
     peer: u64,
     pub files: Vec<OutputFiles>,
     stop: Arc<AtomicBool>,
@@ -71,22 +71,22 @@ pub struct Pair {
 
 impl Pair {
     pub fn new(setup: Setup, files: Vec<OutputFiles>) -> Attempt<Self> {
-        let owner = Endpoint::start(config("owner", setup, setup.memory_limit, setup.staging))?;
-        let reader = Endpoint::start(config("reader", setup, 512 << 20, Staging::OnDemand))?;
-        let peer = reader.add_peer(&owner.card())?;
+        let server = Endpoint::start(config("server", setup, setup.memory_limit, setup.staging))?;
+        let client = Endpoint::start(config("client", setup, 512 << 20, Staging::OnDemand))?;
+        let peer = client.add_peer(&server.card())?;
         let stop = Arc::new(AtomicBool::new(false));
-        let answers = (Arc::clone(&owner), Arc::clone(&stop), files.clone());
+        let answers = (Arc::clone(&server), Arc::clone(&stop), files.clone());
         std::thread::spawn(move || {
-            let (owner, stop, files) = answers;
+            let (server, stop, files) = answers;
             while !stop.load(Ordering::Acquire) {
-                for id in owner.unresolved(8, Duration::from_millis(50)) {
-                    owner.resolve(id, files.get(id.map_id as usize).cloned());
+                for id in server.unresolved(8, Duration::from_millis(50)) {
+                    server.resolve(id, files.get(id.map_id as usize).cloned());
                 }
             }
         });
         Ok(Self {
-            owner,
-            reader,
+            server,
+            client,
             peer,
             files,
             stop,
@@ -105,14 +105,14 @@ impl Pair {
                 reserved: 0.into(),
             })
             .collect();
-        Ok(self.reader.fetch(self.peer, &ids, TIMEOUT)?)
+        Ok(self.client.fetch(self.peer, &ids, TIMEOUT)?)
     }
 
     /// Waits until at least so many requests have ended; how many did.
     pub fn settle(&self, requests: usize) -> Attempt<usize> {
         let (mut ended, mut completions) = (0, Vec::with_capacity(64));
         while ended < requests {
-            self.reader.completions(64, TIMEOUT, &mut completions);
+            self.client.completions(64, TIMEOUT, &mut completions);
             for completion in completions.drain(..) {
                 completion.outcome.map_err(|failure| failure.detail)?;
                 ended += usize::from(completion.last);
@@ -129,28 +129,28 @@ impl Pair {
         Ok(start.elapsed())
     }
 
-    /// A counter of the owner.
+    /// A counter of the server.
     pub fn count(&self, name: &str) -> u64 {
-        let counters = self.owner.counters();
+        let counters = self.server.counters();
         let found = counters.iter().find(|(n, _)| n == name);
         found.map_or(0, |(_, value)| *value)
     }
 
-    /// Forgets what is resident of the shuffle, and opens that map output again.
+    /// Drops the shuffle from the cache, and opens that map output again.
     pub fn reopen(&self, map: usize) {
-        self.owner.forget_shuffle(0);
-        self.owner.resolve(id(map), Some(self.files[map].clone()));
+        self.server.forget_shuffle(0);
+        self.server.resolve(id(map), Some(self.files[map].clone()));
     }
 
-    /// Has everything staged, and waits for it.
+    /// Has everything cached, and waits for it.
     pub fn stage(&self, chunks: usize) -> Attempt<()> {
         for (map, files) in self.files.iter().enumerate() {
-            self.owner.committed(id(map), files);
+            self.server.committed(id(map), files);
         }
         let deadline = Instant::now() + TIMEOUT;
         while (self.count("region.cachedChunks") as usize) < chunks {
             if Instant::now() > deadline {
-                return Err("the map outputs were not staged".into());
+                return Err("the map outputs were not cached".into());
             }
             std::thread::yield_now();
         }
@@ -161,8 +161,8 @@ impl Pair {
 impl Drop for Pair {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        self.owner.close();
-        self.reader.close();
+        self.server.close();
+        self.client.close();
     }
 }
 

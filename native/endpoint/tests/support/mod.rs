@@ -33,7 +33,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const TIMEOUT: Duration = Duration::from_secs(20);
 pub const MEMORY: u64 = 64 << 20;
 
 pub fn config(name: &str, fabric: FabricChoice) -> Config {
@@ -48,7 +48,7 @@ pub fn config(name: &str, fabric: FabricChoice) -> Config {
         idle_release: Duration::ZERO,
         staging: faro_endpoint::Staging::OnDemand,
         regions: faro_endpoint::RegionMode::Unpinned,
-        request_timeout: PATIENCE,
+        request_timeout: TIMEOUT,
         exchange: faro_endpoint::ExchangeConfig::default(),
     }
 }
@@ -63,8 +63,8 @@ pub fn block(shuffle: u32, map: i64, start: u32, end: u32) -> BlockId {
     }
 }
 
-/// An owner: an endpoint, its files, and a thread that answers where they are.
-pub struct Owner {
+/// A server: an endpoint, its files, and a thread that answers where they are.
+pub struct Server {
     pub endpoint: Arc<Endpoint>,
     pub dir: tempfile::TempDir,
     files: Arc<Mutex<HashMap<OutputId, OutputFiles>>>,
@@ -72,7 +72,7 @@ pub struct Owner {
     resolver: Option<JoinHandle<()>>,
 }
 
-impl Owner {
+impl Server {
     pub fn start(config: Config) -> Self {
         let endpoint = Endpoint::start(config).unwrap();
         let files: Arc<Mutex<HashMap<OutputId, OutputFiles>>> = Arc::default();
@@ -110,12 +110,12 @@ impl Owner {
         files
     }
 
-    pub fn peer_of(&self, reader: &Endpoint) -> u64 {
-        reader.add_peer(&self.endpoint.card()).unwrap()
+    pub fn peer_of(&self, client: &Endpoint) -> u64 {
+        client.add_peer(&self.endpoint.card()).unwrap()
     }
 }
 
-impl Drop for Owner {
+impl Drop for Server {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         if let Some(resolver) = self.resolver.take() {
@@ -204,7 +204,7 @@ pub fn blocks_of(completion: &Completion) -> Vec<(u32, Vec<u8>)> {
 }
 
 /// Collects the completions of `requests` until each has had its last one.
-pub fn collect(reader: &Endpoint, requests: &[u64]) -> HashMap<u64, Fetched> {
+pub fn collect(client: &Endpoint, requests: &[u64]) -> HashMap<u64, Fetched> {
     let mut open: HashMap<u64, Fetched> = requests
         .iter()
         .map(|id| {
@@ -219,7 +219,7 @@ pub fn collect(reader: &Endpoint, requests: &[u64]) -> HashMap<u64, Fetched> {
         })
         .collect();
     let mut done = HashMap::new();
-    let deadline = Instant::now() + 3 * PATIENCE;
+    let deadline = Instant::now() + 3 * TIMEOUT;
     while !open.is_empty() {
         assert!(
             Instant::now() < deadline,
@@ -227,7 +227,7 @@ pub fn collect(reader: &Endpoint, requests: &[u64]) -> HashMap<u64, Fetched> {
             open.len()
         );
         let mut batch = Vec::new();
-        reader.completions(64, Duration::from_millis(200), &mut batch);
+        client.completions(64, Duration::from_millis(200), &mut batch);
         for completion in batch {
             let fetched = open
                 .get_mut(&completion.request)
@@ -254,18 +254,18 @@ pub fn collect(reader: &Endpoint, requests: &[u64]) -> HashMap<u64, Fetched> {
     done
 }
 
-pub fn fetch(reader: &Endpoint, peer: u64, blocks: &[BlockId]) -> Fetched {
-    fetch_within(reader, peer, blocks, PATIENCE)
+pub fn fetch(client: &Endpoint, peer: u64, blocks: &[BlockId]) -> Fetched {
+    fetch_within(client, peer, blocks, TIMEOUT)
 }
 
 pub fn fetch_within(
-    reader: &Endpoint,
+    client: &Endpoint,
     peer: u64,
     blocks: &[BlockId],
-    patience: Duration,
+    timeout: Duration,
 ) -> Fetched {
-    let request = reader.fetch(peer, blocks, patience).unwrap();
-    collect(reader, &[request]).remove(&request).unwrap()
+    let request = client.fetch(peer, blocks, timeout).unwrap();
+    collect(client, &[request]).remove(&request).unwrap()
 }
 
 pub fn counter(endpoint: &Endpoint, name: &str) -> u64 {
@@ -277,8 +277,8 @@ pub fn counter(endpoint: &Endpoint, name: &str) -> u64 {
         .1
 }
 
-/// Waits until no block and no credit holds memory. What RDMA connections hold as long as they
-/// live stays out of it (a frame to receive into and 64 KiB to send from), and what is resident.
+/// Waits until no block and no offered buffer holds memory. What RDMA connections hold while they live
+/// does not count (a page to receive into and 64 KiB to send from), nor does the chunk cache.
 pub fn until_leases_are_back(endpoint: &Endpoint) {
     until("leases come back", || {
         let rings = counter(endpoint, "connections.verbs") * ((256 + 64) << 10);
@@ -288,7 +288,7 @@ pub fn until_leases_are_back(endpoint: &Endpoint) {
 
 /// Waits for a condition that other threads bring about.
 pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !condition() {
         assert!(Instant::now() < deadline, "{what} did not come about");
         std::thread::yield_now();

@@ -23,7 +23,7 @@ impl Stage {
     /// Makes a connection of its own to the endpoint of that card.
     pub fn connect(&mut self, card: &[u8]) -> ConnectionId {
         let card = Card::decode(card).unwrap();
-        let deadline = Instant::now() + crate::support::PATIENCE;
+        let deadline = Instant::now() + crate::support::TIMEOUT;
         let location = &card.addresses[0].location;
         let connected = self.fabric.connect(location, card.endpoint, deadline);
         connected.unwrap()
@@ -32,22 +32,22 @@ impl Stage {
     /// Answers a fetch of one block with `bytes`.
     pub fn answer(&mut self, peer: ConnectionId, id: u64, fetch: &Fetch, bytes: &[u8]) {
         self.write(peer, &fetch.buffers[0], bytes);
-        self.layout(peer, id, &[bytes.len() as u64]);
-        self.pushed(peer, id, &[(0, bytes, 0)], true);
+        self.respond(peer, id, &[bytes.len() as u64]);
+        self.written(peer, id, &[(0, bytes, 0)], true);
     }
 
     pub fn send(&mut self, peer: ConnectionId, kind: u8, id: u64, body: Vec<u8>) {
         assert!(self.fabric.send(peer, Message { kind, id, body }).is_ok());
     }
 
-    /// Writes `bytes` into `credit`.
-    pub fn write(&mut self, peer: ConnectionId, credit: &RemoteBuffer, bytes: &[u8]) {
+    /// Writes `bytes` into `buffer`.
+    pub fn write(&mut self, peer: ConnectionId, buffer: &RemoteBuffer, bytes: &[u8]) {
         let mut lease = self.pool.try_lease(bytes.len(), Purpose::Serve).unwrap();
         lease.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
         let target = RemoteRange {
-            key: credit.key.get(),
-            offset: credit.offset.get(),
-            length: credit.length.get(),
+            key: buffer.key.get(),
+            offset: buffer.offset.get(),
+            length: buffer.length.get(),
         };
         let (source, length) = (Arc::new(lease), bytes.len());
         let write = Write {
@@ -62,7 +62,7 @@ impl Stage {
         assert!(self.fabric.write(peer, write).is_ok());
     }
 
-    pub fn layout(&mut self, peer: ConnectionId, id: u64, lengths: &[u64]) {
+    pub fn respond(&mut self, peer: ConnectionId, id: u64, lengths: &[u64]) {
         let blocks = lengths
             .iter()
             .map(|length| BlockEntry::found(*length))
@@ -75,7 +75,7 @@ impl Stage {
         );
     }
 
-    pub fn pushed(
+    pub fn written(
         &mut self,
         peer: ConnectionId,
         id: u64,
@@ -84,8 +84,8 @@ impl Stage {
     ) {
         let chunks = chunks
             .iter()
-            .map(|(credit, bytes, lie)| WrittenBuffer {
-                buffer: (*credit).into(),
+            .map(|(buffer, bytes, lie)| WrittenBuffer {
+                buffer: (*buffer).into(),
                 length: (bytes.len() as u32).into(),
                 crc: (crc32c(bytes) ^ lie).into(),
                 reserved: 0.into(),

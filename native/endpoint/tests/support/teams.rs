@@ -18,14 +18,14 @@ pub fn endpoints(fabric: FabricChoice, count: usize) -> Vec<Arc<Endpoint>> {
 
 /// A team of `ranks`, dealt out to the endpoints in turn.
 pub fn team(endpoints: &[Arc<Endpoint>], ranks: usize) -> Vec<Team> {
-    let seats: Vec<Member> = (0..ranks)
+    let members: Vec<Member> = (0..ranks)
         .map(|rank| endpoints[rank % endpoints.len()].member().unwrap())
         .collect();
-    let invitations: Vec<Vec<u8>> = seats.iter().map(Member::bootstrap_id).collect();
-    seats
+    let ids: Vec<Vec<u8>> = members.iter().map(Member::bootstrap_id).collect();
+    members
         .into_iter()
         .enumerate()
-        .map(|(rank, seat)| seat.join(rank, &invitations).unwrap())
+        .map(|(rank, member)| member.join(rank, &ids).unwrap())
         .collect()
 }
 
@@ -54,13 +54,13 @@ pub fn all<T: Send>(teams: Vec<Team>, body: impl Fn(&mut Team) -> T + Sync) -> V
     })
 }
 
-/// One round over floats that nobody cancels.
+/// One round over floats that is not cancelled.
 pub fn floats(team: &mut Team, values: &mut [f32], round: &Round) -> Result<(), CollectiveError> {
     let mut array: &mut [f32] = values;
     team.all_reduce(&mut array, round, &mut || false)
 }
 
-/// One round over doubles that nobody cancels.
+/// One round over doubles that is not cancelled.
 pub fn doubles(team: &mut Team, values: &mut [f64], round: &Round) -> Result<(), CollectiveError> {
     let mut array: &mut [f64] = values;
     team.all_reduce(&mut array, round, &mut || false)
