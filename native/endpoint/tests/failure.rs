@@ -76,10 +76,36 @@ fn a_second_try_gets_only_what_is_missing() {
 }
 
 #[test]
-fn a_silent_owner_runs_into_the_deadline() {
+fn a_silent_server_loses_its_connection_at_the_first_deadline() {
+    let server = Scripted::start(Box::new(|_, _, _, _, _| {}));
+    let client = client();
+    let peer = client.add_peer(&server.card).unwrap();
+    let (blocks, short) = ([block(0, 0, 0, 1)], Duration::from_millis(200));
+    let fetched = fetch_within(&client, peer, &blocks, short);
+    assert_eq!(code(&fetched), FetchErrorCode::TimedOut);
+    until("the connection is closed", || {
+        server.closed.lock().unwrap().len() == 1
+    });
+    // The route is in back-off: no later request waits for a deadline of its own.
+    let fetched = fetch(&client, peer, &blocks);
+    assert_eq!(code(&fetched), FetchErrorCode::Unreachable);
+    let detail = fetched.failure.unwrap().detail;
+    assert!(detail.contains("no progress for 200 ms"), "{detail}");
+    assert_eq!(counter(&client, "timeouts"), 1);
+    assert_eq!(counter(&client, "routeBackoffs"), 1);
+}
+
+#[test]
+fn a_request_without_an_answer_runs_into_the_deadline() {
     let cancelled = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&cancelled);
     let server = Scripted::start(Box::new(move |stage, peer, id, fetch, message| {
+        if let Some(fetch) = &fetch {
+            if fetch.blocks[0] == block(0, 9, 0, 1) {
+                // The connection is alive.
+                stage.answer(peer, id, fetch, b"here");
+            }
+        }
         if fetch.is_none() && message.kind == kind::CANCEL {
             // Too late: the client has given this up.
             stage.respond(peer, id, &[3]);
@@ -89,14 +115,30 @@ fn a_silent_owner_runs_into_the_deadline() {
     }));
     let client = client();
     let peer = client.add_peer(&server.card).unwrap();
-    let fetched = fetch_within(
-        &client,
-        peer,
-        &[block(0, 0, 0, 1)],
-        Duration::from_millis(200),
-    );
-    assert_eq!(code(&fetched), FetchErrorCode::TimedOut);
-    assert!(fetched.failure.unwrap().detail.contains("200 ms"));
+    let short = Duration::from_millis(400);
+    let silent = client.fetch(peer, &[block(0, 0, 0, 1)], short).unwrap();
+    let mut failure = None;
+    while failure.is_none() {
+        // Other requests are answered meanwhile, so that the connection is not silent.
+        let alive = client.fetch(peer, &[block(0, 9, 0, 1)], short).unwrap();
+        let mut answered = false;
+        while !answered {
+            let mut batch = Vec::new();
+            client.completions(16, support::TIMEOUT, &mut batch);
+            assert!(!batch.is_empty());
+            for completion in batch {
+                answered |= completion.request == alive;
+                match completion.outcome {
+                    Ok(_) => assert_ne!(completion.request, silent),
+                    Err(ended) if completion.request == silent => failure = Some(ended),
+                    Err(ended) => panic!("{ended:?}"),
+                }
+            }
+        }
+    }
+    let failure = failure.unwrap();
+    assert_eq!(failure.code, FetchErrorCode::TimedOut);
+    assert!(failure.detail.contains("400 ms"));
     until("late messages are dropped", || {
         counter(&client, "lateMessages") == 2
     });

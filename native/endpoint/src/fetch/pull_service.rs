@@ -154,7 +154,9 @@ impl FetchService {
         let Some(attempt) = self.attempts.get_mut(&id) else {
             return;
         };
-        attempt.progress(Instant::now());
+        let now = Instant::now();
+        attempt.progress(now);
+        self.heard.insert(attempt.connection, now);
         self.queue.progress(attempt.request.endpoint);
         let Some((_, pull)) = attempt.pull() else {
             return;

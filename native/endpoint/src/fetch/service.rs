@@ -37,6 +37,8 @@ pub(crate) struct FetchService {
     pub(super) memory_returned: Instant,
     /// Reads under way, by token: the id on the wire of their attempt, which may have ended.
     pub(super) reads: HashMap<u64, u64>,
+    /// When something last arrived on a connection that attempts were made on.
+    pub(super) heard: HashMap<ConnectionId, Instant>,
     /// Connections on which a read brought bytes that the server never had.
     pub(super) no_pulls: HashSet<ConnectionId>,
     /// Of the next read.
@@ -70,6 +72,7 @@ impl FetchService {
             put_back: VecDeque::new(),
             memory_returned: Instant::now(),
             reads: HashMap::new(),
+            heard: HashMap::new(),
             no_pulls: HashSet::new(),
             next_token: 1,
             next_wire_id: 1,
@@ -247,11 +250,26 @@ impl FetchService {
             }
         }
         for (id, code, detail) in overdue {
+            let attempt = self.attempts.get(&id);
+            let silent = attempt.filter(|attempt| self.is_silent(attempt, now));
+            let silent = silent.map(|attempt| (attempt.connection, attempt.request.endpoint));
             if code == FetchErrorCode::TimedOut {
                 self.counters.timeouts.add(1);
             }
             self.give_up(net, id, code, &detail);
+            if let Some((connection, endpoint)) = silent {
+                // Its other requests take another route, and none waits for this one's deadline again.
+                net.back_off(endpoint, &detail);
+                net.disconnect(connection, CloseReason::Lost { detail });
+            }
         }
+    }
+
+    /// Nothing at all has arrived on the attempt's connection for as long as it may go without progress.
+    fn is_silent(&self, attempt: &Attempt, now: Instant) -> bool {
+        let heard = self.heard.get(&attempt.connection);
+        attempt.starved_since.is_none()
+            && heard.is_none_or(|at| now.duration_since(*at) >= attempt.request.idle_timeout)
     }
 }
 
@@ -266,6 +284,7 @@ impl Service for FetchService {
         message: ToClient,
     ) -> Result<(), WireError> {
         self.queue.progress(source.endpoint);
+        self.heard.insert(source.connection, Instant::now());
         let attempt = self.attempts.get_mut(&id);
         let Some(attempt) = attempt.filter(|a| a.connection == source.connection) else {
             self.counters.late_messages.add(1);
@@ -331,6 +350,7 @@ impl Service for FetchService {
             _ => FetchErrorCode::ConnectionLost,
         };
         self.no_pulls.remove(&closed.connection);
+        self.heard.remove(&closed.connection);
         let attempts = self.attempts.iter();
         let lost = attempts.filter(|(_, a)| a.connection == closed.connection);
         for id in lost.map(|(id, _)| *id).collect::<Vec<_>>() {

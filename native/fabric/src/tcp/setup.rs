@@ -30,6 +30,9 @@ const LOCAL_SEND_BYTES: usize = 256 << 10;
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 /// ... and then at this interval, the kernel's default number of times.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
+/// How long sent bytes may stay unacknowledged before the connection ends. Without it the kernel goes on
+/// sending to a host that has vanished for a quarter of an hour.
+const USER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How to set a TCP fabric up.
 #[derive(Clone)]
@@ -152,6 +155,7 @@ fn tune(stream: &TcpStream, peer: IpAddr) -> io::Result<()> {
         .with_time(KEEPALIVE_IDLE)
         .with_interval(KEEPALIVE_INTERVAL);
     socket.set_tcp_keepalive(&keepalive)?;
+    socket.set_tcp_user_timeout(Some(USER_TIMEOUT))?;
     // Each end has the same address only if both are on one host.
     if stream.local_addr()?.ip().to_canonical() == peer.to_canonical() {
         socket.set_send_buffer_size(LOCAL_SEND_BYTES)?;
