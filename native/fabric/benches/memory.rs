@@ -346,7 +346,7 @@ fn idle(rounds: u32) {
         let (start, mut lease) = loop {
             let start = Instant::now();
             let lease = pool.try_lease(PAGE_BYTES, Purpose::Serve).expect("room");
-            if pool.counters().resting_bytes < u64::from(rested) * SLAB_BYTES as u64 {
+            if pool.counters().idle_bytes < u64::from(rested) * SLAB_BYTES as u64 {
                 break (start, lease);
             }
             held.push(lease);

@@ -116,7 +116,7 @@ impl Two {
         let settled = |pool: &Pool| {
             let slabs = (0..).take_while(|at| pool.slab(*at).is_some()).count();
             let now = pool.counters();
-            now.registered_bytes + now.resting_bytes <= (slabs * SLAB_BYTES) as u64
+            now.registered_bytes + now.idle_bytes <= (slabs * SLAB_BYTES) as u64
         };
         // What is new is registered in the first turn.
         self.turn(&mut events);
@@ -267,7 +267,7 @@ fn an_idle_slab_is_deregistered_and_comes_back() {
     let idle = pool.counters();
     assert_eq!(idle.registered_bytes, SLAB_BYTES as u64);
     assert_eq!(idle.deregistrations, u64::from(rested));
-    assert_eq!(idle.given_back, u64::from(rested));
+    assert_eq!(idle.slabs_released, u64::from(rested));
 
     // Used again: every page of every slab goes over the device once, with the right bytes.
     for (at, lease) in fill(&pool).into_iter().enumerate() {
@@ -308,7 +308,7 @@ fn a_slab_that_wakes_before_the_device_let_go_keeps_its_bytes() {
     }
     let counters = pool.counters();
     assert!(
-        counters.deregistrations > 0 && counters.given_back > 0,
+        counters.deregistrations > 0 && counters.slabs_released > 0,
         "{counters:?}"
     );
     assert_eq!(counters.registered_bytes, (SLABS * SLAB_BYTES) as u64);
@@ -430,6 +430,6 @@ fn ten_thousand_lives_over_a_device_leave_nothing() {
     let after = two.writer.pool.counters();
     assert_eq!(after.registered_bytes, registered.registered_bytes);
     assert!(after.registrations >= registered.registrations + 10_000);
-    assert_eq!(after.wrapped_bytes, 0);
+    assert_eq!(after.external_bytes, 0);
     assert_eq!(after.leased_bytes, registered.leased_bytes);
 }

@@ -12,11 +12,11 @@ pub struct PoolCounters {
     /// Bytes of slabs that have memory: those mapped, without those whose pages were released.
     pub mapped_bytes: u64,
     /// Bytes of idle slabs: de-registered or about to be, with their pages or without.
-    pub resting_bytes: u64,
+    pub idle_bytes: u64,
     /// Slabs on reserved huge pages of 2 MiB.
     pub huge_slabs: u64,
     /// Bytes of external memory: wrapped, or allocated to be registered lazily.
-    pub wrapped_bytes: u64,
+    pub external_bytes: u64,
     /// Bytes of pages taken, whole or split, and what external memory takes of the cap. The
     /// difference to `leased_bytes` is fragmentation.
     pub held_bytes: u64,
@@ -37,7 +37,7 @@ pub struct PoolCounters {
     /// Nanoseconds spent mapping them.
     pub map_ns: u64,
     /// Times that an idle slab's pages were released to the system.
-    pub given_back: u64,
+    pub slabs_released: u64,
     /// Registrations with devices since the start: of slabs, of slabs that were idle, of external
     /// memory.
     pub registrations: u64,
@@ -72,12 +72,12 @@ pub(crate) struct Counters {
     waits: AtomicU64,
     mapped_bytes: AtomicU64,
     huge_slabs: AtomicU64,
-    wrapped_bytes: AtomicU64,
+    external_bytes: AtomicU64,
     /// Leases of external memory since the start.
     wraps: AtomicU64,
     slabs_mapped: AtomicU64,
     map_ns: AtomicU64,
-    given_back: AtomicU64,
+    slabs_released: AtomicU64,
     registrations: AtomicU64,
     registration_ns: AtomicU64,
     deregistrations: AtomicU64,
@@ -134,17 +134,17 @@ impl Counters {
     }
 
     pub(crate) fn slab_released(&self) {
-        add(&self.given_back, 1);
+        add(&self.slabs_released, 1);
     }
 
     pub(crate) fn wrapped(&self, bytes: u64, now: u64) {
-        add(&self.wrapped_bytes, bytes);
+        add(&self.external_bytes, bytes);
         raise(&self.high_water_bytes, now);
         add(&self.wraps, 1);
     }
 
     pub(crate) fn unwrapped(&self, bytes: u64) {
-        subtract(&self.wrapped_bytes, bytes);
+        subtract(&self.external_bytes, bytes);
     }
 
     pub(crate) fn registered(&self, bytes: u64, ns: u64) {
@@ -167,7 +167,7 @@ impl Counters {
         PoolCounters {
             mapped_bytes: get(&self.mapped_bytes).saturating_sub(released),
             huge_slabs: get(&self.huge_slabs),
-            wrapped_bytes: get(&self.wrapped_bytes),
+            external_bytes: get(&self.external_bytes),
             high_water_bytes: get(&self.high_water_bytes),
             acquisitions: leases + get(&self.wraps),
             reuse_hits: leases.saturating_sub(first_uses),
@@ -175,7 +175,7 @@ impl Counters {
             waits: get(&self.waits),
             slabs_mapped: get(&self.slabs_mapped),
             map_ns: get(&self.map_ns),
-            given_back: get(&self.given_back),
+            slabs_released: get(&self.slabs_released),
             registrations: get(&self.registrations),
             registration_ns: get(&self.registration_ns),
             deregistrations: get(&self.deregistrations),

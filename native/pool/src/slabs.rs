@@ -33,7 +33,7 @@ pub(crate) struct Slabs {
     /// In the order in which they became idle.
     idle: Vec<IdleSlab>,
     /// Bytes of external memory.
-    wrapped_bytes: u64,
+    external_bytes: u64,
 }
 
 impl Slabs {
@@ -42,7 +42,7 @@ impl Slabs {
             limit,
             mapped: 0,
             idle: Vec::new(),
-            wrapped_bytes: 0,
+            external_bytes: 0,
         }
     }
 
@@ -114,17 +114,17 @@ impl Slabs {
 
     /// Slabs of the limit that external memory takes, with `more` bytes added.
     pub(crate) fn wrapped_slabs(&self, more: u64) -> u64 {
-        self.wrapped_bytes
+        self.external_bytes
             .saturating_add(more)
             .div_ceil(SLAB_BYTES as u64)
     }
 
     pub(crate) fn wrap(&mut self, bytes: u64) {
-        self.wrapped_bytes += bytes;
+        self.external_bytes += bytes;
     }
 
     pub(crate) fn unwrap(&mut self, bytes: u64) {
-        self.wrapped_bytes -= bytes;
+        self.external_bytes -= bytes;
     }
 }
 

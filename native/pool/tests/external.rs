@@ -47,7 +47,7 @@ fn attachments_go_before_the_memory_and_then_there_is_room() {
     memory.attach(2, Box::new(()));
     assert!(memory.detach(2).is_some() && memory.detach(2).is_none());
     let counters = pool.counters();
-    assert_eq!(counters.wrapped_bytes, 100_000);
+    assert_eq!(counters.external_bytes, 100_000);
     assert_eq!(counters.leased_bytes, 100_000);
     assert_eq!(counters.held_bytes, SLAB_BYTES as u64);
     assert_eq!(counters.fragmentation_bytes(), SLAB_BYTES as u64 - 100_000);
@@ -57,7 +57,7 @@ fn attachments_go_before_the_memory_and_then_there_is_room() {
         ["registration", "memory"]
     );
     let counters = pool.counters();
-    assert_eq!((counters.wrapped_bytes, counters.held_bytes), (0, 0));
+    assert_eq!((counters.external_bytes, counters.held_bytes), (0, 0));
 }
 
 #[test]

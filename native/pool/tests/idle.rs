@@ -53,13 +53,13 @@ fn idle_slabs_give_their_pages_back_and_one_stays() {
     assert_eq!(resident(&pool), (SLABS * SLAB_BYTES) as u64);
     assert_eq!(pool.mark_idle(NOW), SLABS as u32 - 1);
     let counters = pool.counters();
-    assert_eq!(counters.resting_bytes, ((SLABS - 1) * SLAB_BYTES) as u64);
-    assert_eq!(counters.given_back, 0);
+    assert_eq!(counters.idle_bytes, ((SLABS - 1) * SLAB_BYTES) as u64);
+    assert_eq!(counters.slabs_released, 0);
     assert_eq!(pool.release_idle_pages(2), 2);
     assert_eq!(pool.release_idle_pages(9), 1, "once each");
     assert_eq!(resident(&pool), SLAB_BYTES as u64);
     let counters = pool.counters();
-    assert_eq!(counters.given_back, SLABS as u64 - 1);
+    assert_eq!(counters.slabs_released, SLABS as u64 - 1);
     assert_eq!(counters.mapped_bytes, SLAB_BYTES as u64);
     assert!(!pool.is_idle(0), "leases are packed into the lowest");
     assert_eq!(pool.mark_idle(NOW), 0);
@@ -68,7 +68,7 @@ fn idle_slabs_give_their_pages_back_and_one_stays() {
     assert!(pool.try_lease(1, Purpose::Serve).is_err());
     let counters = pool.counters();
     assert_eq!(counters.slabs_mapped, SLABS as u64);
-    assert_eq!(counters.resting_bytes, 0);
+    assert_eq!(counters.idle_bytes, 0);
     assert_eq!(counters.mapped_bytes, (SLABS * SLAB_BYTES) as u64);
     drop(all);
 }
@@ -110,7 +110,7 @@ fn what_was_used_lately_stays() {
     let pool = used();
     assert_eq!(pool.mark_idle(Duration::from_secs(3600)), 0);
     pool.release_idle();
-    assert_eq!(pool.counters().resting_bytes, 0);
+    assert_eq!(pool.counters().idle_bytes, 0);
 }
 
 #[test]
@@ -155,12 +155,12 @@ fn tending_does_all_of_it_in_time() {
             .map(|_| page(&pool))
             .collect::<Vec<_>>(),
     );
-    while pool.counters().given_back < SLABS as u64 - 1 {
+    while pool.counters().slabs_released < SLABS as u64 - 1 {
         pool.release_idle();
         std::thread::yield_now();
     }
     assert_eq!(
-        pool.counters().resting_bytes,
+        pool.counters().idle_bytes,
         ((SLABS - 1) * SLAB_BYTES) as u64
     );
 }

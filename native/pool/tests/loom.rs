@@ -199,7 +199,7 @@ fn a_waiter_hears_of_a_page_that_was_cut() {
     });
 }
 
-/// Fails if a joined page is listed with a index of it still on the small.
+/// Fails if a page is listed as free while a small buffer of it is still listed.
 #[test]
 fn the_last_buffer_joins_the_page_while_another_is_taken() {
     model(|| {

@@ -90,7 +90,7 @@ impl Oracle {
         pages
     }
 
-    /// Whether a lease of that class must succeed: a index is free in a page that is cut for it,
+    /// Whether a lease of that class must succeed: a buffer is free in a page that is split for it,
     /// or the purpose may take one more page.
     fn must_succeed(&self, purpose: Purpose, class: usize) -> bool {
         let read = self.pages(Purpose::Read, None).len();

@@ -95,12 +95,12 @@ fn what_is_asked_for_often_becomes_resident_and_stays_right() {
         counters.exits.resident > 0 && counters.exits.minor > 0,
         "{counters:?}"
     );
-    assert_eq!(counters.staged, 3, "chunks 0, 2 and 3");
+    assert_eq!(counters.prefetched, 3, "chunks 0, 2 and 3");
     assert_eq!(
-        counters.staged_hits, 0,
+        counters.prefetch_hits, 0,
         "all were staged because they were asked for"
     );
-    assert_eq!(counters.resident_chunks, 3);
+    assert_eq!(counters.cached_chunks, 3);
     // Across the border of a resident and an absent chunk.
     let (from, to) = (PAGE_BYTES - 10, PAGE_BYTES + 10);
     assert_eq!(world.read(&region, from as u64, 20), expected[from..to]);
@@ -114,7 +114,7 @@ fn what_is_read_once_is_never_staged() {
     for chunk in 0..20 {
         world.read(&region, chunk * CHUNK_BYTES, 4_096);
     }
-    assert_eq!(world.cache.counters().staged, 0);
+    assert_eq!(world.cache.counters().prefetched, 0);
     assert_eq!(world.cache.counters().held_bytes, 0);
 }
 
@@ -131,7 +131,7 @@ fn a_read_that_may_not_sleep_brings_what_is_in_memory_and_stages_nothing() {
         assert!(got == 10_000 || !region.knows_nowait(), "just written");
         assert_eq!(out[..got], expected[..got]);
     }
-    assert_eq!(world.cache.counters().staged, 0);
+    assert_eq!(world.cache.counters().prefetched, 0);
     assert_eq!(world.exits().major, 0);
     world.cache.prefetch(&region, 0, true).unwrap();
     let mut out = vec![0; 10_000];
@@ -144,7 +144,7 @@ fn a_read_that_may_not_sleep_brings_what_is_in_memory_and_stages_nothing() {
     );
     assert_eq!(out, expected);
     assert_eq!(world.exits().resident, 1);
-    assert_eq!(world.cache.counters().staged_hits, 1);
+    assert_eq!(world.cache.counters().prefetch_hits, 1);
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn a_chunk_that_cannot_be_staged_is_read_where_it_can_be() {
     for _ in 0..5 {
         assert_eq!(world.read(&region, 0, 100), pattern(1, 5_000)[..100]);
     }
-    assert_eq!(world.cache.counters().staged, 0);
+    assert_eq!(world.cache.counters().prefetched, 0);
     world.cache.check();
 }
 

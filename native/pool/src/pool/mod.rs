@@ -251,7 +251,7 @@ impl Pool {
             limit_bytes: slabs(self.slabs.len()),
             held_bytes: u64::from(self.arena.held().total()) * PAGE_BYTES as u64,
             leased_bytes: self.arena.leased_bytes(),
-            resting_bytes: slabs(idle as usize),
+            idle_bytes: slabs(idle as usize),
             ..self
                 .counters
                 .snapshot(self.arena.acquisitions(), slabs(released))

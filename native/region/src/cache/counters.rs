@@ -20,15 +20,15 @@ pub struct ChunkCacheCounters {
     /// Parts of reads and of fills, by where their bytes came from.
     pub exits: Exits,
     /// Chunks filled into slots.
-    pub staged: u64,
+    pub prefetched: u64,
     /// Parts of reads that were found in a slot that `prefetch` had filled.
-    pub staged_hits: u64,
+    pub prefetch_hits: u64,
     /// Chunks evicted for others.
     pub evictions: u64,
     /// Pages returned by `release`, because the arena was exhausted.
-    pub given_back: u64,
+    pub pages_released: u64,
     /// Chunks in slots now.
-    pub resident_chunks: u64,
+    pub cached_chunks: u64,
     /// Bytes of the arena held now, with those of the versions.
     pub held_bytes: u64,
 }
@@ -38,7 +38,7 @@ pub(super) struct Counts {
     pub(super) resident: CachePadded<AtomicU64>,
     pub(super) minor: CachePadded<AtomicU64>,
     pub(super) major: AtomicU64,
-    pub(super) staged: AtomicU64,
-    pub(super) staged_hits: AtomicU64,
-    pub(super) given_back: AtomicU64,
+    pub(super) prefetched: AtomicU64,
+    pub(super) prefetch_hits: AtomicU64,
+    pub(super) pages_released: AtomicU64,
 }

@@ -77,7 +77,7 @@ impl FillGuard {
         let version = cache.word(self.slot).map_or(1, publish);
         drop(state);
         self.published = true;
-        cache.counts.staged.fetch_add(1, Ordering::Relaxed);
+        cache.counts.prefetched.fetch_add(1, Ordering::Relaxed);
         ReadGuard {
             cache,
             page: Arc::clone(&self.page),

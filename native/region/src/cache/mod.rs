@@ -195,7 +195,7 @@ impl ChunkCache {
             .collect();
         drop(state);
         self.counts
-            .given_back
+            .pages_released
             .fetch_add(gone.len() as u64, Ordering::Relaxed);
         gone.len()
     }
@@ -223,11 +223,11 @@ impl ChunkCache {
                 minor: get(&self.counts.minor),
                 major: get(&self.counts.major),
             },
-            staged: get(&self.counts.staged),
-            staged_hits: get(&self.counts.staged_hits),
+            prefetched: get(&self.counts.prefetched),
+            prefetch_hits: get(&self.counts.prefetch_hits),
             evictions: state.table.evictions(),
-            given_back: get(&self.counts.given_back),
-            resident_chunks: state.table.residents() as u64,
+            pages_released: get(&self.counts.pages_released),
+            cached_chunks: state.table.residents() as u64,
             held_bytes: (pages * PAGE_BYTES + self.versions().map_or(0, |v| v.capacity())) as u64,
         }
     }
@@ -360,7 +360,7 @@ impl ChunkCache {
     /// The guard of a slot that the table has just acquired for a read.
     fn guard(self: &Arc<Self>, state: &State, slot: Slot) -> Option<ReadGuard> {
         if state.prefetched[slot] {
-            self.counts.staged_hits.fetch_add(1, Ordering::Relaxed);
+            self.counts.prefetch_hits.fetch_add(1, Ordering::Relaxed);
         }
         Some(ReadGuard {
             cache: Arc::clone(self),
