@@ -112,17 +112,17 @@ fn several_clients() {
 
 #[test]
 fn errors_name_values() {
-    let says = |location: &str, more: &[&str], what: &str| {
+    let message = |location: &str, more: &[&str], what: &str| {
         let output = client(location, "tcp", more);
         assert!(!output.status.success(), "{output:?}");
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(text.contains(what), "{what} in {text}");
     };
-    says("nowhere", &[], "\"nowhere\" is not an IP:PORT");
-    says("127.0.0.1:1", &["--size", "65MiB"], "1 to 67108864 bytes");
-    says("127.0.0.1:1", &["--clients", "65"], "1..=64");
+    message("nowhere", &[], "\"nowhere\" is not an IP:PORT");
+    message("127.0.0.1:1", &["--size", "65MiB"], "1 to 67108864 bytes");
+    message("127.0.0.1:1", &["--clients", "65"], "1..=64");
     let much = ["--operation", "read", "--memory", "32MiB"];
-    says("127.0.0.1:1", &much, "64 reads of 1048576 bytes");
+    message("127.0.0.1:1", &much, "64 reads of 1048576 bytes");
     // No server listens on port 1.
-    says("127.0.0.1:1", &[], "127.0.0.1:1");
+    message("127.0.0.1:1", &[], "127.0.0.1:1");
 }

@@ -28,7 +28,7 @@ fn settings(check: &str) -> Option<&'static str> {
 
 /// How to fix a finding, with the settings that it depends on.
 fn fix(finding: &Finding) -> Option<String> {
-    let fix = finding.mend.as_ref()?;
+    let fix = finding.fix.as_ref()?;
     Some(match settings(finding.check) {
         Some(keys) if !fix.contains("spark.faro.") => format!("{fix}; settings: {keys}"),
         _ => fix.clone(),
@@ -45,7 +45,7 @@ pub(super) fn screen(
     writeln!(out, "faro {} at {address}", env!("CARGO_PKG_VERSION"))?;
     for finding in findings {
         let (level, check) = (word(finding.level), finding.check);
-        writeln!(out, "  {level:<7} {check:<13} {}", finding.says)?;
+        writeln!(out, "  {level:<7} {check:<13} {}", finding.message)?;
         if let Some(fix) = fix(finding) {
             writeln!(out, "  {:<7} {:<13} fix: {fix}", "", "")?;
         }
@@ -66,7 +66,7 @@ pub(super) fn json(
             json!({
                 "check": finding.check,
                 "level": word(finding.level),
-                "message": finding.says,
+                "message": finding.message,
                 "fix": fix(finding),
             })
         })
@@ -89,9 +89,9 @@ pub(super) fn json(
 mod tests {
     use super::*;
 
-    fn fix_of(check: &'static str, mend: &str) -> Option<String> {
-        let says = "out of it".to_owned();
-        fix(&Finding::bad(check, Level::Note, says, mend.to_owned()))
+    fn fix_of(check: &'static str, text: &str) -> Option<String> {
+        let message = "out of it".to_owned();
+        fix(&Finding::bad(check, Level::Note, message, text.to_owned()))
     }
 
     #[test]

@@ -18,7 +18,7 @@ impl Verdict {
     pub(super) fn of(findings: &[Finding], fabric: Choice) -> Self {
         let worst = |level| {
             let found = findings.iter().find(|finding| finding.level == level);
-            found.map(|finding| finding.says.clone())
+            found.map(|finding| finding.message.clone())
         };
         if let Some(why) = worst(Level::Broken) {
             return Self::Broken { why };
@@ -31,9 +31,9 @@ impl Verdict {
             },
             (None, _) => {
                 let chosen = findings.iter().find(|finding| finding.check == "choice");
-                let says = chosen.map_or("", |finding| finding.says.as_str());
+                let message = chosen.map_or("", |finding| finding.message.as_str());
                 Self::Well {
-                    how: format!("RDMA on {says}"),
+                    how: format!("RDMA on {message}"),
                 }
             }
         }
@@ -73,12 +73,12 @@ impl Verdict {
 mod tests {
     use super::*;
 
-    fn finding(level: Level, says: &str) -> Finding {
+    fn finding(level: Level, message: &str) -> Finding {
         Finding {
             check: "choice",
             level,
-            says: says.to_owned(),
-            mend: None,
+            message: message.to_owned(),
+            fix: None,
         }
     }
 

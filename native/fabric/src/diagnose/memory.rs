@@ -48,15 +48,15 @@ fn huge_pages(host: &Host<'_>) -> Finding {
     let size = field(&meminfo, "Hugepagesize:") << 10;
     let wanted = host.memory_limit.div_ceil(HUGE);
     if size == HUGE && free >= wanted {
-        let says = format!("{free} of 2 MiB are free, the arena takes {wanted} at most");
-        return Finding::good("huge pages", says);
+        let message = format!("{free} of 2 MiB are free, the arena takes {wanted} at most");
+        return Finding::good("huge pages", message);
     }
-    let says = format!(
+    let message = format!(
         "{} of 2 MiB are free, a full arena takes {wanted}; the rest of it is on ordinary pages",
         if size == HUGE { free } else { 0 }
     );
-    let mend = format!("sysctl -w vm.nr_hugepages={wanted}, for each executor of the host");
-    Finding::bad("huge pages", Level::Note, says, mend)
+    let fix = format!("sysctl -w vm.nr_hugepages={wanted}, for each executor of the host");
+    Finding::bad("huge pages", Level::Note, message, fix)
 }
 
 fn container(host: &Host<'_>) -> Finding {
@@ -67,22 +67,22 @@ fn container(host: &Host<'_>) -> Finding {
     let needed = host.memory_limit;
     match bound(host.root) {
         Some(Bound { bytes: most, file }) if most <= needed => {
-            let says = format!(
+            let message = format!(
                 "{place}; {} allows {}, and the arena alone may take {}",
                 file.display(),
                 bytes(most),
                 bytes(needed)
             );
-            let mend = format!(
+            let fix = format!(
                 "give the container more memory (docker --memory, Kubernetes \
                  resources.limits.memory, {}), or lower {}",
                 host.names.memory_overhead, host.names.memory_limit
             );
-            Finding::bad("memory limit", Level::Broken, says, mend)
+            Finding::bad("memory limit", Level::Broken, message, fix)
         }
         Some(Bound { bytes: most, .. }) => {
-            let says = format!("{place}; its memory is limited to {}", bytes(most));
-            Finding::good("memory limit", says)
+            let message = format!("{place}; its memory is limited to {}", bytes(most));
+            Finding::good("memory limit", message)
         }
         None => Finding::good("memory limit", format!("{place}; no limit of memory")),
     }

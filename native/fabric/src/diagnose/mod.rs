@@ -7,8 +7,8 @@
 //! Files are read below a root, so that tests bring their own `/proc`, `/sys` and `/dev`;
 //! [`Host::tried`] uses the real library and device.
 
+mod fix;
 mod memory;
-mod mend;
 mod rdma;
 
 pub use memory::bytes;
@@ -37,31 +37,31 @@ pub struct Finding {
     pub check: &'static str,
     pub level: Level,
     /// What is there, with values.
-    pub says: String,
+    pub message: String,
     /// The command that mends it, or what to do where there is none.
-    pub mend: Option<String>,
+    pub fix: Option<String>,
 }
 
 impl Finding {
     /// Nothing to mend.
     #[must_use]
-    pub fn good(check: &'static str, says: String) -> Self {
+    pub fn good(check: &'static str, message: String) -> Self {
         Self {
             check,
             level: Level::Good,
-            says,
-            mend: None,
+            message,
+            fix: None,
         }
     }
 
     /// Something to mend.
     #[must_use]
-    pub fn bad(check: &'static str, level: Level, says: String, mend: String) -> Self {
+    pub fn bad(check: &'static str, level: Level, message: String, fix: String) -> Self {
         Self {
             check,
             level,
-            says,
-            mend: Some(mend),
+            message,
+            fix: Some(fix),
         }
     }
 }
@@ -131,12 +131,14 @@ impl Host<'_> {
     pub fn also(&self, error: &str) -> String {
         let mut said: Vec<String> = Vec::new();
         for finding in self.rdma() {
-            let known = error.contains(&finding.says) || said.contains(&finding.says);
+            let known = error.contains(&finding.message) || said.contains(&finding.message);
             if finding.level >= Level::NoRdma && !known {
-                said.push(finding.says);
+                said.push(finding.message);
             }
         }
-        said.iter().map(|says| format!("; also: {says}")).collect()
+        said.iter()
+            .map(|message| format!("; also: {message}"))
+            .collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Ports, choice, permission, locked memory, library, device.
 
+use super::fix::fix;
 use super::memory::bytes;
-use super::mend::mend;
 use super::{Finding, Host, Level};
 use crate::verbs::device::{
     choose, device_file, library_file, locked, survey, try_device, Choice, Port, Tried,
@@ -73,8 +73,8 @@ fn name(error: &VerbsError) -> &'static str {
 }
 
 fn no_rdma(host: &Host<'_>, check: &'static str, error: &VerbsError, interface: &str) -> Finding {
-    let mend = mend(error, interface, &host.names);
-    Finding::bad(check, Level::NoRdma, error.to_string(), mend)
+    let fix = fix(error, interface, &host.names);
+    Finding::bad(check, Level::NoRdma, error.to_string(), fix)
 }
 
 fn port(port: &Port) -> Finding {
@@ -105,8 +105,8 @@ fn port(port: &Port) -> Finding {
     } else {
         gids.join(", ")
     };
-    let says = format!("{} is {}, {kind}; GIDs: {gids}", port.name(), port.state);
-    Finding::good("device", says)
+    let message = format!("{} is {}, {kind}; GIDs: {gids}", port.name(), port.state);
+    Finding::good("device", message)
 }
 
 fn choice(chosen: &Choice) -> Finding {
@@ -117,12 +117,12 @@ fn choice(chosen: &Choice) -> Finding {
         why,
         ..
     } = chosen;
-    let says = format!(
+    let message = format!(
         "{device}:{port}, GID {} {}, because {why}",
         gid.index,
         gid.ip()
     );
-    Finding::good("choice", says)
+    Finding::good("choice", message)
 }
 
 fn permission(host: &Host<'_>, chosen: &Choice) -> Finding {
@@ -163,29 +163,29 @@ fn memlock(host: &Host<'_>) -> Finding {
         Some(_) => "any amount (CAP_IPC_LOCK)".to_owned(),
         None => "any amount".to_owned(),
     };
-    let says = format!(
+    let message = format!(
         "{may} may be locked, the arena takes {} at most",
         bytes(needed)
     );
-    Finding::good("memlock", says)
+    Finding::good("memlock", message)
 }
 
 fn mtu(tried: &Tried, interface: &str) -> Finding {
-    let says = format!("{} bytes in a packet, of {FULL_MTU}", tried.mtu);
+    let message = format!("{} bytes in a packet, of {FULL_MTU}", tried.mtu);
     if tried.mtu >= FULL_MTU || interface.is_empty() {
-        return Finding::good("MTU", says);
+        return Finding::good("MTU", message);
     }
-    let mend = format!(
+    let fix = format!(
         "ip link set dev {interface} mtu {FULL_LINK_MTU}, on every host and switch between them"
     );
-    Finding::bad("MTU", Level::Note, says, mend)
+    Finding::bad("MTU", Level::Note, message, fix)
 }
 
 fn on_demand(tried: &Tried) -> Finding {
-    let says = match tried.on_demand {
+    let message = match tried.on_demand {
         true => "the device pages on demand (ODP)",
         // Not a fault: `odp` is one of three modes, and not the default.
         false => "the device does not page on demand (ODP); Faro's default mode needs none",
     };
-    Finding::good("ODP", says.to_owned())
+    Finding::good("ODP", message.to_owned())
 }

@@ -82,11 +82,11 @@ fn of<'f>(findings: &'f [Finding], check: &str) -> &'f Finding {
 }
 
 /// That level, and these words in what is said and in how to mend it.
-fn says(finding: &Finding, level: Level, words: &str, mend: &str) {
+fn message(finding: &Finding, level: Level, words: &str, fix: &str) {
     assert_eq!(finding.level, level, "{finding:?}");
-    assert!(finding.says.contains(words), "{finding:?}");
-    let how = finding.mend.clone().unwrap_or_default();
-    assert!(how.contains(mend), "{finding:?}");
+    assert!(finding.message.contains(words), "{finding:?}");
+    let how = finding.fix.clone().unwrap_or_default();
+    assert!(how.contains(fix), "{finding:?}");
 }
 
 #[test]
@@ -98,15 +98,15 @@ fn a_host_that_has_everything() {
         "{findings:?}"
     );
     let device = of(&findings, "device");
-    says(
+    message(
         device,
         Level::Good,
         "rxe0:1 is ACTIVE, Ethernet; GIDs: 0 fe80::1 (RoCE v2 eth0)",
         "",
     );
     let choice = "rxe0:1, GID 1 10.0.0.1, because it has the address 10.0.0.1";
-    says(of(&findings, "choice"), Level::Good, choice, "");
-    says(
+    message(of(&findings, "choice"), Level::Good, choice, "");
+    message(
         of(&findings, "permission"),
         Level::Good,
         "dev/infiniband/uverbs0",
@@ -119,7 +119,7 @@ fn a_host_that_has_everything() {
 fn a_host_without_rdma() {
     let findings = Tree::new("none").rdma();
     assert_eq!(findings.len(), 1, "{findings:?}");
-    says(
+    message(
         &findings[0],
         Level::NoRdma,
         "no RDMA device on this host",
@@ -134,22 +134,22 @@ fn what_is_missing_is_found_together() {
     fs::remove_file(tree.0.join("dev/infiniband/uverbs0")).unwrap();
     let findings = tree.rdma();
     let memlock = of(&findings, "memlock");
-    says(
+    message(
         memlock,
         Level::NoRdma,
         "may lock 65536 bytes",
         "ulimit -l 262144",
     );
-    says(
+    message(
         of(&findings, "permission"),
         Level::NoRdma,
         "uverbs0",
         "--device=",
     );
-    let mend = memlock.mend.as_deref().unwrap_or_default();
-    assert!(mend.ends_with("set arena.limit below that limit"), "{mend}");
+    let fix = memlock.fix.as_deref().unwrap_or_default();
+    assert!(fix.ends_with("set arena.limit below that limit"), "{fix}");
     // The log has each reason once.
-    let error = format!("verbs is not available: {}", memlock.says);
+    let error = format!("verbs is not available: {}", memlock.message);
     let also = tree.ask(|host| host.also(&error));
     assert!(
         also.starts_with("; also: ") && also.contains("uverbs0"),
@@ -163,12 +163,12 @@ fn a_port_that_is_down() {
     let tree = Tree::with_device("down");
     tree.put("sys/class/infiniband/rxe0/ports/1/state", "1: DOWN");
     let findings = tree.rdma();
-    let mend = "ip link set dev eth0 up";
-    says(
+    let fix = "ip link set dev eth0 up";
+    message(
         of(&findings, "choice"),
         Level::NoRdma,
         "rxe0:1 is DOWN",
-        mend,
+        fix,
     );
 }
 
@@ -178,14 +178,14 @@ fn huge_pages_are_counted() {
     let meminfo = |free| format!("HugePages_Free:  {free}\nHugepagesize:    2048 kB");
     tree.put("proc/meminfo", &meminfo(127));
     let few = of(&tree.memory(), "huge pages").clone();
-    says(
+    message(
         &few,
         Level::Note,
         "127 of 2 MiB are free",
         "vm.nr_hugepages=128",
     );
     tree.put("proc/meminfo", &meminfo(128));
-    says(of(&tree.memory(), "huge pages"), Level::Good, "128", "");
+    message(of(&tree.memory(), "huge pages"), Level::Good, "128", "");
 }
 
 #[test]
@@ -194,20 +194,20 @@ fn the_smallest_limit_of_all_groups_counts() {
     tree.put("proc/self/cgroup", "0::/pods/one");
     tree.put("sys/fs/cgroup/pods/one/memory.max", "max");
     let free = of(&tree.memory(), "memory limit").clone();
-    says(&free, Level::Good, "not in a container; no limit", "");
+    message(&free, Level::Good, "not in a container; no limit", "");
     tree.put("sys/fs/cgroup/pods/memory.max", "268435456");
     tree.put(".dockerenv", "");
     let small = of(&tree.memory(), "memory limit").clone();
-    says(&small, Level::Broken, "in a container (Docker)", "--memory");
-    says(&small, Level::Broken, "Docker", "or lower arena.limit");
+    message(&small, Level::Broken, "in a container (Docker)", "--memory");
+    message(&small, Level::Broken, "Docker", "or lower arena.limit");
     assert!(
-        small.says.contains("pods/memory.max allows 256 MiB"),
+        small.message.contains("pods/memory.max allows 256 MiB"),
         "{small:?}"
     );
     tree.put("sys/fs/cgroup/pods/one/memory.max", "1073741824");
     tree.put("sys/fs/cgroup/pods/memory.max", "2147483648");
     let enough = of(&tree.memory(), "memory limit").clone();
-    says(&enough, Level::Good, "limited to 1 GiB", "");
+    message(&enough, Level::Good, "limited to 1 GiB", "");
 }
 
 #[test]
@@ -220,10 +220,10 @@ fn version_1_of_control_groups() {
         "9223372036854771712",
     );
     let free = of(&tree.memory(), "memory limit").clone();
-    says(&free, Level::Good, "in a container (Docker); no limit", "");
+    message(&free, Level::Good, "in a container (Docker); no limit", "");
     tree.put("sys/fs/cgroup/memory/memory.limit_in_bytes", "1000000");
     let small = of(&tree.memory(), "memory limit").clone();
-    says(&small, Level::Broken, "allows 1000000 bytes", "");
+    message(&small, Level::Broken, "allows 1000000 bytes", "");
 }
 
 #[test]

@@ -46,7 +46,7 @@ impl Default for VerbsOptions {
 
 impl VerbsOptions {
     /// # Errors
-    /// `BadWish`.
+    /// `BadOption`.
     pub(super) fn check(&self) -> Result<(), VerbsError> {
         let bounds = [
             ("timeout", self.timeout, 1, 31, "1 to 31"),
@@ -56,7 +56,7 @@ impl VerbsOptions {
         for (what, got, least, most, allowed) in bounds {
             if got < least || got > most {
                 let got = u32::from(got);
-                return Err(VerbsError::BadWish { what, got, allowed });
+                return Err(VerbsError::BadOption { what, got, allowed });
             }
         }
         Ok(())
@@ -96,27 +96,31 @@ fn list<T>(all: &[T], name: impl Fn(&T) -> String) -> String {
 /// What is missing, with what there is.
 pub(crate) fn choose(
     ports: &[Port],
-    wishes: &VerbsOptions,
+    options: &VerbsOptions,
     near: IpAddr,
 ) -> Result<Choice, VerbsError> {
-    wishes.check()?;
-    let active = candidates(ports, wishes.device.as_deref())?;
+    options.check()?;
+    let active = candidates(ports, options.device.as_deref())?;
     let near = near.to_canonical();
-    match wishes.gid_index {
+    match options.gid_index {
         Some(index) => by_index(&active, index, near),
         None => by_address(&active, near),
     }
 }
 
 /// The ports that are wished and can be used.
-fn candidates<'p>(ports: &'p [Port], wish: Option<&str>) -> Result<Vec<&'p Port>, VerbsError> {
+fn candidates<'p>(
+    ports: &'p [Port],
+    wanted_name: Option<&str>,
+) -> Result<Vec<&'p Port>, VerbsError> {
     if ports.is_empty() {
         let detail = "/sys/class/infiniband is empty".to_owned();
         return Err(VerbsError::NoDevice { detail });
     }
-    let named = |port: &&Port| wish.is_none_or(|got| port.device == got || port.name() == got);
+    let named =
+        |port: &&Port| wanted_name.is_none_or(|got| port.device == got || port.name() == got);
     let wanted: Vec<&Port> = ports.iter().filter(named).collect();
-    if let (Some(got), []) = (wish, &wanted[..]) {
+    if let (Some(got), []) = (wanted_name, &wanted[..]) {
         let have = list(ports, Port::name);
         let got = got.to_owned();
         return Err(VerbsError::NoSuchDevice { got, have });
@@ -177,7 +181,7 @@ fn gids_of(port: &Port) -> String {
 /// Of the ports that have that index, the one that also has the endpoint's address.
 fn by_index(active: &[&Port], index: u32, near: IpAddr) -> Result<Choice, VerbsError> {
     if index > MAX_GID_INDEX {
-        return Err(VerbsError::BadWish {
+        return Err(VerbsError::BadOption {
             what: "GID index",
             got: index,
             allowed: "0 to 255",

@@ -96,9 +96,9 @@ impl Device {
     ///
     /// # Errors
     /// What is missing, and what to do.
-    pub(crate) fn open(wishes: &VerbsOptions, near: IpAddr) -> Result<Arc<Self>, VerbsError> {
+    pub(crate) fn open(options: &VerbsOptions, near: IpAddr) -> Result<Arc<Self>, VerbsError> {
         // In this order, so that a host without devices is told so, and not to install something.
-        let choice = choose(&survey(Path::new(SYSFS)), wishes, near)?;
+        let choice = choose(&survey(Path::new(SYSFS)), options, near)?;
         let symbols = library()?;
         let context = open_named(symbols, &choice.device)?;
         // SAFETY: `context` was just opened.

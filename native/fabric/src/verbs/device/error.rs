@@ -58,9 +58,9 @@ pub enum VerbsError {
          the memory limit"
     )]
     Memlock { limit: u64, needed: u64 },
-    /// A wish outside of what the standard allows.
+    /// An option outside of what the standard allows.
     #[error("{what} = {got} is not possible, {allowed} is")]
-    BadWish {
+    BadOption {
         what: &'static str,
         got: u32,
         allowed: &'static str,

@@ -26,8 +26,8 @@ pub(crate) struct Tried {
 ///
 /// # Errors
 /// What is missing, and what to do.
-pub(crate) fn try_device(wishes: &VerbsOptions, near: IpAddr) -> Result<Tried, VerbsError> {
-    let device = Device::open(wishes, near)?;
+pub(crate) fn try_device(options: &VerbsOptions, near: IpAddr) -> Result<Tried, VerbsError> {
+    let device = Device::open(options, near)?;
     let pinned = IBV_ACCESS_LOCAL_WRITE;
     registers(&device, pinned)?;
     let on_demand = pinned | IBV_ACCESS_ON_DEMAND;

@@ -241,7 +241,7 @@ impl QueuePair {
         &mut self,
         psn: u32,
         remote: &Remote,
-        wishes: &VerbsOptions,
+        options: &VerbsOptions,
     ) -> Result<(), VerbsError> {
         remote.check()?;
         let choice = &self.device.choice;
@@ -260,7 +260,7 @@ impl QueuePair {
                 flow_label: 0,
                 sgid_index: choice.gid.index as u8,
                 hop_limit: HOP_LIMIT,
-                traffic_class: wishes.traffic_class,
+                traffic_class: options.traffic_class,
             };
         }
         self.modify(
@@ -278,9 +278,9 @@ impl QueuePair {
         let mut attributes = Self::attributes(IBV_QPS_RTS);
         attributes.sq_psn = psn;
         attributes.max_rd_atomic = self.depth.reads.min(remote.reads);
-        attributes.timeout = wishes.timeout;
-        attributes.retry_cnt = wishes.retry_count;
-        attributes.rnr_retry = wishes.rnr_retry;
+        attributes.timeout = options.timeout;
+        attributes.retry_cnt = options.retry_count;
+        attributes.rnr_retry = options.rnr_retry;
         self.modify(
             "ibv_modify_qp to RTS",
             &mut attributes,

@@ -42,7 +42,7 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    /// For people, and the way wishes name it.
+    /// As log lines and options name it.
     pub(crate) fn name(&self) -> String {
         format!("{}:{}", self.device, self.number)
     }

@@ -108,7 +108,7 @@ fn infiniband_needs_no_roce_address() {
 
 #[test]
 fn wishes_are_met_or_named() {
-    let tree = Tree::new("wishes");
+    let tree = Tree::new("options");
     tree.port("a", 1, "4: ACTIVE", "Ethernet", &[V2]);
     tree.port("b", 1, "1: DOWN", "Ethernet", &[V2]);
     tree.port("b", 2, "4: ACTIVE", "Ethernet", &[V1, OTHER]);
@@ -116,7 +116,7 @@ fn wishes_are_met_or_named() {
     let near = ip("10.0.0.1");
     assert_eq!(choose(&ports, &wishing("b"), near).unwrap().port, 2);
     assert_eq!(choose(&ports, &wishing("b:2"), near).unwrap().port, 2);
-    let text = |wishes: &VerbsOptions| choose(&ports, wishes, near).unwrap_err().to_string();
+    let text = |options: &VerbsOptions| choose(&ports, options, near).unwrap_err().to_string();
     let down = text(&wishing("b:1"));
     assert!(down.contains("b:1 is DOWN"), "{down}");
     let missing = text(&wishing("c"));
@@ -165,7 +165,7 @@ fn a_wished_index_is_taken_on_the_port_with_our_address() {
         gid_index: Some(index),
         ..VerbsOptions::default()
     };
-    let chosen = |wish| choose(&tree.ports(), &index(wish), ip("10.0.0.1"));
+    let chosen = |wanted_name| choose(&tree.ports(), &index(wanted_name), ip("10.0.0.1"));
     assert_eq!(chosen(0).unwrap().device, "b");
     assert_eq!(chosen(2).unwrap().device, "b");
     let elsewhere = choose(&tree.ports(), &index(1), ip("10.9.9.9")).unwrap();

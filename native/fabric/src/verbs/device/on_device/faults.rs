@@ -109,11 +109,11 @@ fn keys_end_with_their_registration() {
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn a_receiver_that_is_never_ready_is_given_up() {
     let bench = Bench::new();
-    let wishes = VerbsOptions {
+    let options = VerbsOptions {
         rnr_retry: 1,
         ..VerbsOptions::default()
     };
-    let [mut a, _b] = bench.pair_with(&wishes);
+    let [mut a, _b] = bench.pair_with(&options);
     let from = bench.memory(1);
     a.post_send(&[bench.request(1, Operation::Send, &from, 64)])
         .unwrap();
@@ -164,12 +164,12 @@ fn a_message_that_is_too_long_fails_on_both_sides() {
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn a_peer_that_is_gone_is_noticed() {
     let bench = Bench::new();
-    let wishes = VerbsOptions {
+    let options = VerbsOptions {
         timeout: 8,
         retry_count: 1,
         ..VerbsOptions::default()
     };
-    let [mut a, b] = bench.pair_with(&wishes);
+    let [mut a, b] = bench.pair_with(&options);
     drop(b);
     let from = bench.memory(1);
     a.post_send(&[bench.request(1, Operation::Send, &from, 64)])

@@ -108,10 +108,10 @@ impl Bench {
         self.pair_with(&VerbsOptions::default())
     }
 
-    fn pair_with(&self, wishes: &VerbsOptions) -> [QueuePair; 2] {
+    fn pair_with(&self, options: &VerbsOptions) -> [QueuePair; 2] {
         let [mut a, mut b] = [self.queue_pair(), self.queue_pair()];
-        a.connect(7, &self.remote(&b, 9), wishes).unwrap();
-        b.connect(9, &self.remote(&a, 7), wishes).unwrap();
+        a.connect(7, &self.remote(&b, 9), options).unwrap();
+        b.connect(9, &self.remote(&a, 7), options).unwrap();
         [a, b]
     }
 

@@ -4,7 +4,7 @@ use super::SettingNames;
 use crate::verbs::VerbsError;
 
 /// Commands are for root on the host unless the text says otherwise.
-pub(super) fn mend(error: &VerbsError, interface: &str, names: &SettingNames) -> String {
+pub(super) fn fix(error: &VerbsError, interface: &str, names: &SettingNames) -> String {
     let interface = if interface.is_empty() {
         "eth0"
     } else {
