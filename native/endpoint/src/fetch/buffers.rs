@@ -62,13 +62,11 @@ impl FetchService {
         }
     }
 
-    /// Sends requests again whose attempts gave their memory up: when there is memory, or when none
-    /// that waits for it is older.
+    /// Sends requests again whose attempts gave their memory up, as soon as no older one waits for memory.
     pub(super) fn send_put_back(&mut self) {
         while let Some(request) = self.put_back.pop_front() {
-            let scarce = self.memory.is_half_full(Purpose::Read);
             let older = self.awaiting_memory.first();
-            if scarce && older.is_some_and(|(first, _)| *first < request.id) {
+            if older.is_some_and(|(first, _)| *first < request.id) {
                 return self.put_back.push_front(request);
             }
             self.queue.dispatch(request);
@@ -121,10 +119,10 @@ impl FetchService {
     }
 
     /// Makes room when attempts that hold parts of blocks wait for each other, and ends the server's
-    /// part of those that have waited long.
-    pub(super) fn relieve(&mut self, net: &mut Net, now: Instant) {
+    /// part of those that have waited long. True: some were put back.
+    pub(super) fn relieve(&mut self, net: &mut Net, now: Instant) -> bool {
         let Some((first, _)) = self.awaiting_memory.first().copied() else {
-            return;
+            return false;
         };
         let waits = |a: &Attempt| {
             a.starved_since
@@ -149,10 +147,11 @@ impl FetchService {
         }
         // The youngest half at once: the first one may need no more.
         held.sort_unstable();
-        for (request, id) in held.split_off(held.len() / 2).into_iter().rev() {
-            self.awaiting_memory.remove(&(request, id));
-            put_back(self, net, id);
+        let youngest = held.split_off(held.len() / 2);
+        for (_, id) in youngest.iter().rev() {
+            put_back(self, net, *id);
         }
+        !youngest.is_empty()
     }
 
     /// No memory has returned to the arena for so long that waiting is of no use.

@@ -366,7 +366,9 @@ impl Service for FetchService {
 
     fn tick(&mut self, net: &mut Net, now: Instant) {
         self.offer_buffers(net);
-        self.relieve(net, now);
+        if self.relieve(net, now) {
+            self.offer_buffers(net);
+        }
         self.send_put_back();
         self.fail_overdue(net, now);
     }

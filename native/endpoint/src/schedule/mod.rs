@@ -34,7 +34,7 @@ use admission::Admission;
 use faro_fabric::EndpointId;
 use faro_sync::lock;
 use members::Members;
-use order::Plan;
+use order::{Order, Plan};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -148,7 +148,12 @@ impl Exchange {
 
     /// An admission that follows no plan yet.
     fn admission<T>(&self) -> Admission<T> {
-        let order = Plan::empty().reads;
+        let order = match self.config.policy {
+            ExchangePolicy::Random => Order::none(),
+            ExchangePolicy::Grouped | ExchangePolicy::Rotated => {
+                Order::new(MIN_PERMITS, Vec::new())
+            }
+        };
         Admission::new(order, self.config.slice, self.max_wait, Instant::now())
     }
 
@@ -168,7 +173,6 @@ impl Exchange {
         let Some(members) = members.due(now, MEMBERS_PAUSE) else {
             return;
         };
-        self.stale.store(false, Ordering::Release);
         self.usage.members.set(members.len() as u64);
         match Plan::new(own, members, self.config.policy) {
             Ok(plan) => {
@@ -180,5 +184,7 @@ impl Exchange {
             // The last plan stays: newcomers come after all others.
             Err(error) => log::warn!("no schedule for {} members: {error}", members.len()),
         }
+        // Last, with the members still locked: other threads wait for the plan and do not go without.
+        self.stale.store(false, Ordering::Release);
     }
 }
