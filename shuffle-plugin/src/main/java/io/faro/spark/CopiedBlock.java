@@ -12,9 +12,9 @@ import org.slf4j.LoggerFactory;
  * A block that leaves the arena at once, because memory is scarce there.
  *
  * <p>Spark's iterator keeps blocks until a task reads them, and a task may read another input first: a sort-merge join
- * has two. If such blocks stayed in the arena, they could fill it while the blocks that the tasks wait for find no room.
- * The copy is in Netty's pool of direct memory, where Spark's own fetch would have put the block, and is bounded by the
- * same settings ({@code spark.reducer.maxSizeInFlight}).
+ * has two. If such blocks stayed in the arena, they could fill it while the blocks that the tasks wait for find no
+ * room. The copy is in Netty's pool of direct memory, where Spark's own fetch would have put the block, and is bounded
+ * by the same settings ({@code spark.reducer.maxSizeInFlight}).
  */
 final class CopiedBlock {
   private static final Logger LOG = LoggerFactory.getLogger(CopiedBlock.class);
