@@ -132,7 +132,7 @@ impl FetchService {
             .attempts
             .values()
             .any(|a| !a.has_no_buffers() || a.reads_under_way());
-        let mut held: Vec<(u64, u64)> = Vec::new();
+        let mut held = Vec::new();
         for (request, id) in &self.awaiting_memory {
             let Some(attempt) = self.attempts.get(id) else {
                 continue;
@@ -142,16 +142,24 @@ impl FetchService {
                 .is_some_and(|at| now.duration_since(at) >= attempt.request.idle_timeout / 2);
             let part = !moves && waits(attempt) && attempt.holds_part() && *request != first;
             if long || part {
-                held.push((*request, *id));
+                held.push(*id);
             }
         }
-        // The youngest half at once: the first one may need no more.
-        held.sort_unstable();
+        // The youngest half at once, in the order of `awaiting_memory`: the first one may need no more.
         let youngest = held.split_off(held.len() / 2);
-        for (_, id) in youngest.iter().rev() {
-            put_back(self, net, *id);
+        for id in youngest.iter().rev() {
+            self.put_back(net, *id);
         }
         !youngest.is_empty()
+    }
+
+    /// Ends an attempt; its request is asked for again when no older one waits for memory.
+    fn put_back(&mut self, net: &mut Net, id: u64) {
+        self.tell_server(net, id);
+        if let Some(request) = self.end(net, id) {
+            self.counters.put_back.add(1);
+            self.put_back.push_front(request);
+        }
     }
 
     /// No memory has returned to the arena for so long that waiting is of no use.
@@ -161,15 +169,6 @@ impl FetchService {
         };
         let since = since.max(self.memory_returned);
         now.duration_since(since) >= MEMORY_WAIT
-    }
-}
-
-/// Ends an attempt; its request is asked for again when there is memory.
-fn put_back(service: &mut FetchService, net: &mut Net, id: u64) {
-    service.tell_server(net, id);
-    if let Some(request) = service.end(net, id) {
-        service.counters.put_back.add(1);
-        service.put_back.push_front(request);
     }
 }
 
