@@ -20,6 +20,7 @@
 pub mod collective;
 mod config;
 mod counters;
+mod deadlines;
 mod endpoint;
 mod fabrics;
 #[cfg(feature = "faults")]

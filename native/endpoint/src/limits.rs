@@ -4,8 +4,14 @@ use std::time::Duration;
 
 /// Requests of this process in flight, over all peers.
 pub const MAX_REQUESTS: usize = 65_536;
-/// Requests a server holds per fabric; more are answered `Busy`.
-pub const MAX_SERVING: usize = 4_096;
+/// Chunks of map outputs that wait to be prefetched, over all fabrics.
+pub const MAX_PREFETCHES: usize = 4_096;
+/// When a client asks again that a server had no room for; doubles up to 32 times as long.
+pub const BUSY_RETRY: Duration = Duration::from_millis(50);
+/// Longest such time that a client accepts.
+pub const MAX_BUSY_RETRY: Duration = Duration::from_secs(1);
+/// Pages that peers may read of which a server revokes at most so many in one tick when the arena is short.
+pub const RECALLED_PAGES: usize = 64;
 /// Remote buffers a server keeps for one request.
 pub const MAX_BUFFERS_HELD: usize = 8_192;
 /// Bytes of buffers a client has outstanding for one request: enough to cover the
@@ -31,8 +37,6 @@ pub const PREFETCHED_BLOCKS: usize = 256;
 pub const PULL_WINDOW_BYTES: u64 = 4 << 20;
 /// Pages that one peer may read at most.
 pub const MAX_EXPOSED: usize = 4_096;
-/// Replies up to this many bytes move to a small lease, so that they do not hold a page.
-pub const COMPACT_BYTES: usize = 16 << 10;
 /// How often deadlines are looked at.
 pub const TICK: Duration = Duration::from_millis(50);
 /// Longest sleep of an idle progress thread.

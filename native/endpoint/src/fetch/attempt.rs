@@ -55,6 +55,8 @@ pub(super) struct Attempt {
     offered: OfferedBuffers,
     /// When it fails unless something arrives before.
     pub(super) deadline: Instant,
+    /// The time for which it is in `FetchService::deadlines`.
+    pub(super) look_at: Instant,
     /// When it began to wait for arena memory, with no buffer offered and no read under way. While it
     /// waits it has no deadline.
     pub(super) starved_since: Option<Instant>,
@@ -71,6 +73,7 @@ impl Attempt {
     pub(super) fn new(request: Request, connection: ConnectionId, now: Instant) -> Self {
         Self {
             deadline: now + request.idle_timeout,
+            look_at: now + request.idle_timeout,
             request,
             connection,
             phase: Phase::Asked { offer: None },

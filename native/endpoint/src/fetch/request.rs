@@ -1,10 +1,14 @@
 //! What a caller wants, and what was handed out of it.
 
+use super::ends::Ends;
 use faro_fabric::{EndpointId, FabricKind};
+use faro_wire::codes::FetchErrorCode;
 use faro_wire::BlockId;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-/// A caller's request for blocks of one peer.
+/// A caller's request for blocks of one peer. It is ended once, by its last blocks or by an error; if it
+/// is dropped before, because a thread panicked, the drop ends it with an error.
 pub(crate) struct Request {
     /// The caller's name for it.
     pub(crate) id: u64,
@@ -18,6 +22,10 @@ pub(crate) struct Request {
     /// The server has to write the bytes: what it offered to be read was gone.
     pub(crate) writes_only: bool,
     pub(crate) faults: Faults,
+    pub(crate) busy: Busy,
+    ends: Arc<Ends>,
+    /// The caller has its last completion.
+    ended: bool,
 }
 
 impl Request {
@@ -26,6 +34,7 @@ impl Request {
         endpoint: EndpointId,
         blocks: Vec<BlockId>,
         idle_timeout: Duration,
+        ends: Arc<Ends>,
     ) -> Self {
         Self {
             id,
@@ -35,12 +44,66 @@ impl Request {
             idle_timeout,
             writes_only: false,
             faults: Faults::default(),
+            busy: Busy::default(),
+            ends,
+            ended: false,
         }
+    }
+
+    /// The caller has, or is about to get, its last completion.
+    pub(super) fn ended(&mut self) {
+        self.ended = true;
     }
 
     /// The blocks that were not handed out.
     pub(crate) fn missing(&self) -> &[BlockId] {
         &self.blocks[self.handed_out..]
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.ended();
+            let detail = "a thread that worked on the request panicked".to_owned();
+            let ends = Arc::clone(&self.ends);
+            ends.failed(self, FetchErrorCode::ConnectionLost, detail);
+            ends.lost(self.endpoint);
+        }
+    }
+}
+
+/// How long the server has had no room for a request.
+#[derive(Debug, Default)]
+pub(crate) struct Busy {
+    since: Option<Instant>,
+    /// Refusals in a row.
+    times: u32,
+}
+
+impl Busy {
+    /// The server had no room. When to ask again: after `hint`, doubled with each refusal up to 32 times
+    /// as long, and spread by `seed`, so that those that were refused together do not come together.
+    /// `None`: it has had no room for `timeout`.
+    pub(crate) fn refused(
+        &mut self,
+        now: Instant,
+        hint: Duration,
+        seed: u64,
+        timeout: Duration,
+    ) -> Option<Instant> {
+        let since = *self.since.get_or_insert(now);
+        let delay = hint.saturating_mul(1 << self.times.min(5));
+        self.times += 1;
+        // Fibonacci hashing (Knuth 6.4): the upper bits of neighbouring seeds differ.
+        let spread = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
+        let after = delay.mul_f64(0.75 + spread as f64 / 512.0);
+        (now.duration_since(since) < timeout).then(|| now + after)
+    }
+
+    /// The server has taken it.
+    pub(crate) fn taken(&mut self) {
+        *self = Self::default();
     }
 }
 
@@ -73,5 +136,32 @@ impl Faults {
             2 => Next::OtherFabric,
             _ => Next::GiveUp,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_server_is_asked_less_and_less_often_until_the_timeout() {
+        let (start, hint, timeout) = (
+            Instant::now(),
+            Duration::from_millis(50),
+            Duration::from_secs(10),
+        );
+        let (mut busy, mut now, mut times) = (Busy::default(), start, 0);
+        while let Some(at) = busy.refused(now, hint, 7, timeout) {
+            let delay = at - now;
+            let longest = hint * (1 << times.min(5));
+            assert!(
+                delay >= longest * 3 / 4 && delay <= longest * 5 / 4,
+                "{times}"
+            );
+            (now, times) = (at, times + 1);
+        }
+        assert!(now >= start + timeout, "{times} times");
+        busy.taken();
+        assert!(busy.refused(now, hint, 7, timeout).is_some(), "a new wait");
     }
 }

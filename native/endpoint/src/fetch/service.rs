@@ -1,11 +1,13 @@
 //! The fetches of one progress thread: what goes out, comes in, runs out of time.
 
 use super::attempt::Attempt;
+use super::later::Later;
 use super::queue::{Command, RequestQueue, CANCELLED};
 use super::request::{Next, Request};
 use crate::counters::Counters;
+use crate::deadlines::Deadlines;
 use crate::fabrics::fabric_name;
-use crate::limits::{CONNECT_TIMEOUT, MEMORY_WAIT};
+use crate::limits::{CONNECT_TIMEOUT, MAX_BUSY_RETRY};
 use crate::memory::Memory;
 use crate::net::{Closed, Link, Net, Route, Service, Source};
 use crossbeam_channel::Receiver;
@@ -14,9 +16,9 @@ use faro_pool::{Lease, Purpose, PAGE_BYTES};
 use faro_wire::codes::FetchErrorCode;
 use faro_wire::message::{DataWritten, Failed, FailureCode, Fetch, ToClient, ToServer};
 use faro_wire::WireError;
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The client service; see the module's comment.
 pub(crate) struct FetchService {
@@ -28,11 +30,18 @@ pub(crate) struct FetchService {
     waiting: HashMap<EndpointId, Vec<Request>>,
     /// By the id on the wire, of which every attempt has its own.
     pub(super) attempts: HashMap<u64, Attempt>,
+    /// The attempt at each request, by the caller's id.
+    by_request: HashMap<u64, u64>,
+    pub(super) deadlines: Deadlines,
     /// The attempts that wait for arena memory: by the id of their request, the oldest first, and by
     /// their id on the wire.
     pub(super) awaiting_memory: BTreeSet<(u64, u64)>,
-    /// Requests whose attempts gave their memory up, the oldest first.
-    pub(super) put_back: VecDeque<Request>,
+    /// Requests whose attempts gave their memory up, by id: the oldest first.
+    pub(super) put_back: BTreeMap<u64, Request>,
+    /// Requests that their servers had no room for.
+    later: Later,
+    /// When an attempt last went on.
+    pub(super) moved: Instant,
     /// When memory last returned to the arena after a lease was refused.
     pub(super) memory_returned: Instant,
     /// Reads under way, by token: the id on the wire of their attempt, which may have ended.
@@ -69,7 +78,11 @@ impl FetchService {
             waiting: HashMap::new(),
             attempts: HashMap::new(),
             awaiting_memory: BTreeSet::new(),
-            put_back: VecDeque::new(),
+            by_request: HashMap::new(),
+            deadlines: Deadlines::default(),
+            put_back: BTreeMap::new(),
+            later: Later::default(),
+            moved: Instant::now(),
             memory_returned: Instant::now(),
             reads: HashMap::new(),
             heard: HashMap::new(),
@@ -107,6 +120,8 @@ impl FetchService {
             buffers: buffer.into_iter().collect(),
             blocks: attempt.request.missing().to_vec(),
         };
+        self.deadlines.put(attempt.look_at, id);
+        self.by_request.insert(attempt.request.id, id);
         self.attempts.insert(id, attempt);
         net.send(connection, id, ToServer::Fetch(fetch));
     }
@@ -136,7 +151,7 @@ impl FetchService {
         }
         attempt.check_last(written.last)?;
         if let Some(ready) = attempt.ready(written.last, &self.memory) {
-            let request = &attempt.request;
+            let request = &mut attempt.request;
             self.queue.deliver(request, net.kind(), ready, written.last);
         }
         if written.last {
@@ -149,11 +164,19 @@ impl FetchService {
     }
 
     fn failed(&mut self, net: &mut Net, id: u64, failed: &Failed) {
-        let Some(request) = self.end(net, id) else {
+        let Some(mut request) = self.end(net, id) else {
             return;
         };
         let code = match failed.code {
             FailureCode::DeadlinePassed => FetchErrorCode::TimedOut,
+            FailureCode::Busy if failed.retry_ms > 0 => {
+                let hint = Duration::from_millis(u64::from(failed.retry_ms)).min(MAX_BUSY_RETRY);
+                let (seed, timeout) = (request.id, request.idle_timeout);
+                match request.busy.refused(Instant::now(), hint, seed, timeout) {
+                    Some(at) => return self.later.put(at, request),
+                    None => FetchErrorCode::Refused,
+                }
+            }
             FailureCode::Cancelled
             | FailureCode::Busy
             | FailureCode::Internal
@@ -164,24 +187,25 @@ impl FetchService {
     }
 
     fn cancel(&mut self, net: &mut Net, request: u64) {
-        let is_it = |attempt: &Attempt| attempt.request.id == request;
-        let found = self.attempts.iter().find(|(_, attempt)| is_it(attempt));
-        if let Some(id) = found.map(|(id, _)| *id) {
+        if let Some(&id) = self.by_request.get(&request) {
             return self.give_up(net, id, FetchErrorCode::Cancelled, CANCELLED);
         }
-        if let Some(at) = self.put_back.iter().position(|r| r.id == request) {
-            if let Some(request) = self.put_back.remove(at) {
-                let (code, why) = (FetchErrorCode::Cancelled, CANCELLED.to_owned());
-                return self.queue.fail(request, code, why);
-            }
+        if let Some(request) = self.withdraw(request) {
+            let (code, why) = (FetchErrorCode::Cancelled, CANCELLED.to_owned());
+            self.queue.fail(request, code, why);
         }
-        for waiting in self.waiting.values_mut() {
-            if let Some(at) = waiting.iter().position(|r| r.id == request) {
-                let request = waiting.swap_remove(at);
-                let (code, why) = (FetchErrorCode::Cancelled, CANCELLED.to_owned());
-                return self.queue.fail(request, code, why);
-            }
+    }
+
+    /// Removes a request that no attempt is made at now.
+    fn withdraw(&mut self, id: u64) -> Option<Request> {
+        let request = self.put_back.remove(&id);
+        if let Some(request) = request.or_else(|| self.later.withdraw(id)) {
+            return Some(request);
         }
+        self.waiting.values_mut().find_map(|waiting| {
+            let at = waiting.iter().position(|r| r.id == id)?;
+            Some(waiting.swap_remove(at))
+        })
     }
 
     /// A fault: what was not handed out is asked for again, on this fabric and then on the next.
@@ -225,51 +249,16 @@ impl FetchService {
 
     /// Removes the attempt and revokes its buffers.
     pub(super) fn end(&mut self, net: &mut Net, id: u64) -> Option<Request> {
-        let (request, keys) = self.attempts.remove(&id)?.end();
+        let attempt = self.attempts.remove(&id)?;
+        self.deadlines.remove(attempt.look_at, id);
+        let (request, keys) = attempt.end();
+        self.by_request.remove(&request.id);
         self.awaiting_memory.remove(&(request.id, id));
         for key in keys {
             // `Later`: the fabric keeps the lease until no write can reach it.
             drop(net.revoke(key));
         }
         Some(request)
-    }
-
-    fn fail_overdue(&mut self, net: &mut Net, now: Instant) {
-        let mut overdue = Vec::new();
-        for (id, attempt) in &self.attempts {
-            if attempt.starved_since.is_some() {
-                if self.is_stuck(attempt, now) {
-                    let wait = MEMORY_WAIT.as_millis();
-                    let detail = format!("no memory returned to the arena for {wait} ms");
-                    overdue.push((*id, FetchErrorCode::PoolExhausted, detail));
-                }
-            } else if attempt.deadline <= now {
-                let timeout = attempt.request.idle_timeout.as_millis();
-                let detail = format!("no progress for {timeout} ms");
-                overdue.push((*id, FetchErrorCode::TimedOut, detail));
-            }
-        }
-        for (id, code, detail) in overdue {
-            let attempt = self.attempts.get(&id);
-            let silent = attempt.filter(|attempt| self.is_silent(attempt, now));
-            let silent = silent.map(|attempt| (attempt.connection, attempt.request.endpoint));
-            if code == FetchErrorCode::TimedOut {
-                self.counters.timeouts.add(1);
-            }
-            self.give_up(net, id, code, &detail);
-            if let Some((connection, endpoint)) = silent {
-                // Its other requests take another route, and none waits for this one's deadline again.
-                net.back_off(endpoint, &detail);
-                net.disconnect(connection, CloseReason::Lost { detail });
-            }
-        }
-    }
-
-    /// Nothing at all has arrived on the attempt's connection for as long as it may go without progress.
-    fn is_silent(&self, attempt: &Attempt, now: Instant) -> bool {
-        let heard = self.heard.get(&attempt.connection);
-        attempt.starved_since.is_none()
-            && heard.is_none_or(|at| now.duration_since(*at) >= attempt.request.idle_timeout)
     }
 }
 
@@ -284,17 +273,20 @@ impl Service for FetchService {
         message: ToClient,
     ) -> Result<(), WireError> {
         self.queue.progress(source.endpoint);
-        self.heard.insert(source.connection, Instant::now());
+        let now = Instant::now();
+        self.heard.insert(source.connection, now);
+        self.moved = now;
         let attempt = self.attempts.get_mut(&id);
         let Some(attempt) = attempt.filter(|a| a.connection == source.connection) else {
             self.counters.late_messages.add(1);
             return Ok(());
         };
-        attempt.progress(Instant::now());
+        attempt.progress(now);
         match message {
             ToClient::ReadOffer(offer) => attempt.on_read_offer(offer)?,
             ToClient::FetchResponse(response) => {
                 let (block, room) = (attempt.on_response(response)?, self.largest_block);
+                attempt.request.busy.taken();
                 if block > room {
                     let detail = format!("a block of {block} bytes, the arena has room for {room}");
                     self.give_up(net, id, FetchErrorCode::PoolExhausted, &detail);
@@ -370,11 +362,14 @@ impl Service for FetchService {
             self.offer_buffers(net);
         }
         self.send_put_back();
-        self.fail_overdue(net, now);
+        while let Some(request) = self.later.due(now) {
+            self.queue.dispatch(request);
+        }
+        self.end_overdue(net, now);
     }
 
     fn is_idle(&self) -> bool {
-        self.attempts.is_empty() && self.put_back.is_empty()
+        self.attempts.is_empty() && self.put_back.is_empty() && self.later.is_empty()
     }
 
     fn uses(&self, connection: ConnectionId) -> bool {
@@ -388,14 +383,16 @@ impl Service for FetchService {
             }
         }
         let waiting = std::mem::take(&mut self.waiting).into_values().flatten();
-        for request in waiting.chain(std::mem::take(&mut self.put_back)) {
+        let put_back = std::mem::take(&mut self.put_back).into_values();
+        for request in waiting.chain(put_back).chain(self.later.take()) {
             self.queue.fail_closing(request);
         }
         self.redirect_commands();
     }
 
     fn redirect_commands(&mut self) {
-        for request in std::mem::take(&mut self.put_back) {
+        let put_back = std::mem::take(&mut self.put_back).into_values();
+        for request in put_back.chain(self.later.take()) {
             self.queue.dispatch(request);
         }
         while let Ok(command) = self.commands.try_recv() {

@@ -4,12 +4,12 @@ use super::job::{Job, Turn};
 use super::lookup::look_up;
 use super::service::Returned;
 use crate::files::{Catalog, Output};
-use crate::limits::{AT_ONCE_BLOCKS, AT_ONCE_BYTES, MAX_SERVING};
+use crate::limits::{AT_ONCE_BLOCKS, AT_ONCE_BYTES, MAX_PREFETCHES};
 use crate::memory::Memory;
 use crate::net::Inbox;
 use crossbeam_channel::{Receiver, Sender};
 use faro_region::{ChunkCache, Sleep, CHUNK_BYTES};
-use faro_sync::lock;
+use faro_sync::{lock, panic_message};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -36,8 +36,9 @@ enum Task {
 pub(super) struct Shared {
     pub(super) memory: Arc<Memory>,
     pub(super) catalog: Arc<Catalog>,
-    /// Work that waited for its files comes back by it, too. Bounded: every job is in it at most once,
-    /// there are at most `MAX_SERVING` jobs per fabric, and prefetches are left out when it is full.
+    /// Work that waited for its files comes back by it, too. The channel has no bound of its own: every
+    /// job is in it at most once, and jobs are bounded by the budget of each progress thread; prefetches
+    /// are left out when it is long.
     queue: Sender<Task>,
 }
 
@@ -56,7 +57,7 @@ impl IoPool {
         memory: Arc<Memory>,
         catalog: Arc<Catalog>,
     ) -> std::io::Result<Self> {
-        let (queue, work) = crossbeam_channel::bounded(4 * MAX_SERVING + count);
+        let (queue, work) = crossbeam_channel::unbounded();
         let shared = Arc::new(Shared {
             memory,
             catalog,
@@ -131,14 +132,14 @@ impl IoPool {
     }
 
     fn queue_prefetch(&self, output: Arc<Output>, chunks: Range<u64>, evict: bool) {
-        if self.shared.queue.len() < MAX_SERVING {
+        if self.shared.queue.len() < MAX_PREFETCHES {
             let task = Task::Prefetch {
                 output,
                 chunks,
                 evict,
             };
-            // Full: what is not prefetched is read when it is asked for.
-            let _ = self.shared.queue.try_send(task);
+            // Not sent: the threads have ended.
+            let _ = self.shared.queue.send(task);
         }
     }
 
@@ -159,10 +160,10 @@ impl IoPool {
 }
 
 pub(super) fn submit(shared: &Shared, work: Work) {
-    if let Err(error) = shared.queue.try_send(Task::Turn(work)) {
-        if let Task::Turn(work) = error.into_inner() {
-            let detail = "the I/O queue is full".to_owned();
-            work.home.send((work.job, Turn::Broken { detail }));
+    if let Err(error) = shared.queue.send(Task::Turn(work)) {
+        if let Task::Turn(Work { job, home }) = error.into_inner() {
+            let detail = "the I/O threads have ended".to_owned();
+            home.send(Returned::Turned(job, Turn::Broken { detail }));
         }
     }
 }
@@ -181,19 +182,23 @@ fn run(shared: &Arc<Shared>, queue: &Receiver<Task>) {
             }
             Task::Stop => return,
         };
+        let serial = job.serial;
         let turn = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             if job.is_new() && job.answers.is_empty() {
                 look_up(shared, job, &home)
             } else {
                 let turn = job.turn(&shared.memory, Sleep::May);
-                Some((job, turn))
+                Some(Returned::Turned(job, turn))
             }
         }));
         match turn {
             Ok(Some(returned)) => home.send(returned),
             Ok(None) => {}
-            // The panic dropped the job; its entry ends at its deadline.
-            Err(_) => log::error!("a turn of a fetch panicked; the request is lost"),
+            Err(panic) => {
+                let detail = panic_message(&*panic);
+                log::error!("a thread that reads map outputs panicked ({detail}); the request fails");
+                home.send(Returned::Lost(serial));
+            }
         }
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn look_up(
     match waiting {
         None => {
             let turn = job.turn(&shared.memory, Sleep::May);
-            Some((job, turn))
+            Some(Returned::Turned(job, turn))
         }
         Some(waiting) => {
             *lock(&waiting.work) = Some(Work {

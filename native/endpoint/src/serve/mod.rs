@@ -7,6 +7,7 @@
 //! What lies in the chunk cache as a whole is not sent at all: the client is offered to read it
 //! ([`offer`](offer::offer)).
 
+mod budget;
 mod exposed;
 mod io;
 mod job;

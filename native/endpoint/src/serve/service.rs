@@ -1,11 +1,13 @@
 //! The fetches that one progress thread serves.
 
+use super::budget::{bytes_of_buffers, bytes_of_request, Budget};
 use super::exposed::ExposedBuffers;
 use super::job::{Job, Turn};
 use super::stage::{Buffers, Stage};
 use super::IoPool;
 use crate::counters::Counters;
-use crate::limits::{MAX_BUFFERS_HELD, MAX_SERVING, WRITE_WINDOW};
+use crate::deadlines::Deadlines;
+use crate::limits::{BUSY_RETRY, MAX_BUFFERS_HELD, RECALLED_PAGES, WRITE_WINDOW};
 use crate::memory::{Memory, Staging};
 use crate::net::{Closed, Inbox, Net, Service, Source};
 use crate::schedule::ServerQueue;
@@ -17,8 +19,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A job that an I/O thread returns, and what its turn gave.
-pub(crate) type Returned = (Box<Job>, Turn);
+/// What an I/O thread returns.
+pub(crate) enum Returned {
+    /// A job, and what its turn gave.
+    Turned(Box<Job>, Turn),
+    /// The job of that serial number is lost: the turn panicked.
+    Lost(u64),
+}
+
+/// The part of the arena's bytes that requests may take beside it.
+const REQUESTS_SHARE: u64 = 4;
 
 /// One fetch.
 pub(super) struct Entry {
@@ -32,6 +42,10 @@ pub(super) struct Entry {
     /// How long the client waits without progress.
     idle_timeout: Duration,
     deadline: Instant,
+    /// The time for which it is in `ServeService::deadlines`.
+    look_at: Instant,
+    /// Of the budget.
+    bytes: usize,
 }
 
 impl Entry {
@@ -54,7 +68,7 @@ pub(crate) struct ServeService {
     pub(super) counters: Arc<Counters>,
     pub(super) memory: Arc<Memory>,
     pub(super) exposed: ExposedBuffers,
-    /// The shortage of the arena for which `exposed` was last revoked.
+    /// The shortage of the arena for which pages of `exposed` were last revoked.
     shortage: u64,
     /// Turns that wait for their peer's permit.
     pub(super) schedule: ServerQueue,
@@ -62,6 +76,10 @@ pub(crate) struct ServeService {
     pub(super) entries: HashMap<u64, Entry>,
     /// The serial numbers of those that clients may still name.
     by_request: HashMap<(ConnectionId, u64), u64>,
+    budget: Budget,
+    deadlines: Deadlines,
+    /// Those whose next turn waits for arena memory.
+    pub(super) starved: Vec<u64>,
     next_serial: u64,
 }
 
@@ -73,6 +91,8 @@ impl ServeService {
         memory: Arc<Memory>,
         schedule: ServerQueue,
     ) -> Self {
+        // A share of what the user allows for transfers, beside the arena.
+        let budget = (memory.whole() / REQUESTS_SHARE) as usize;
         Self {
             io,
             inbox,
@@ -84,6 +104,9 @@ impl ServeService {
             schedule,
             entries: HashMap::new(),
             by_request: HashMap::new(),
+            budget: Budget::new(budget),
+            deadlines: Deadlines::default(),
+            starved: Vec::new(),
             next_serial: 0,
         }
     }
@@ -105,16 +128,21 @@ impl ServeService {
                 got: request,
             });
         }
-        if self.by_request.len() >= MAX_SERVING {
-            self.counters.busy_refusals.add(1);
-            let detail = format!("{MAX_SERVING} requests are being served");
-            fail(net, connection, request, FailureCode::Busy, detail);
+        let bytes = bytes_of_request(fetch.blocks.len(), fetch.buffers.len());
+        if !self.budget.take(connection, bytes) {
+            self.refuse(net, connection, request);
             return Ok(());
         }
         let (serial, now) = (self.next_serial, Instant::now());
         self.next_serial += 1;
         let idle_timeout = Duration::from_millis(u64::from(fetch.deadline_ms));
-        let job = Box::new(Job::new(serial, fetch)?);
+        let job = match Job::new(serial, fetch) {
+            Ok(job) => Box::new(job),
+            Err(error) => {
+                self.budget.give(connection, bytes);
+                return Err(error);
+            }
+        };
         self.by_request.insert((connection, request), serial);
         let due = self.schedule.submit(endpoint, serial, now);
         let (stage, at_once) = match due.contains(&serial) {
@@ -134,7 +162,10 @@ impl ServeService {
             writes: 0,
             idle_timeout,
             deadline: now + idle_timeout,
+            look_at: now + idle_timeout,
+            bytes,
         };
+        self.deadlines.put(entry.look_at, serial);
         self.entries.insert(serial, entry);
         self.counters.served_requests.add(1);
         self.start_turns(due);
@@ -162,6 +193,15 @@ impl ServeService {
         let now = Instant::now();
         entry.progress(now);
         self.schedule.progress(entry.endpoint, now);
+        let bytes = bytes_of_buffers(more.buffers.len());
+        entry.bytes += bytes;
+        if !self.budget.add(key.0, bytes) {
+            return Err(WireError::TooLarge {
+                what: "bytes of a connection's requests",
+                got: bytes as u64,
+                limit: self.budget.limit() as u64,
+            });
+        }
         match entry.stage.on_buffers(more.buffers) {
             Buffers::Job(job, buffers) => job.add_buffers(buffers)?,
             Buffers::Kept(kept) if kept > MAX_BUFFERS_HELD => {
@@ -224,13 +264,33 @@ impl ServeService {
         entry.stage.on_last_turn();
         let endpoint = entry.endpoint;
         if entry.writes == 0 {
-            self.entries.remove(&serial);
+            self.take_entry(serial);
         }
         self.ended(endpoint, 1);
     }
 
-    pub(super) fn remove(&mut self, serial: u64) -> Option<Entry> {
+    /// Removes an entry, and what the service has noted of it.
+    fn take_entry(&mut self, serial: u64) -> Option<Entry> {
         let entry = self.entries.remove(&serial)?;
+        self.deadlines.remove(entry.look_at, serial);
+        self.budget.give(entry.connection, entry.bytes);
+        Some(entry)
+    }
+
+    /// There is no room for one more request: its client is to ask again.
+    fn refuse(&mut self, net: &mut Net, connection: ConnectionId, request: u64) {
+        self.counters.busy_refusals.add(1);
+        let (held, limit) = (self.by_request.len(), self.budget.limit() >> 20);
+        let failed = Failed {
+            code: FailureCode::Busy,
+            retry_ms: BUSY_RETRY.as_millis() as u32,
+            detail: format!("{held} requests are being served, with up to {limit} MiB of memory"),
+        };
+        net.send(connection, request, ToClient::Failed(failed));
+    }
+
+    pub(super) fn remove(&mut self, serial: u64) -> Option<Entry> {
+        let entry = self.take_entry(serial)?;
         let key = (entry.connection, entry.request);
         // A draining fetch is not listed, and its client may have used the id again.
         if self.by_request.get(&key) == Some(&serial) {
@@ -246,9 +306,14 @@ impl ServeService {
     /// Ends what is past its deadline. A peer that does not take bytes into the buffers it offered is
     /// disconnected, because pages on their way to it cannot be used again until then.
     fn remove_overdue(&mut self, net: &mut Net, now: Instant) {
-        let entries = self.entries.iter();
-        let overdue = entries.filter(|(_, entry)| entry.deadline <= now);
-        for serial in overdue.map(|(serial, _)| *serial).collect::<Vec<_>>() {
+        while let Some(serial) = self.deadlines.due(now) {
+            if let Some(entry) = self.entries.get_mut(&serial) {
+                if entry.deadline > now {
+                    entry.look_at = entry.deadline;
+                    self.deadlines.put(entry.look_at, serial);
+                    continue;
+                }
+            }
             let Some(entry) = self.remove(serial) else {
                 continue;
             };
@@ -292,8 +357,17 @@ impl Service for ServeService {
     }
 
     fn on_commands(&mut self, net: &mut Net) {
-        while let Ok((job, turn)) = self.returned.try_recv() {
-            self.on_turn(net, job, turn);
+        while let Ok(returned) = self.returned.try_recv() {
+            match returned {
+                Returned::Turned(job, turn) => self.on_turn(net, job, turn),
+                Returned::Lost(serial) => {
+                    if let Some(entry) = self.remove(serial) {
+                        let (connection, request) = (entry.connection, entry.request);
+                        let detail = "a thread of the server panicked".to_owned();
+                        fail(net, connection, request, FailureCode::Internal, detail);
+                    }
+                }
+            }
         }
     }
 
@@ -309,7 +383,7 @@ impl Service for ServeService {
             self.schedule.progress(endpoint, now);
         }
         if entry.writes == 0 && matches!(entry.stage, Stage::Draining) {
-            self.entries.remove(&serial);
+            self.take_entry(serial);
         }
         self.advance(serial);
         self.ended(endpoint, 1);
@@ -323,25 +397,24 @@ impl Service for ServeService {
     }
 
     fn on_memory(&mut self, _net: &mut Net) {
-        let mut back = Vec::new();
-        for (serial, entry) in &mut self.entries {
-            if entry.stage.on_memory() {
-                back.push(*serial);
+        for serial in std::mem::take(&mut self.starved) {
+            let entry = self.entries.get_mut(&serial);
+            if entry.is_some_and(|entry| entry.stage.on_memory()) {
+                self.advance(serial);
             }
-        }
-        for serial in back {
-            self.advance(serial);
         }
     }
 
     fn tick(&mut self, net: &mut Net, now: Instant) {
+        self.memory.look_again();
         self.on_memory(net);
         let due = self.schedule.tick(now);
         self.start_turns(due);
         let shortages = self.memory.shortages();
         if shortages != self.shortage {
             self.shortage = shortages;
-            self.exposed.revoke_all(net);
+            let pages = self.memory.cache.shown_pages(RECALLED_PAGES);
+            self.exposed.revoke_pages(net, &pages);
         }
         self.remove_overdue(net, now);
     }
@@ -362,6 +435,8 @@ impl Service for ServeService {
             fail(net, connection, request, code, detail);
         }
         self.entries.clear();
+        self.deadlines.clear();
+        self.budget.clear();
     }
 
     fn redirect_commands(&mut self) {
@@ -377,5 +452,10 @@ pub(super) fn fail(
     code: FailureCode,
     detail: String,
 ) {
-    net.send(connection, id, ToClient::Failed(Failed { code, detail }));
+    let failed = Failed {
+        code,
+        retry_ms: 0,
+        detail,
+    };
+    net.send(connection, id, ToClient::Failed(failed));
 }

@@ -1,0 +1,55 @@
+//! How requests end: the completions, and the counts that go with them.
+
+use super::completion::{Completion, Completions, FetchFailure};
+use super::Request;
+use crate::counters::Counters;
+use faro_fabric::EndpointId;
+use faro_sync::lock;
+use faro_wire::codes::{FabricCode, FetchErrorCode};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Shared by the queue and by each request, so that a request that is lost can still tell its caller.
+pub(crate) struct Ends {
+    pub(super) completions: Completions,
+    pub(super) in_flight: AtomicUsize,
+    counters: Arc<Counters>,
+    /// The peers of requests that were lost, whose permits are to be returned.
+    lost: Mutex<Vec<EndpointId>>,
+}
+
+impl Ends {
+    pub(super) fn new(counters: Arc<Counters>) -> Arc<Self> {
+        Arc::new(Self {
+            completions: Completions::new(),
+            in_flight: AtomicUsize::new(0),
+            counters,
+            lost: Mutex::default(),
+        })
+    }
+
+    /// Tells the caller that all that was not handed out will not come. The request counts no more.
+    pub(super) fn failed(&self, request: &Request, code: FetchErrorCode, detail: String) {
+        self.in_flight.fetch_sub(1, Ordering::AcqRel);
+        self.counters.requests_failed.add(1);
+        self.completions.push(Completion {
+            request: request.id,
+            first_block: request.handed_out as u32,
+            block_count: request.missing().len() as u32,
+            fabric: FabricCode::None,
+            last: true,
+            scarce: false,
+            outcome: Err(FetchFailure::new(code, detail)),
+        });
+    }
+
+    /// A request to that peer was dropped before its end.
+    pub(super) fn lost(&self, endpoint: EndpointId) {
+        lock(&self.lost).push(endpoint);
+    }
+
+    /// The peers of requests that were lost since this was last called.
+    pub(super) fn take_lost(&self) -> Vec<EndpointId> {
+        std::mem::take(&mut lock(&self.lost))
+    }
+}
