@@ -42,4 +42,4 @@ pub use faro_fabric::verbs::VerbsOptions;
 pub use fetch::{BufferSlice, Completion, Delivery, FetchFailure};
 pub use files::OutputFiles;
 pub use memory::{RegionMode, Staging};
-pub use schedule::{ExchangeConfig, ExchangePolicy};
+pub use schedule::{ExchangeConfig, ExchangePolicy, UNBOUNDED_MEMBERS};

@@ -241,7 +241,7 @@ mod tests {
             ("request.timeout=0", "'0' milliseconds, 1 or more"),
             ("regions=mapped", "'mapped' unpinned, odp, pinned"),
             ("staging=always", "'always' onDemand, onCommit, planned"),
-            ("exchange=sorted", "'sorted' grouped, rotated, random"),
+            ("exchange=sorted", "'sorted' auto, grouped, rotated, random"),
             ("exchange.slice=0", "'0' milliseconds, 1 or more"),
             ("verbs.gidIndex=256", "'256' 0 to 255"),
             ("verbs.trafficClass=-1", "'-1' 0 to 255"),
