@@ -135,6 +135,14 @@ impl Attempt {
         Ok(largest)
     }
 
+    /// Bytes of the reply; zero until they are known.
+    pub(super) fn total(&self) -> u64 {
+        match &self.phase {
+            Phase::Asked { .. } => 0,
+            Phase::Writing(stream) | Phase::Pulling(stream, _) => stream.total(),
+        }
+    }
+
     pub(super) fn is_pulling(&self) -> bool {
         matches!(self.phase, Phase::Pulling(..))
     }

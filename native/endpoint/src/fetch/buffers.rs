@@ -7,8 +7,8 @@
 //!    An attempt that has it needs no more to hand its blocks out.
 //! 2. Requests are served in the order in which they were made. The first one that gets no memory
 //!    stops the others, so that a large block is not overtaken for ever by small ones.
-//! 3. The one exception to 1 is the page that goes out with a request, before the lengths are known. It
-//!    may hold the beginning of a large block. Above half of the arena requests go out without it, and
+//! 3. The one exception to 1 is the buffer that goes out with a request, before the lengths are known. Its
+//!    size is that of the larger ones of the last replies, up to a page. It may hold the beginning of a large block. Above half of the arena requests go out without it, and
 //!    when nothing is under way but requests that hold such parts, the youngest of them are put back:
 //!    their attempts end, and they are asked for again later.
 //!
@@ -19,12 +19,12 @@ use super::service::FetchService;
 use crate::limits::TICK;
 use crate::net::Net;
 use faro_fabric::Exposure;
-use faro_pool::{Lease, Purpose, PAGE_BYTES};
+use faro_pool::{Lease, Purpose, PAGE_BYTES, SIZE_CLASSES};
 use faro_wire::message::{MoreBuffers, RemoteBuffer, ToServer};
 use std::time::Instant;
 
 impl FetchService {
-    /// The page that goes out with a request; `None`: above half of the arena, or no connection.
+    /// The buffer that goes out with a request; `None`: above half of the arena, or no connection.
     pub(super) fn first_buffer(
         &self,
         net: &mut Net,
@@ -33,8 +33,16 @@ impl FetchService {
         if self.memory.is_half_full(Purpose::Read) {
             return None;
         }
-        let lease = self.memory.try_lease(PAGE_BYTES, Purpose::Read).ok()?;
-        offer(net, attempt, lease, PAGE_BYTES as u32)
+        let bytes = self.reply_bytes.clamp(SIZE_CLASSES[1] as u64, PAGE_BYTES as u64);
+        let lease = self.memory.try_lease(bytes as usize, Purpose::Read).ok()?;
+        let capacity = lease.capacity() as u32;
+        offer(net, attempt, lease, capacity)
+    }
+
+    /// The length of a reply is known: a larger one counts at once, smaller ones count little by little.
+    pub(super) fn note_reply(&mut self, bytes: u64) {
+        let faded = self.reply_bytes - self.reply_bytes / 16;
+        self.reply_bytes = faded.max(bytes);
     }
 
     /// The attempt wants memory, in the turn of its request.

@@ -55,6 +55,8 @@ pub(crate) struct FetchService {
     next_wire_id: u64,
     /// Bytes of the largest block that the arena can hold at once.
     largest_block: u64,
+    /// Bytes that a reply has, as far as the last ones tell.
+    pub(super) reply_bytes: u64,
 }
 
 impl FetchService {
@@ -71,6 +73,7 @@ impl FetchService {
             .saturating_sub(2 * PAGE_BYTES as u64);
         Self {
             largest_block,
+            reply_bytes: PAGE_BYTES as u64,
             queue,
             commands,
             memory,
@@ -112,7 +115,7 @@ impl FetchService {
         self.next_wire_id += 1;
         let deadline_ms = u32::try_from(request.idle_timeout.as_millis()).unwrap_or(u32::MAX);
         let mut attempt = Attempt::new(request, connection, Instant::now());
-        // One page at once: a thousand tiny blocks then take a single round trip.
+        // A buffer at once: a thousand tiny blocks then take a single round trip.
         let buffer = self.first_buffer(net, &mut attempt);
         let fetch = Fetch {
             deadline_ms,
@@ -287,6 +290,8 @@ impl Service for FetchService {
             ToClient::FetchResponse(response) => {
                 let (block, room) = (attempt.on_response(response)?, self.largest_block);
                 attempt.request.busy.taken();
+                let bytes = attempt.total();
+                self.note_reply(bytes);
                 if block > room {
                     let detail = format!("a block of {block} bytes, the arena has room for {room}");
                     self.give_up(net, id, FetchErrorCode::PoolExhausted, &detail);
