@@ -41,8 +41,10 @@ pub const MAX_EXPOSED: usize = 4_096;
 pub const TICK: Duration = Duration::from_millis(50);
 /// Longest sleep of an idle progress thread.
 pub const IDLE: Duration = Duration::from_secs(1);
-/// How long one fabric may take to connect.
+/// How long shm and verbs may take to connect before the next fabric is tried.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long TCP may take, which is tried last: a lost first packet is sent again after 1 s, 3 s and 7 s.
+pub const LAST_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a request without any buffer may wait for the arena.
 pub const MEMORY_WAIT: Duration = Duration::from_secs(5);
 /// Back-off of a route after its first failure; doubles up to `BACKOFF_MAX`.

@@ -110,7 +110,9 @@ impl Memory {
         let pages = u32::try_from(bytes / PAGE_BYTES as u64).unwrap_or(u32::MAX);
         let mut leases = match pages {
             0 => Vec::new(),
-            pages => self.at_the_caches_cost(pages, || self.pool.try_lease_pages(pages, purpose))?,
+            pages => {
+                self.at_the_caches_cost(pages, || self.pool.try_lease_pages(pages, purpose))?
+            }
         };
         leases.extend(small);
         Ok(leases)
@@ -194,7 +196,11 @@ mod tests {
         let all = |purpose| std::iter::from_fn(|| lease(purpose)).collect::<Vec<_>>();
         let read = all(Purpose::Read);
         assert_eq!(read.len() * PAGE_BYTES, 3 * faro_pool::SLAB_BYTES);
-        assert_eq!(cache.counters().cached_chunks, 8, "readers may not have them");
+        assert_eq!(
+            cache.counters().cached_chunks,
+            8,
+            "readers may not have them"
+        );
         assert_eq!(memory.shortages(), 0);
         let serve = all(Purpose::Serve);
         assert_eq!(cache.counters().cached_chunks, 0);

@@ -333,7 +333,12 @@ fn a_server_that_never_has_room_ends_the_request_at_its_timeout() {
     }));
     let client = client();
     let peer = client.add_peer(&server.card).unwrap();
-    let fetched = fetch_within(&client, peer, &[block(0, 0, 0, 1)], Duration::from_millis(300));
+    let fetched = fetch_within(
+        &client,
+        peer,
+        &[block(0, 0, 0, 1)],
+        Duration::from_millis(300),
+    );
     assert_eq!(code(&fetched), FetchErrorCode::Refused);
 }
 

@@ -85,7 +85,10 @@ fn a_server_without_room_serves_all_in_the_end(fabric: FabricChoice) {
         }
         assert_eq!(counter(client, "requestsFailed"), 0);
     }
-    assert!(counter(&server.endpoint, "busyRefusals") > 0, "no bound was reached");
+    assert!(
+        counter(&server.endpoint, "busyRefusals") > 0,
+        "no bound was reached"
+    );
 }
 
 over_every_fabric!(

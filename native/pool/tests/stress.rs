@@ -1,6 +1,8 @@
 //! Many threads on one small pool: leases never overlap, the cap holds, everything comes back.
 
-use faro_pool::{Lease, Pool, PoolError, Purpose, MIN_LIMIT_BYTES, PAGE_BYTES, SIZE_CLASSES, SLAB_BYTES};
+use faro_pool::{
+    Lease, Pool, PoolError, Purpose, MIN_LIMIT_BYTES, PAGE_BYTES, SIZE_CLASSES, SLAB_BYTES,
+};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{mpsc, Arc};
 use std::time::{Duration, Instant};
@@ -135,7 +137,8 @@ fn every_waiter_is_served() {
             let (pool, give) = (&pool, give.clone());
             scope.spawn(move || {
                 for step in 0..500 {
-                    let bytes = SIZE_CLASSES[((thread + step) % SIZE_CLASSES.len() as u64) as usize];
+                    let bytes =
+                        SIZE_CLASSES[((thread + step) % SIZE_CLASSES.len() as u64) as usize];
                     let lease = pool.lease_before(bytes, Purpose::Read, far).unwrap();
                     give.send(lease).unwrap();
                 }

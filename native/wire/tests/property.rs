@@ -240,7 +240,12 @@ fn any_message() -> impl Strategy<Value = (Vec<u8>, Check)> {
         abort().prop_map(|m| (m.encode(), (|b: &[u8]| Abort::decode(b).map(drop)) as Check)),
         (failure(), ".{0,60}").prop_map(|((code, retry_ms), detail)| {
             (
-                Failed { code, retry_ms, detail }.encode(),
+                Failed {
+                    code,
+                    retry_ms,
+                    detail,
+                }
+                .encode(),
                 (|b: &[u8]| Failed::decode(b).map(drop)) as Check,
             )
         }),

@@ -4,9 +4,9 @@ mod support;
 
 use faro_wire::card::{MAX_CARD_BYTES, MAX_NAME_BYTES};
 use faro_wire::message::{
-    Abort, BlockEntry, ClearToSend, DataReady, DataWritten, Failed, FailureCode, Fetch, FetchResponse, Join,
-    MoreBuffers, ReadOffer, MAX_BLOCKS, MAX_BUFFERS, MAX_DETAIL_BYTES, MAX_OFFERED_SLICES,
-    MAX_OFFERED_SLICE_BYTES,
+    Abort, BlockEntry, ClearToSend, DataReady, DataWritten, Failed, FailureCode, Fetch,
+    FetchResponse, Join, MoreBuffers, ReadOffer, MAX_BLOCKS, MAX_BUFFERS, MAX_DETAIL_BYTES,
+    MAX_OFFERED_SLICES, MAX_OFFERED_SLICE_BYTES,
 };
 use faro_wire::{crc32c, BlockStatus, BootstrapId, Card, FrameHeader, WireError};
 use support::samples;

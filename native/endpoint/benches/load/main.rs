@@ -18,7 +18,10 @@ mod server;
 use options::Options;
 
 fn main() {
-    let words: Vec<String> = std::env::args().skip(1).filter(|w| w != "--bench").collect();
+    let words: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|w| w != "--bench")
+        .collect();
     allow_descriptors();
     let options = Options::parse(&words);
     match options.card.clone() {

@@ -33,7 +33,9 @@ impl FetchService {
         if self.memory.is_half_full(Purpose::Read) {
             return None;
         }
-        let bytes = self.reply_bytes.clamp(SIZE_CLASSES[1] as u64, PAGE_BYTES as u64);
+        let bytes = self
+            .reply_bytes
+            .clamp(SIZE_CLASSES[1] as u64, PAGE_BYTES as u64);
         let lease = self.memory.try_lease(bytes as usize, Purpose::Read).ok()?;
         let capacity = lease.capacity() as u32;
         offer(net, attempt, lease, capacity)

@@ -7,11 +7,11 @@ use super::request::{Next, Request};
 use crate::counters::Counters;
 use crate::deadlines::Deadlines;
 use crate::fabrics::fabric_name;
-use crate::limits::{CONNECT_TIMEOUT, MAX_BUSY_RETRY};
+use crate::limits::{CONNECT_TIMEOUT, LAST_CONNECT_TIMEOUT, MAX_BUSY_RETRY};
 use crate::memory::Memory;
 use crate::net::{Closed, Link, Net, Route, Service, Source};
 use crossbeam_channel::Receiver;
-use faro_fabric::{CloseReason, ConnectionId, EndpointId, Exposure, Outcome, Revoked};
+use faro_fabric::{CloseReason, ConnectionId, EndpointId, Exposure, FabricKind, Outcome, Revoked};
 use faro_pool::{Lease, Purpose, PAGE_BYTES};
 use faro_wire::codes::FetchErrorCode;
 use faro_wire::message::{DataWritten, Failed, FailureCode, Fetch, ToClient, ToServer};
@@ -97,7 +97,11 @@ impl FetchService {
 
     /// Starts on `request`, connecting first if there is need.
     fn start(&mut self, net: &mut Net, request: Request, route: &Route) {
-        let timeout = CONNECT_TIMEOUT.min(request.idle_timeout);
+        let most = match route.fabric {
+            FabricKind::Shm | FabricKind::Verbs => CONNECT_TIMEOUT,
+            FabricKind::Tcp => LAST_CONNECT_TIMEOUT,
+        };
+        let timeout = most.min(request.idle_timeout);
         match net.open_to(route, timeout) {
             Link::Open(connection) => self.issue(net, connection, request),
             Link::Opening => {

@@ -196,7 +196,9 @@ fn run(shared: &Arc<Shared>, queue: &Receiver<Task>) {
             Ok(None) => {}
             Err(panic) => {
                 let detail = panic_message(&*panic);
-                log::error!("a thread that reads map outputs panicked ({detail}); the request fails");
+                log::error!(
+                    "a thread that reads map outputs panicked ({detail}); the request fails"
+                );
                 home.send(Returned::Lost(serial));
             }
         }
