@@ -31,8 +31,8 @@ GROUPS = {
 }
 INTRODUCTION = """One server, in a process of its own; all clients are endpoints of another
 process, each with its own threads and arena. Over {fabric}, both on this machine, with the defaults
-of all settings (arena of 256 MiB) where a line does not say otherwise. The data files are sparse and
-in the page cache after the first, unmeasured pass. *Held*: the most that blocks and buffers of one
+of all settings (arena of 256 MiB) where a line does not say otherwise. The data files are sparse
+and in the page cache after the first, unmeasured pass. *Held*: the most that blocks and buffers of one
 client held. *Busy*: requests that the server had no room for and that were asked for again.
 *Longest*: from asking to the last block. *Descriptors*: the most that the server had open.
 *Failures* are those of both passes. Median (least–most) of the rounds."""
@@ -72,7 +72,8 @@ def facts(results):
         (
             f"- measured on {machine['date']} by `{results['command']}` in "
             f"{results['seconds'] / 60:.0f} min: {results['rounds']} rounds in which the cells "
-            f"take turns; other processes used {machine['others'] * 100:.0f} % of the machine meanwhile"
+            f"take turns; other processes used {machine['others'] * 100:.0f} % of the machine "
+            "meanwhile"
         ),
     ]
     if machine["others"] > OTHERS_BEAR:
