@@ -53,7 +53,17 @@ pub const BACKOFF_MIN: Duration = Duration::from_secs(2);
 pub const BACKOFF_MAX: Duration = Duration::from_secs(60);
 /// Map outputs whose paths Java was asked for and has not answered.
 pub const MAX_UNRESOLVED: usize = 65_536;
-/// Open data files.
-pub const MAX_OPEN_OUTPUTS: usize = 1_024;
+/// Bytes of memory for what is known of map outputs: their paths and what their files were.
+pub const MAX_KNOWN_BYTES: u64 = 64 << 20;
 /// Bytes of offset tables kept in memory.
-pub const MAX_OFFSET_BYTES: usize = 64 << 20;
+pub const MAX_OFFSET_BYTES: u64 = 64 << 20;
+/// Index files up to this size are read as a whole; of larger ones the two offsets that are needed,
+/// until they are needed often.
+pub const SMALL_INDEX_BYTES: u64 = 8 << 10;
+/// Open files of map outputs are at most a quarter of what the process may open (`RLIMIT_NOFILE`),
+/// and between these.
+pub const OPEN_FILES: std::ops::RangeInclusive<usize> = 64..=16_384;
+/// Open files of map outputs that one sweep looks at, once per `TICK` at most.
+pub const SWEPT_FILES: usize = 256;
+/// Times that a request looks its files up again because one of them was replaced or deleted.
+pub const MAX_LOOKUPS: u8 = 4;

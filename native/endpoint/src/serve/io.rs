@@ -98,7 +98,9 @@ impl IoPool {
                     }
                 };
             }
-            job.prepare();
+            if job.prepare(Sleep::Never).is_some() {
+                return Err(job);
+            }
         }
         if job.remaining() > AT_ONCE_BYTES {
             return Err(job);
@@ -170,7 +172,7 @@ pub(super) fn submit(shared: &Shared, work: Work) {
 
 fn run(shared: &Arc<Shared>, queue: &Receiver<Task>) {
     while let Ok(task) = queue.recv() {
-        let Work { mut job, home } = match task {
+        let Work { job, home } = match task {
             Task::Turn(work) => work,
             Task::Prefetch {
                 output,
@@ -183,14 +185,8 @@ fn run(shared: &Arc<Shared>, queue: &Receiver<Task>) {
             Task::Stop => return,
         };
         let serial = job.serial;
-        let turn = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            if job.is_new() && job.answers.is_empty() {
-                look_up(shared, job, &home)
-            } else {
-                let turn = job.turn(&shared.memory, Sleep::May);
-                Some(Returned::Turned(job, turn))
-            }
-        }));
+        let turn =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| turn(shared, job, &home)));
         match turn {
             Ok(Some(returned)) => home.send(returned),
             Ok(None) => {}
@@ -201,6 +197,20 @@ fn run(shared: &Arc<Shared>, queue: &Receiver<Task>) {
                 );
                 home.send(Returned::Lost(serial));
             }
+        }
+    }
+}
+
+/// A turn of a job, after its files were looked up; `None`: Java is asked for some of them.
+fn turn(shared: &Arc<Shared>, mut job: Box<Job>, home: &Inbox<Returned>) -> Option<Returned> {
+    loop {
+        if job.wants_files() {
+            job = look_up(shared, job, home)?;
+        }
+        match job.turn(&shared.memory, Sleep::May) {
+            // Files were replaced. This ends, because a job looks its files up a few times only.
+            Turn::Cold if job.wants_files() => {}
+            turn => return Some(Returned::Turned(job, turn)),
         }
     }
 }

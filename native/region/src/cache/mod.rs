@@ -287,7 +287,15 @@ impl ChunkCache {
         piece: &mut [u8],
         sleep: Sleep,
     ) -> io::Result<usize> {
-        let cached = region.read_cached(offset, piece)?;
+        let file = match sleep {
+            Sleep::May => region.open()?,
+            // A progress thread does not open files.
+            Sleep::Never => match region.opened() {
+                Some(file) => file,
+                None => return Ok(0),
+            },
+        };
+        let cached = file.read_cached(offset, piece)?;
         if cached == piece.len() {
             self.counts.minor.fetch_add(1, Ordering::Relaxed);
             return Ok(cached);
@@ -295,7 +303,7 @@ impl ChunkCache {
         if sleep == Sleep::Never {
             return Ok(cached);
         }
-        region.read(offset + cached as u64, &mut piece[cached..])?;
+        file.read(offset + cached as u64, &mut piece[cached..])?;
         // Without `RWF_NOWAIT` it is unknown whether the read waited for a disk.
         let exit = match region.knows_nowait() {
             true => &self.counts.major,
