@@ -156,7 +156,13 @@ fn a_fabric_that_fails_for_good_hands_its_requests_on() {
         connected: None,
         fetched: false,
     });
-    let net = Net::new(1, fabric, Arc::clone(&peers), Arc::clone(&counters));
+    let net = Net::new(
+        1,
+        fabric,
+        Arc::clone(&peers),
+        Arc::clone(&counters),
+        Duration::ZERO,
+    );
     let shared = Shared {
         queue: Arc::clone(&queue),
         peers,
