@@ -215,6 +215,7 @@ fn main() {
         },
         memory_limit: 128 << 20,
         idle_release: Duration::ZERO,
+        connection_idle: Duration::from_secs(60),
         request_timeout: TIMEOUT,
         staging: Default::default(),
         regions: Default::default(),

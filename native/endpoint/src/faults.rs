@@ -77,6 +77,9 @@ impl Fabric for FaultyFabric {
     fn location(&self) -> String {
         self.inner.location()
     }
+    fn wants_fewer_connections(&self) -> bool {
+        self.inner.wants_fewer_connections()
+    }
     fn waker(&self) -> Waker {
         self.inner.waker()
     }

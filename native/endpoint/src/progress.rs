@@ -44,6 +44,12 @@ impl Services {
             || self.serve.uses(connection)
             || self.collective.uses(connection)
     }
+
+    fn keep_connection(&self, connection: ConnectionId) -> bool {
+        self.fetch.keeps(connection)
+            || self.serve.keeps(connection)
+            || self.collective.keeps(connection)
+    }
 }
 
 /// One progress thread.
@@ -244,6 +250,8 @@ impl Progress {
         for service in self.services.all() {
             service.tick(&mut self.net, now);
         }
+        let services = &self.services;
+        self.net.close_idle(|at| services.keep_connection(at));
         let shared = &self.shared;
         shared.queue.tick(now);
         shared.catalog.tick(now, shared.question_timeout);

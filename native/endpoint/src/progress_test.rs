@@ -188,7 +188,13 @@ fn a_request_goes_on(doom: Doom) {
         connected: None,
         fetched: false,
     });
-    let net = Net::new(1, fabric, Arc::clone(&peers), Arc::clone(&counters));
+    let net = Net::new(
+        1,
+        fabric,
+        Arc::clone(&peers),
+        Arc::clone(&counters),
+        Duration::ZERO,
+    );
     let shared = Shared {
         queue: Arc::clone(&queue),
         peers,

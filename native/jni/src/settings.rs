@@ -91,6 +91,7 @@ fn defaults() -> Config {
         idle_release: Duration::from_secs(60),
         staging: Staging::default(),
         regions: RegionMode::default(),
+        connection_idle: Duration::from_secs(60),
         request_timeout: Duration::from_secs(30),
         exchange: ExchangeConfig::default(),
     }

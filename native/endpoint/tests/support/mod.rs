@@ -48,6 +48,7 @@ pub fn config(name: &str, fabric: FabricChoice) -> Config {
         idle_release: Duration::ZERO,
         staging: faro_endpoint::Staging::OnDemand,
         regions: faro_endpoint::RegionMode::Unpinned,
+        connection_idle: Duration::from_secs(60),
         request_timeout: TIMEOUT,
         exchange: faro_endpoint::ExchangeConfig::default(),
     }

@@ -3,6 +3,7 @@
 use super::frames::{AccessQuery, AccessReply, Expose, Key, QpInfo};
 use super::queue_pair::{Posted, QueuePairConnection};
 use super::rdma_context::RdmaContext;
+use super::segment::SEGMENT_BYTES;
 use super::{device, path};
 use crate::stream::driver::{Transport, TransportDriver};
 use crate::stream::exposure::ByKey;
@@ -146,6 +147,12 @@ impl Verbs {
         }
     }
 
+    /// Bytes of the arena that the rings of all connections hold.
+    fn ring_bytes(&self) -> u64 {
+        let segments = self.context.as_ref().map_or(0, |open| open.share.used());
+        u64::from(segments) * SEGMENT_BYTES as u64
+    }
+
     pub(super) fn destroy(&mut self, queue_pair: Box<QueuePairConnection>) {
         let at = queue_pair.completions;
         drop(queue_pair);
@@ -203,6 +210,11 @@ impl Transport for Verbs {
     const KIND: FabricKind = FabricKind::Verbs;
     type Connection = Link;
 
+    fn wants_fewer_connections(&self) -> bool {
+        let context = self.context.as_ref();
+        context.is_some_and(|open| open.share.is_crowded())
+    }
+
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let tally = &self.tally;
         let (registrations, nanoseconds) = self
@@ -218,6 +230,7 @@ impl Transport for Verbs {
             ("credit_updates", tally.credit_updates),
             ("regions", registrations),
             ("registration_ns", nanoseconds),
+            ("ring_bytes", self.ring_bytes()),
             ("revoking", self.revoking.len() as u64),
         ]
     }

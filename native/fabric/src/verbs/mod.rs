@@ -48,6 +48,8 @@ mod queue_pair;
 mod rdma_context;
 mod registrations;
 mod remote_access;
+mod ring_share;
+mod segment;
 mod setup;
 mod transmit;
 
