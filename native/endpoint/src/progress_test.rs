@@ -177,7 +177,7 @@ fn a_fabric_that_fails_for_good_hands_its_requests_on() {
     assert_eq!(came("what is new"), (second, FabricKind::Tcp));
     assert_eq!(counters.retries.get(), 1);
     let mut failed = Vec::new();
-    queue.completions(1, Duration::ZERO, &mut failed);
+    queue.completions().take(0, 1, Duration::ZERO, &mut failed);
     assert!(failed.is_empty(), "no caller gets an error");
     doomed.close();
     thread.join().unwrap();

@@ -32,6 +32,8 @@ final class FaroExecutor {
   /** A request is ended after this many timeouts without progress; native code should end it after one or two. */
   private static final int UNRESPONSIVE_TIMEOUTS = 4;
 
+  private static final int MOST_COMPLETION_THREADS = 4;
+
   private final Logger log;
   private final SparkConf sparkConf;
   private final FaroConf conf;
@@ -98,6 +100,7 @@ final class FaroExecutor {
     Addresses addresses = Addresses.of(env.blockManager().blockManagerId().host(), conf.bindAddress);
     EndpointConfig.Builder config = EndpointConfig.builder()
         .name("executor-" + env.executorId())
+        .completionThreads(Math.max(1, Math.min(MOST_COMPLETION_THREADS, conf.cores / 4)))
         .set(conf.settings)
         .bindAddress(addresses.bind)
         .advertisedAddress(addresses.advertise);
