@@ -48,7 +48,9 @@ final class FaroExecutor {
   private final FaroSource source;
   private final Summary summary;
   private final Thread summaryHook;
+  /** {@code null} before the first use; guarded by this. */
   private Reporter reporter;
+  private volatile boolean used;
   /** Guarded by this. */
   private State state = State.SERVING;
   /** In INSTALLED, and after it. */
@@ -121,12 +123,35 @@ final class FaroExecutor {
 
   private void announce() throws Exception {
     byte[] card = transport.card();
-    cards.publish(card);
+    if (!cards.publish(card)) {
+      log.info("Faro: this executor is being decommissioned and publishes no endpoint card; it fetches through Faro, and "
+          + "peers get its map outputs by Spark's own fetch or from where they are moved to");
+    }
     env.metricsSystem().registerSource(source);
-    Runtime.getRuntime().addShutdownHook(summaryHook);
-    reporter = Reporter.start(env, this::counters, counters.traffic);
+    try {
+      Runtime.getRuntime().addShutdownHook(summaryHook);
+    } catch (IllegalStateException e) {
+      log.debug("Faro: this process ends already; there will be no summary", e);
+    }
     log.info("Faro ready: version={} fabrics={} memory.limit={} fallback={}",
         Faro.version(), String.join(",", addressesOf(card)), conf.memoryLimit, conf.fallback());
+  }
+
+  /**
+   * A shuffle runs here: the driver gets reports from now on. Not before, because the driver takes reports after its
+   * first shuffle only.
+   */
+  void used() {
+    if (!used) {
+      startReporter();
+    }
+  }
+
+  private synchronized void startReporter() {
+    if (reporter == null && state != State.STOPPED) {
+      reporter = Reporter.start(env, this::counters, counters.traffic);
+    }
+    used = true;
   }
 
   private static List<String> addressesOf(byte[] card) {
@@ -153,8 +178,8 @@ final class FaroExecutor {
     RateLimitedLog warnings = new RateLimitedLog(log::warn, nanos);
     long waitMillis = conf.never ? conf.requestTimeoutMillis : Math.min(5_000, conf.requestTimeoutMillis);
     Peers peers = new Peers(
-        transport, cards, threads.cards, this::after, nanos, conf.never, waitMillis, counters);
-    FallBack fallBack = new FallBack(spark, threads.fallback, conf, counters, warnings);
+        transport, cards, new PerHost(threads.cards), this::after, nanos, conf.never, waitMillis, counters);
+    FallBack fallBack = new FallBack(spark, new PerHost(threads.fallback), conf, counters, warnings);
     // BlockManager.stop closes its transfer service, and its client if that is another object, as Faro's is. If Spark's
     // client was another object too, only Faro's client can close it.
     boolean closesSpark = spark != blocks.blockTransferService();
@@ -171,6 +196,7 @@ final class FaroExecutor {
     long longest = TimeUnit.MILLISECONDS.toNanos(conf.requestTimeoutMillis) * UNRESPONSIVE_TIMEOUTS;
     threads.timer.scheduleWithFixedDelay(
         () -> ours.endUnresponsive(longest), SWEEP_SECONDS, SWEEP_SECONDS, TimeUnit.SECONDS);
+    threads.timer.scheduleWithFixedDelay(peers::forgetIdle, 1, 1, TimeUnit.MINUTES);
   }
 
   private void after(long millis, Runnable action) {
@@ -209,7 +235,9 @@ final class FaroExecutor {
     }
     final boolean installed = state == State.INSTALLED;
     state = State.STOPPED;
-    reporter.stop();
+    if (reporter != null) {
+      reporter.stop();
+    }
     summary.log();
     try {
       Runtime.getRuntime().removeShutdownHook(summaryHook);
