@@ -39,7 +39,7 @@ mod serve;
 pub use config::{Config, FabricChoice};
 pub use endpoint::{Endpoint, EndpointError};
 pub use faro_fabric::verbs::VerbsOptions;
-pub use fetch::{BufferSlice, Completion, Delivery, FetchFailure};
+pub use fetch::{BufferSlice, Completion, Delivery, FetchFailure, MAX_COMPLETION_QUEUES};
 pub use files::OutputFiles;
 pub use memory::{RegionMode, Staging};
 pub use schedule::{ExchangeConfig, ExchangePolicy, UNBOUNDED_MEMBERS};

@@ -218,7 +218,7 @@ fn a_request_goes_on(doom: Doom) {
     };
     let mut failed = Vec::new();
     if doom == Doom::PanicsTwice {
-        queue.completions(1, timeout, &mut failed);
+        queue.completions().take(0, 1, timeout, &mut failed);
         let failed = failed.pop().expect("the caller gets an error");
         let code = failed.outcome.err().map(|failure| failure.code);
         assert_eq!((failed.request, failed.last), (first, true));
@@ -229,7 +229,7 @@ fn a_request_goes_on(doom: Doom) {
     }
     let second = queue.admit(peer, vec![block], timeout).unwrap();
     assert_eq!(came("what is new"), (second, FabricKind::Tcp));
-    queue.completions(1, Duration::ZERO, &mut failed);
+    queue.completions().take(0, 1, Duration::ZERO, &mut failed);
     assert!(failed.is_empty(), "no other caller gets an error");
     doomed.close();
     thread.join().unwrap();

@@ -14,21 +14,28 @@ use std::sync::Arc;
 /// and its views unreachable, so no buffer outlives the mapping.
 static SLABS: Registry<Arc<Slab>> = Registry::new();
 
-/// `Native.releaseBatch`.
+/// `Native.releaseSlices`.
 #[no_mangle]
-pub extern "system" fn Java_io_faro_Native_releaseBatch<'local>(
+pub extern "system" fn Java_io_faro_Native_releaseSlices<'local>(
     mut env: EnvUnowned<'local>,
     _class: JClass<'local>,
     batch: jlong,
+    first: jint,
+    count: jint,
 ) {
     env.with_env(|_| -> Outcome<()> {
         let handle = batch as u64;
+        let (first, count) = (usize::try_from(first).ok(), usize::try_from(count).ok());
+        let taken = BATCHES.change(handle, |batch| {
+            let taken = first.zip(count).and_then(|(f, c)| batch.take(f, c));
+            (taken, batch.is_empty())
+        });
         // The leases go back after the registry's lock is released.
-        let pieces = BATCHES.remove(handle).ok_or(Failure::NotHeld {
+        let slices = taken.flatten().ok_or(Failure::NotHeld {
             what: "batch",
             handle,
         })?;
-        drop(pieces);
+        drop(slices);
         Ok(())
     })
     .resolve::<Typed>();

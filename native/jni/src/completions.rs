@@ -20,6 +20,7 @@ pub extern "system" fn Java_io_faro_Native_completions<'local>(
     mut env: EnvUnowned<'local>,
     _class: JClass<'local>,
     endpoint: jlong,
+    queue: jint,
     records: JByteBuffer<'local>,
     timeout_millis: jlong,
 ) -> jint {
@@ -27,14 +28,19 @@ pub extern "system" fn Java_io_faro_Native_completions<'local>(
         let held = endpoints::get(endpoint)?;
         let (address, capacity) = args::direct(env, "records", &records)?;
         let capacity = capacity.min(jint::MAX as usize);
-        let mut guard = held.outgoing.lock().unwrap_or_else(PoisonError::into_inner);
+        let queue = usize::try_from(queue).unwrap_or(usize::MAX);
+        let outgoing = held.outgoing.get(queue).ok_or_else(|| {
+            let queues = held.outgoing.len();
+            Failure::Argument(format!("queue {queue} of {queues}"))
+        })?;
+        let mut guard = outgoing.lock().unwrap_or_else(PoisonError::into_inner);
         let outgoing = &mut *guard;
         if outgoing.waiting.is_empty() {
             // Read before taking: completions that a closing endpoint delivers last are then taken too.
             let closed = held.ended.load(Ordering::Acquire);
             let timeout = args::wait(if closed { 0 } else { timeout_millis });
             held.endpoint
-                .completions(MAX_TAKEN, timeout, &mut outgoing.taken);
+                .completions_of(queue, MAX_TAKEN, timeout, &mut outgoing.taken);
             outgoing.waiting.extend(outgoing.taken.drain(..));
             if outgoing.waiting.is_empty() {
                 return Ok(if closed { CLOSED } else { 0 });
@@ -50,7 +56,7 @@ pub extern "system" fn Java_io_faro_Native_completions<'local>(
             });
         }
         // SAFETY: `bytes <= capacity` (encode stops there), the direct buffer has that many, and its
-        // only user, Java's completions thread, waits in this call.
+        // only user, the Java thread of this queue, waits in this call.
         unsafe { std::ptr::copy_nonoverlapping(outgoing.records.as_ptr(), address, bytes) };
         outgoing.records.clear();
         Ok(bytes as jint)

@@ -5,7 +5,7 @@ use crate::outgoing::Outgoing;
 use crate::registry::Registry;
 use crate::settings;
 use crate::throw::{Failure, Outcome, Typed};
-use faro_endpoint::Endpoint;
+use faro_endpoint::{Endpoint, MAX_COMPLETION_QUEUES};
 use faro_wire::block::BLOCK_ID_BYTES;
 use faro_wire::message::MAX_BLOCKS;
 use faro_wire::BlockId;
@@ -21,7 +21,8 @@ pub struct Held {
     pub endpoint: Arc<Endpoint>,
     /// How long a fetch may make no progress unless it has a timeout of its own.
     request_timeout: Duration,
-    pub outgoing: Mutex<Outgoing>,
+    /// By queue of completions; each has one caller.
+    pub outgoing: Vec<Mutex<Outgoing>>,
     /// `close` has returned: there are no new completions, so an empty answer is the last one.
     pub ended: AtomicBool,
 }
@@ -35,21 +36,27 @@ pub fn get(handle: jlong) -> Outcome<Arc<Held>> {
         .ok_or(Failure::NoEndpoint(handle as u64))
 }
 
-/// `Native.start`.
+/// `Native.start`; `queues` of completions.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_Native_start<'local>(
     mut env: EnvUnowned<'local>,
     _class: JClass<'local>,
     settings: JString<'local>,
+    queues: jint,
 ) -> jlong {
     env.with_env(|env| -> Outcome<jlong> {
+        let queues = usize::try_from(queues).unwrap_or(0);
+        if !(1..=MAX_COMPLETION_QUEUES).contains(&queues) {
+            return Err(Failure::Argument(format!("{queues} queues of completions")));
+        }
         let config = settings::parse(&args::text(env, "settings", &settings)?)?;
         let request_timeout = config.request_timeout;
         let endpoint = Endpoint::start(config)?;
+        endpoint.split_completions(queues);
         Ok(ENDPOINTS.insert(Arc::new(Held {
             endpoint,
             request_timeout,
-            outgoing: Mutex::new(Outgoing::default()),
+            outgoing: (0..queues).map(|_| Mutex::default()).collect(),
             ended: AtomicBool::new(false),
         })) as jlong)
     })

@@ -11,7 +11,41 @@ use std::collections::VecDeque;
 
 /// Delivered blocks that are not yet released. Leases keep their arena, so a batch may outlive its
 /// endpoint.
-pub static BATCHES: Registry<Vec<faro_endpoint::BufferSlice>> = Registry::new();
+pub static BATCHES: Registry<Batch> = Registry::new();
+
+/// The slices of one record that Java still holds.
+pub struct Batch {
+    /// By their position in the record; `None`: released.
+    slices: Vec<Option<faro_endpoint::BufferSlice>>,
+    /// How many are not released.
+    held: usize,
+}
+
+impl Batch {
+    /// All of them are held.
+    pub fn new(slices: Vec<faro_endpoint::BufferSlice>) -> Self {
+        Self {
+            held: slices.len(),
+            slices: slices.into_iter().map(Some).collect(),
+        }
+    }
+
+    /// Takes `count` slices from position `first` on out; `None`, and nothing taken: one of them is
+    /// released already or was never there.
+    pub fn take(&mut self, first: usize, count: usize) -> Option<Vec<faro_endpoint::BufferSlice>> {
+        let range = self.slices.get_mut(first..first.checked_add(count)?)?;
+        if range.iter().any(Option::is_none) {
+            return None;
+        }
+        self.held -= count;
+        Some(range.iter_mut().filter_map(Option::take).collect())
+    }
+
+    /// Java holds none of them.
+    pub fn is_empty(&self) -> bool {
+        self.held == 0
+    }
+}
 
 /// The completions between an endpoint and its one caller of `completions`.
 #[derive(Default)]
@@ -63,7 +97,7 @@ impl Outgoing {
         let batch = if pieces.is_empty() {
             0
         } else {
-            BATCHES.insert(pieces)
+            BATCHES.insert(Batch::new(pieces))
         };
         Record {
             error,

@@ -37,6 +37,18 @@ impl<T> Registry<T> {
         self.lock().remove(key)
     }
 
+    /// Changes the value in place, and removes it when `change` says so (`true`); the result of
+    /// `change`. `None`: the handle is stale or was never given out.
+    pub fn change<R>(&self, handle: u64, change: impl FnOnce(&mut T) -> (R, bool)) -> Option<R> {
+        let key = key(handle)?;
+        let mut values = self.lock();
+        let (result, done) = change(values.get_mut(key)?);
+        let gone = if done { values.remove(key) } else { None };
+        drop(values);
+        drop(gone);
+        Some(result)
+    }
+
     /// The number of values.
     #[cfg(test)]
     pub fn len(&self) -> usize {
@@ -71,6 +83,19 @@ mod tests {
         assert_eq!(registry.remove(handle), Some("a"));
         assert_eq!(registry.get(handle), None);
         assert_eq!(registry.remove(handle), None);
+        assert_eq!(registry.len(), 0);
+    }
+
+    #[test]
+    fn a_change_removes_the_value_when_it_says_so() {
+        let registry = Registry::new();
+        let handle = registry.insert(1);
+        assert_eq!(
+            registry.change(handle, |n| (std::mem::replace(n, 2), false)),
+            Some(1)
+        );
+        assert_eq!(registry.change(handle, |n| (*n, true)), Some(2));
+        assert_eq!(registry.change(handle, |n| (*n, true)), None);
         assert_eq!(registry.len(), 0);
     }
 

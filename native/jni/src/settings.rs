@@ -77,7 +77,7 @@ const SETTINGS: [(&str, Setter); 18] = [
 ];
 
 /// The values of settings that are not given. They equal the defaults of the keys, except for the
-/// addresses, which Spark's executors always give.
+/// addresses and the memory limit, which Spark's executors always give.
 fn defaults() -> Config {
     let local = IpAddr::V4(Ipv4Addr::LOCALHOST);
     Config {

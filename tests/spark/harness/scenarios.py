@@ -32,6 +32,7 @@ class Scenario:
     smoke: bool = False
     newest: bool = False  # the same code in all versions: where the depth is full only
     must_count: str = ""  # a counter that must not be zero; crcErrors must be, unless it is this
+    must_not_count: tuple = ()  # counters that must be there and zero
     executors: int = 2
     cores: int = 1  # tasks at a time in an executor
     bad_values: list = field(default_factory=list)
@@ -59,6 +60,23 @@ def faults(name, plan, counter, conf=None, newest=True):
         faro_only=True,
         must_count=counter,
         newest=newest,
+    )
+
+
+def executor_shape(fabric):
+    """Executors as users run them: 8 tasks at a time, Faro's defaults except for the fabric."""
+    return Scenario(
+        f"executor-shape-{fabric}",
+        ["manyOutputs", "sqlLargeJoin"],
+        {
+            "spark.faro.fabric": fabric,
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.shuffle.partitions": "16",
+        },
+        faro_only=True,
+        newest=True,
+        cores=8,
+        must_not_count=("fallbacks", "failedBlocks", "requestsFailed", "busyRefusals"),
     )
 
 
@@ -228,6 +246,8 @@ SCENARIOS = [
         faro_only=True,
         cores=8,
     ),
+    executor_shape("tcp"),
+    executor_shape("shm"),
     # A block that the arena cannot hold is left to Spark; all others are not.
     Scenario(
         "tiny-arena",

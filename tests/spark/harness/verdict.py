@@ -91,6 +91,9 @@ def faro_result(scenario, outcome):
             seen = f"{scenario.must_count} {total(counters, scenario.must_count)}; {seen}"
             if not total(counters, scenario.must_count):
                 problems.append(f"{scenario.must_count} is 0")
+        for name in scenario.must_not_count:
+            if counters.get(name, -1) != 0:
+                problems.append(f"{name} is {counters.get(name, 'not counted')}")
     return Result("faro-" + scenario.faro, not problems, "; ".join([*problems, seen]))
 
 

@@ -80,9 +80,27 @@ impl Endpoint {
         self.queue.cancel(request);
     }
 
-    /// Waits up to `timeout` for one completion and appends up to `max`.
+    /// Waits up to `timeout` for one completion and appends up to `max`. With several queues (see
+    /// `split_completions`) those of the first one.
     pub fn completions(&self, max: usize, timeout: Duration, out: &mut Vec<Completion>) {
-        self.queue.completions(max, timeout, out);
+        self.completions_of(0, max, timeout, out);
+    }
+
+    /// Completions come in `queues` queues (at most 8), so that several threads can take them. All
+    /// completions of a request are in one of them. To be called before the first fetch.
+    pub fn split_completions(&self, queues: usize) {
+        self.queue.completions().split(queues);
+    }
+
+    /// As `completions`, for one queue.
+    pub fn completions_of(
+        &self,
+        queue: usize,
+        max: usize,
+        timeout: Duration,
+        out: &mut Vec<Completion>,
+    ) {
+        self.queue.completions().take(queue, max, timeout, out);
     }
 
     /// Waits up to `timeout` for map outputs that peers ask for and whose files this endpoint does not

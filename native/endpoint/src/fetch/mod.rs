@@ -22,7 +22,7 @@ mod queue;
 mod request;
 mod service;
 
-pub use completion::{BufferSlice, Completion, Delivery, FetchFailure};
+pub use completion::{BufferSlice, Completion, Delivery, FetchFailure, MAX_COMPLETION_QUEUES};
 pub(crate) use queue::{AdmitError, Command, RequestQueue};
 pub(crate) use request::Request;
 pub(crate) use service::FetchService;

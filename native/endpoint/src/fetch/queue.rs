@@ -237,9 +237,9 @@ impl RequestQueue {
         self.fail(request, FetchErrorCode::Closing, CLOSING.to_owned());
     }
 
-    /// Waits up to `timeout` for one completion and appends up to `max`.
-    pub(crate) fn completions(&self, max: usize, timeout: Duration, out: &mut Vec<Completion>) {
-        self.ends.completions.take(max, timeout, out);
+    /// The queues of completions, for the caller's threads.
+    pub(crate) fn completions(&self) -> &Completions {
+        &self.ends.completions
     }
 
     /// From now on every request fails with `Closing`.

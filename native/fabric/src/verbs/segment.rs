@@ -10,7 +10,7 @@ use thiserror::Error;
 /// Bytes of a segment: one packet at the largest RDMA MTU, and the pool's smallest lease.
 pub(super) const SEGMENT_BYTES: usize = 4 << 10;
 
-const _: () = assert!(SEGMENT_BYTES == faro_pool::SIZE_CLASSES[0]);
+const _: () = assert!(SEGMENT_BYTES == faro_pool::SIZE_CLASSES[1]);
 
 /// Why there is no segment.
 #[derive(Debug, Error)]

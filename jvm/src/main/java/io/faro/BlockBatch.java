@@ -2,15 +2,16 @@ package io.faro;
 
 import java.nio.ByteBuffer;
 import java.util.Arrays;
+import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
 
 /**
  * Consecutive blocks of one request. Their bytes lie, one after the other, in slices of the arena.
  *
  * <p>A record is decoded once into three small arrays, because its buffer is reused. After that a block costs one array
- * read, and one object if it is taken. The batch has one count for its native memory: one for the delivery and one for
- * each {@link BlockBytes} with references. At zero all memory is released with one call. So one block that is kept
- * keeps its whole batch; the memory of one request bounds the size of a batch.
+ * read, and one object if it is taken. Memory is returned slice by slice: a slice has a count of its users, which are
+ * the delivery and each {@link BlockBytes} with references whose bytes lie in it. So a block that is kept keeps only
+ * the slices that it lies in.
  */
 public final class BlockBatch {
   private static final AtomicIntegerFieldUpdater<BlockBatch> HOLDS =
@@ -37,6 +38,8 @@ public final class BlockBatch {
   /** The delivery's own, plus one for each BlockBytes that has references. */
   @SuppressWarnings("unused")
   private volatile int holds = 1;
+  /** The same for each slice; null: there is at most one slice, and {@link #holds} is its count. */
+  private final AtomicIntegerArray sliceHolds;
 
   private BlockBatch(ByteBuffer records, int at, Arena arena) throws FaroException {
     this.arena = arena;
@@ -59,6 +62,10 @@ public final class BlockBatch {
             "slice of " + length + " bytes at " + slabOffsets[i] + " in a slab of " + slabs[i].capacity());
       }
       sliceStarts[i + 1] = sliceStarts[i] + length;
+    }
+    sliceHolds = slices > 1 ? new AtomicIntegerArray(slices) : null;
+    for (int i = 0; i < slices && sliceHolds != null; i++) {
+      sliceHolds.lazySet(i, 1);
     }
     int count = RecordDescriptor.blockCount(records, at);
     blockStarts = new long[count + 1];
@@ -138,17 +145,80 @@ public final class BlockBatch {
     do {
       now = holds;
       if (now <= 0) {
-        throw new IllegalStateException(nameOf(index) + " is gone, its batch was released");
+        throw gone(index);
       }
     } while (!HOLDS.compareAndSet(this, now, now + 1));
+    if (sliceHolds != null && !holdSlices(index)) {
+      HOLDS.decrementAndGet(this);
+      throw gone(index);
+    }
     return new BlockBytes(this, index);
   }
 
-  /** One hold less; the last one returns the native memory. Every caller owns exactly one hold. */
-  void releaseHold() {
-    if (HOLDS.decrementAndGet(this) == 0 && handle != 0) {
-      arena.releaseBatch(handle);
+  /** One more hold for each slice of the block. False, and none: one of them was released. */
+  private boolean holdSlices(int index) {
+    int end = lastSlice(index);
+    for (int slice = firstSlice(index); slice <= end; slice++) {
+      int now;
+      do {
+        now = sliceHolds.get(slice);
+        if (now <= 0) {
+          releaseSlices(firstSlice(index), slice - 1);
+          return false;
+        }
+      } while (!sliceHolds.compareAndSet(slice, now, now + 1));
     }
+    return true;
+  }
+
+  /** The delivery is over: returns the memory that no block has taken. Once. */
+  void releaseHold() {
+    release(0, slabs.length - 1);
+  }
+
+  /** The last reference to a block is gone: returns the memory that no other block has. */
+  void releaseBlock(int index) {
+    release(sliceHolds == null ? 0 : firstSlice(index), sliceHolds == null ? -1 : lastSlice(index));
+  }
+
+  private void release(int first, int last) {
+    if (sliceHolds != null) {
+      releaseSlices(first, last);
+      HOLDS.decrementAndGet(this);
+    } else if (HOLDS.decrementAndGet(this) == 0 && handle != 0) {
+      arena.release(handle, 0, slabs.length);
+    }
+  }
+
+  /** One hold less for each of these slices; those without one go back, neighbours with one call. */
+  private void releaseSlices(int first, int last) {
+    int from = first;
+    for (int slice = first; slice <= last; slice++) {
+      if (sliceHolds.decrementAndGet(slice) != 0) {
+        releaseRun(from, slice);
+        from = slice + 1;
+      }
+    }
+    releaseRun(from, last + 1);
+  }
+
+  private void releaseRun(int from, int end) {
+    if (from < end) {
+      arena.release(handle, from, end - from);
+    }
+  }
+
+  private int firstSlice(int index) {
+    return length(index) == 0 ? 0 : sliceAt(blockStarts[index]);
+  }
+
+  /** -1: the block has no bytes, and so no slice. */
+  private int lastSlice(int index) {
+    return length(index) == 0 ? -1 : sliceAt(blockStarts[index + 1] - 1);
+  }
+
+  private IllegalStateException gone(int index) {
+    return new IllegalStateException(nameOf(index) + " is gone, its batch was released");
   }
 
   String nameOf(int index) {

@@ -38,7 +38,7 @@ public final class BlockBytes {
   /** One reference less; the last one frees the bytes. Throws {@link IllegalStateException} when all are gone. */
   public void release() {
     if (change(-1) == 0) {
-      batch.releaseHold();
+      batch.releaseBlock(index);
     }
   }
 

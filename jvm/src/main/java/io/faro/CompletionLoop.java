@@ -6,9 +6,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Body of {@code faro-completions}: takes records of finished blocks from native code, many with one JNI call, and
- * calls their listeners. One thread keeps the blocks of a fetch in order without a lock per block, so listeners must be
- * short. Errors of listeners and records do not end the thread. It ends with the endpoint, or when native code fails
+ * Body of {@code faro-completions}: takes records of finished blocks from a native queue, many with one JNI call, and
+ * calls their listeners. All records of a fetch are in one queue, and a queue has one thread. That keeps the blocks of a
+ * fetch in order without a lock per block. A listener delays the other fetches of its queue, so it must be short. Errors of listeners and records do not end the thread. It ends with the endpoint, or when native code fails
  * {@value #MAX_FAILURES} times in a row.
  */
 final class CompletionLoop implements Runnable {
@@ -22,11 +22,13 @@ final class CompletionLoop implements Runnable {
   private static final int CLOSED = -1;
 
   private final long endpoint;
+  private final int queue;
   private final Requests requests;
   private final Arena arena;
 
-  CompletionLoop(long endpoint, Requests requests, Arena arena) {
+  CompletionLoop(long endpoint, int queue, Requests requests, Arena arena) {
     this.endpoint = endpoint;
+    this.queue = queue;
     this.requests = requests;
     this.arena = arena;
   }
@@ -41,7 +43,7 @@ final class CompletionLoop implements Runnable {
     int failures = 0;
     while (failures < MAX_FAILURES) {
       try {
-        int bytes = Native.completions(endpoint, records, WAIT_MILLIS);
+        int bytes = Native.completions(endpoint, queue, records, WAIT_MILLIS);
         failures = 0;
         if (bytes == CLOSED) {
           return;
@@ -107,7 +109,7 @@ final class CompletionLoop implements Runnable {
     } finally {
       long memory = RecordDescriptor.batch(records, at);
       if (batch == null && memory != 0) {
-        arena.releaseBatch(memory);
+        arena.release(memory, 0, RecordDescriptor.sliceCount(records, at));
       }
     }
     if (batch != null) {

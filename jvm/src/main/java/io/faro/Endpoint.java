@@ -1,7 +1,9 @@
 package io.faro;
 
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.TimeUnit;
@@ -12,9 +14,10 @@ import org.slf4j.LoggerFactory;
 /**
  * One per process: serves this process's map outputs to peers and fetches theirs. Thread-safe.
  *
- * <p>Native threads do the work; they never attach to the JVM. Two daemon Java threads connect both sides:
- * {@code faro-completions} takes finished blocks and calls the listeners, {@code faro-resolver} finds the files of map
- * outputs. Both wait inside native code, so a finished block is not handed over between Java threads.
+ * <p>Native threads do the work; they never attach to the JVM. Daemon Java threads connect both
+ * sides: {@code faro-completions-N} take finished blocks and call the listeners, each for its share of the fetches;
+ * {@code faro-resolver} finds the files of map outputs. All wait inside native code, so a finished block is not handed
+ * over between Java threads.
  */
 public final class Endpoint implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(Endpoint.class);
@@ -25,14 +28,17 @@ public final class Endpoint implements AutoCloseable {
   private final long handle;
   private final Requests requests = new Requests();
   private final RegisteredBufferPool buffers;
-  private final Thread completions;
+  private final List<Thread> completions = new ArrayList<>();
   private final Thread resolver;
   private final AtomicBoolean closed = new AtomicBoolean();
 
-  private Endpoint(long handle, OutputResolver outputResolver) {
+  private Endpoint(long handle, int completionThreads, OutputResolver outputResolver) {
     this.handle = handle;
     this.buffers = new RegisteredBufferPool(new NativeBuffers(handle));
-    this.completions = daemon("faro-completions", new CompletionLoop(handle, requests, new Slabs(handle)));
+    for (int queue = 0; queue < completionThreads; queue++) {
+      Runnable loop = new CompletionLoop(handle, queue, requests, new Slabs(handle));
+      completions.add(daemon("faro-completions-" + queue, loop));
+    }
     this.resolver = daemon("faro-resolver", new ResolverLoop(handle, outputResolver));
   }
 
@@ -46,11 +52,11 @@ public final class Endpoint implements AutoCloseable {
   public static Endpoint start(EndpointConfig config, OutputResolver resolver) throws FaroException {
     Objects.requireNonNull(resolver, "resolver");
     Faro.ensureAvailability();
-    long handle = Native.start(config.settings());
+    long handle = Native.start(config.settings(), config.completionThreads());
     boolean started = false;
     try {
-      Endpoint endpoint = new Endpoint(handle, resolver);
-      endpoint.completions.start();
+      Endpoint endpoint = new Endpoint(handle, config.completionThreads(), resolver);
+      endpoint.completions.forEach(Thread::start);
       endpoint.resolver.start();
       started = true;
       return endpoint;
@@ -171,7 +177,10 @@ public final class Endpoint implements AutoCloseable {
     } catch (FaroException e) {
       LOG.error("Cannot close the native endpoint", e);
     }
-    boolean interrupted = join(completions) | join(resolver);
+    boolean interrupted = join(resolver);
+    for (Thread thread : completions) {
+      interrupted |= join(thread);
+    }
     CompletionLoop.abandonRest(requests, "the endpoint was closed");
     try {
       Native.free(handle);

@@ -10,10 +10,18 @@ import java.util.Objects;
  * suit tests (this host only, any port, 256 MiB).
  */
 public final class EndpointConfig {
-  private final Map<String, String> settings;
+  static final int MAX_COMPLETION_THREADS = 8;
 
-  private EndpointConfig(Map<String, String> settings) {
+  private final Map<String, String> settings;
+  private final int completionThreads;
+
+  private EndpointConfig(Map<String, String> settings, int completionThreads) {
     this.settings = new LinkedHashMap<>(settings);
+    this.completionThreads = completionThreads;
+  }
+
+  int completionThreads() {
+    return completionThreads;
   }
 
   /** As native code reads them: {@code name=value}, one per line. */
@@ -30,8 +38,18 @@ public final class EndpointConfig {
   /** Collects settings; the last value of a setting counts. */
   public static final class Builder {
     private final Map<String, String> settings = new LinkedHashMap<>();
+    private int completionThreads = 1;
 
     private Builder() {}
+
+    /** How many threads call listeners, 1 (the default) to {@value EndpointConfig#MAX_COMPLETION_THREADS}. */
+    public Builder completionThreads(int value) {
+      if (value < 1 || value > MAX_COMPLETION_THREADS) {
+        throw new IllegalArgumentException(value + " threads, allowed: 1 to " + MAX_COMPLETION_THREADS);
+      }
+      completionThreads = value;
+      return this;
+    }
 
     /** Sets any setting by name, for example {@code memory.idleRelease} to {@code 60000}. */
     public Builder set(String name, String value) {
@@ -81,7 +99,7 @@ public final class EndpointConfig {
     }
 
     public EndpointConfig build() {
-      return new EndpointConfig(settings);
+      return new EndpointConfig(settings, completionThreads);
     }
   }
 }

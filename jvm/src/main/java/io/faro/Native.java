@@ -16,8 +16,11 @@ final class Native {
   /** Version of the library; must equal the jar's. */
   static native String version();
 
-  /** Opens an endpoint and returns its handle. {@code settings}: see {@link EndpointConfig#settings}. */
-  static native long start(String settings) throws FaroException;
+  /**
+   * Opens an endpoint and returns its handle. {@code settings}: see {@link EndpointConfig#settings}; {@code queues}: of
+   * completions, 1 to {@value EndpointConfig#MAX_COMPLETION_THREADS}.
+   */
+  static native long start(String settings, int queues) throws FaroException;
 
   static native byte[] card(long endpoint) throws FaroException;
 
@@ -35,14 +38,18 @@ final class Native {
   static native void cancel(long endpoint, long request) throws FaroException;
 
   /**
-   * Waits up to {@code timeoutMillis}, fills {@code records} (direct) with whole records and returns
+   * Waits up to {@code timeoutMillis}, fills {@code records} (direct) with whole records of a queue and returns
    * their bytes. 0: nothing happened. -1: the endpoint is closed and everything was handed over. Less: the next
-   * record alone needs that many bytes, negated. One caller at a time.
+   * record alone needs that many bytes, negated. One caller at a time for each queue. All records of a request are in
+   * one queue.
    */
-  static native int completions(long endpoint, ByteBuffer records, long timeoutMillis) throws FaroException;
+  static native int completions(long endpoint, int queue, ByteBuffer records, long timeoutMillis) throws FaroException;
 
-  /** Returns a batch's memory to the arena; exactly once per batch handle. */
-  static native void releaseBatch(long batch);
+  /**
+   * Returns the memory of {@code count} slices of a batch, from position {@code first} on, to the arena; exactly once
+   * per slice. With its last slice the batch's handle ends.
+   */
+  static native void releaseSlices(long batch, int first, int count);
 
   /**
    * Leases memory of the arena, waiting up to {@code timeoutMillis} (at most 60 s in one call) for it; its handle.

@@ -12,7 +12,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Buffers over the arena's slabs, by index.
+ * Buffers over the arena's slabs, by index; for one thread.
  *
  * <p>A slab stays mapped while the garbage collector can reach a buffer over it or a view of one. So a view that is
  * used after its release never reads unmapped memory; it can read bytes of another block, which Faro's own streams
@@ -63,8 +63,8 @@ final class Slabs implements Arena {
   }
 
   @Override
-  public void releaseBatch(long handle) {
-    Native.releaseBatch(handle);
+  public void release(long batch, int first, int count) {
+    Native.releaseSlices(batch, first, count);
   }
 
   private ByteBuffer reference(int index) throws FaroException {

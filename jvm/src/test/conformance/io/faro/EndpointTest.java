@@ -12,6 +12,10 @@ import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.Test;
@@ -129,6 +133,41 @@ class EndpointTest {
       Collected got = pair.fetch(new BlockIds().add(5, 1, 0, 1)).await();
       assertArrayEquals(MapOutputs.partition(1, 0, 17), got.bytes(0));
       got.releaseAll();
+    }
+  }
+
+  /** Pair has three completion threads, and numbers of requests count up. */
+  @Test
+  void aListenerThatTakesLongHoldsUpNoFetchOfAnotherThread() throws Exception {
+    MapOutputs outputs = new MapOutputs(directory).write(8, 1, 10);
+    try (Pair pair = new Pair(FabricChoice.TCP, outputs)) {
+      CountDownLatch others = new CountDownLatch(2);
+      Set<String> threads = ConcurrentHashMap.newKeySet();
+      Collected slow = new Collected(1) {
+        @Override
+        public synchronized void onBlocks(BlockBatch batch) {
+          threads.add(Thread.currentThread().getName());
+          try {
+            assertTrue(others.await(60, TimeUnit.SECONDS));
+          } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+          }
+          super.onBlocks(batch);
+        }
+      };
+      pair.client.fetch(pair.peer, new BlockIds().add(8, 1, 0, 1), 0, slow);
+      for (int i = 0; i < 2; i++) {
+        pair.client.fetch(pair.peer, new BlockIds().add(8, 1, 0, 1), 0, new Collected(1) {
+          @Override
+          public synchronized void onBlocks(BlockBatch batch) {
+            threads.add(Thread.currentThread().getName());
+            others.countDown();
+          }
+        });
+      }
+      assertArrayEquals(MapOutputs.partition(1, 0, 10), slow.await().bytes(0));
+      assertEquals(3, threads.size(), threads.toString());
+      slow.releaseAll();
     }
   }
 

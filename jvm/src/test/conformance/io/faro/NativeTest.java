@@ -27,7 +27,7 @@ class NativeTest {
       assertThrows(EndpointException.Closed.class, () -> Native.addPeer(handle, new byte[0]));
       assertThrows(EndpointException.Closed.class, () -> Native.fetch(handle, 1, direct, 1, 1));
       assertThrows(EndpointException.Closed.class, () -> Native.cancel(handle, 1));
-      assertThrows(EndpointException.Closed.class, () -> Native.completions(handle, direct, 1));
+      assertThrows(EndpointException.Closed.class, () -> Native.completions(handle, 0, direct, 1));
       assertThrows(EndpointException.Closed.class, () -> Native.unresolved(handle, new long[2], 1));
       assertThrows(EndpointException.Closed.class, () -> Native.resolve(handle, 1, 1, null, null));
       assertThrows(EndpointException.Closed.class, () -> Native.forgetShuffle(handle, 1));
@@ -35,7 +35,7 @@ class NativeTest {
       assertThrows(EndpointException.Closed.class, () -> Native.close(handle));
       assertThrows(EndpointException.Closed.class, () -> Native.free(handle));
       assertThrows(EndpointException.Closed.class, () -> Native.referenceSlab(handle, 0));
-      assertThrows(IllegalStateException.class, () -> Native.releaseBatch(handle));
+      assertThrows(IllegalStateException.class, () -> Native.releaseSlices(handle, 0, 1));
       assertThrows(IllegalStateException.class, () -> Native.slabBytes(handle));
       assertThrows(IllegalStateException.class, () -> Native.releaseSlab(handle));
     }
@@ -43,7 +43,7 @@ class NativeTest {
 
   @Test
   void argumentsAreCheckedBeforeUse() throws FaroException {
-    long endpoint = Native.start(SETTINGS);
+    long endpoint = Native.start(SETTINGS, 1);
     try {
       ByteBuffer direct = ByteBuffer.allocateDirect(64);
       ByteBuffer heap = ByteBuffer.allocate(64);
@@ -53,23 +53,27 @@ class NativeTest {
       assertThrows(IllegalArgumentException.class, () -> Native.fetch(endpoint, 1, direct, -1, 1));
       assertThrows(IllegalArgumentException.class, () -> Native.fetch(endpoint, 1, direct, Integer.MAX_VALUE, 1));
       assertThrows(IllegalArgumentException.class, () -> Native.fetch(endpoint, 1, direct, 0, 1));
-      assertThrows(IllegalArgumentException.class, () -> Native.completions(endpoint, heap, 1));
-      assertThrows(IllegalArgumentException.class, () -> Native.completions(endpoint, null, 1));
+      assertThrows(IllegalArgumentException.class, () -> Native.completions(endpoint, 0, heap, 1));
+      assertThrows(IllegalArgumentException.class, () -> Native.completions(endpoint, 0, null, 1));
       assertThrows(IllegalArgumentException.class, () -> Native.addPeer(endpoint, null));
       assertThrows(IllegalArgumentException.class, () -> Native.unresolved(endpoint, null, 1));
       assertThrows(IllegalArgumentException.class, () -> Native.resolve(endpoint, 1, 1, "x", null));
       assertThrows(IllegalArgumentException.class, () -> Native.referenceSlab(endpoint, 4_096));
       assertThrows(IllegalArgumentException.class, () -> Native.referenceSlab(endpoint, -1));
-      assertThrows(IllegalArgumentException.class, () -> Native.start(null));
-      assertThrows(IllegalArgumentException.class, () -> Native.start(SETTINGS + "colour=red"));
-      assertThrows(IllegalArgumentException.class, () -> Native.start(SETTINGS + "port"));
-      assertThrows(BadConfigurationException.class, () -> Native.start(SETTINGS + "port=65536"));
-      assertThrows(BadConfigurationException.class, () -> Native.start(SETTINGS + "fabric=9"));
-      assertEquals(0, Native.completions(endpoint, direct, 0));
+      assertThrows(IllegalArgumentException.class, () -> Native.completions(endpoint, 1, direct, 1));
+      assertThrows(IllegalArgumentException.class, () -> Native.completions(endpoint, -1, direct, 1));
+      assertThrows(IllegalArgumentException.class, () -> Native.start(SETTINGS, 0));
+      assertThrows(IllegalArgumentException.class, () -> Native.start(SETTINGS, 9));
+      assertThrows(IllegalArgumentException.class, () -> Native.start(null, 1));
+      assertThrows(IllegalArgumentException.class, () -> Native.start(SETTINGS + "colour=red", 1));
+      assertThrows(IllegalArgumentException.class, () -> Native.start(SETTINGS + "port", 1));
+      assertThrows(BadConfigurationException.class, () -> Native.start(SETTINGS + "port=65536", 1));
+      assertThrows(BadConfigurationException.class, () -> Native.start(SETTINGS + "fabric=9", 1));
+      assertEquals(0, Native.completions(endpoint, 0, direct, 0));
       assertEquals(0, Native.unresolved(endpoint, new long[2], 0));
     } finally {
       Native.close(endpoint);
-      assertEquals(-1, Native.completions(endpoint, ByteBuffer.allocateDirect(64), 60_000));
+      assertEquals(-1, Native.completions(endpoint, 0, ByteBuffer.allocateDirect(64), 60_000));
       assertEquals(-1, Native.unresolved(endpoint, new long[2], 60_000));
       Native.free(endpoint);
     }
@@ -79,7 +83,7 @@ class NativeTest {
   @Test
   void textSurvivesTheBoundary() throws FaroException {
     String name = "ex\u00e4cutor \u2013 \ud83c\udccf";
-    long endpoint = Native.start(SETTINGS + "name=" + name);
+    long endpoint = Native.start(SETTINGS + "name=" + name, 1);
     try {
       String card = new String(Native.card(endpoint), java.nio.charset.StandardCharsets.UTF_8);
       assertTrue(card.contains("name=" + name + "\n"), card);

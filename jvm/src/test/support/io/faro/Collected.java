@@ -13,7 +13,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
 /** A listener that keeps everything, and checks that every block is reported exactly once. */
-final class Collected implements FetchListener {
+class Collected implements FetchListener {
   private static final long PATIENCE_SECONDS = 60;
 
   final BlockBytes[] blocks;

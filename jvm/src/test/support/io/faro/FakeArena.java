@@ -9,8 +9,10 @@ final class FakeArena implements Arena {
   static final int SLAB_BYTES = 1 << 16;
 
   private final ByteBuffer[] slabs = new ByteBuffer[4];
-  /** Handles that were released, in order. */
+  /** Handles of which slices were released, in order. */
   final List<Long> released = new CopyOnWriteArrayList<>();
+  /** The slices, as {@code first+count}. */
+  final List<String> slices = new CopyOnWriteArrayList<>();
 
   FakeArena() {
     for (int slab = 0; slab < slabs.length; slab++) {
@@ -48,7 +50,8 @@ final class FakeArena implements Arena {
   }
 
   @Override
-  public void releaseBatch(long handle) {
-    released.add(handle);
+  public void release(long batch, int first, int count) {
+    released.add(batch);
+    slices.add(first + "+" + count);
   }
 }

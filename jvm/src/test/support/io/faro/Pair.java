@@ -26,7 +26,7 @@ final class Pair implements AutoCloseable {
   }
 
   static EndpointConfig config(String name, FabricChoice fabric) {
-    return EndpointConfig.builder().name(name).fabric(fabric).memoryLimitBytes(128L << 20).build();
+    return EndpointConfig.builder().name(name).fabric(fabric).memoryLimitBytes(128L << 20).completionThreads(3).build();
   }
 
   Collected fetch(BlockIds ids) throws FaroException {

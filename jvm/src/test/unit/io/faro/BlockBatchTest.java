@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
 import java.nio.ReadOnlyBufferException;
+import java.util.Arrays;
 import java.util.Collections;
 import org.junit.jupiter.api.Test;
 
@@ -35,8 +36,8 @@ class BlockBatchTest {
     assertEquals(40, batch.length(2));
     assertArrayEquals(FakeArena.bytes(0, 100, 30), Collected.readAll(batch.take(0).inputStream()));
     byte[] across = Collected.readAll(batch.take(2).inputStream());
-    assertArrayEquals(FakeArena.bytes(0, 130, 20), java.util.Arrays.copyOf(across, 20));
-    assertArrayEquals(FakeArena.bytes(2, 0, 20), java.util.Arrays.copyOfRange(across, 20, 40));
+    assertArrayEquals(FakeArena.bytes(0, 130, 20), Arrays.copyOf(across, 20));
+    assertArrayEquals(FakeArena.bytes(2, 0, 20), Arrays.copyOfRange(across, 20, 40));
   }
 
   @Test
@@ -69,6 +70,44 @@ class BlockBatchTest {
     assertEquals(Collections.emptyList(), arena.released);
     third.release();
     assertEquals(Collections.singletonList(77L), arena.released);
+  }
+
+  /** Three blocks in four slices: 0 and half of 1, the rest of 1 and 2, all of 3. */
+  private static RecordWriter fourSlices() {
+    return new RecordWriter().request(9).batch(77)
+        .slice(0, 0, 10).slice(1, 0, 10).slice(2, 0, 10).slice(3, 0, 10)
+        .block(15).block(15).block(10).block(0);
+  }
+
+  @Test
+  void aBlockReturnsTheSlicesThatNoOtherBlockHas() throws Exception {
+    BlockBatch batch = batch(fourSlices());
+    BlockBytes first = batch.take(0);
+    BlockBytes second = batch.take(1);
+    BlockBytes third = batch.take(2);
+    BlockBytes empty = batch.take(3);
+    batch.releaseHold();
+    assertEquals(Collections.emptyList(), arena.slices);
+    first.release();
+    assertEquals(Arrays.asList("0+1"), arena.slices, "the second block has a part of slice 1");
+    third.release();
+    assertEquals(Arrays.asList("0+1", "3+1"), arena.slices);
+    assertThrows(IllegalStateException.class, () -> batch.take(0));
+    assertEquals(Arrays.asList("0+1", "3+1"), arena.slices, "a refused take changes nothing");
+    assertArrayEquals(FakeArena.bytes(2, 0, 10), Arrays.copyOfRange(Collected.readAll(second.inputStream()), 5, 15));
+    empty.release();
+    second.release();
+    assertEquals(Arrays.asList("0+1", "3+1", "1+2"), arena.slices);
+  }
+
+  @Test
+  void slicesOfBlocksThatNobodyTookGoBackWithTheDelivery() throws Exception {
+    BlockBatch batch = batch(fourSlices());
+    BlockBytes second = batch.take(1);
+    batch.releaseHold();
+    assertEquals(Arrays.asList("0+1", "3+1"), arena.slices);
+    second.release();
+    assertEquals(Arrays.asList("0+1", "3+1", "1+2"), arena.slices);
   }
 
   @Test

@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Test;
 class CompletionLoopTest {
   private final FakeArena arena = new FakeArena();
   private final Requests requests = new Requests();
-  private final CompletionLoop loop = new CompletionLoop(0, requests, arena);
+  private final CompletionLoop loop = new CompletionLoop(0, 0, requests, arena);
 
   private FetchHandle begin(long request, int blocks, FetchListener listener) throws FaroException {
     FetchHandle handle = new FetchHandle(null, 5, blocks, listener);

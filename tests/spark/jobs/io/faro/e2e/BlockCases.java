@@ -20,6 +20,7 @@ final class BlockCases {
         cases.put("megabyteBlocks", c -> bytes(c.jsc, 6, 4, 4, 1 << 20));
         cases.put("hugeBlock", c -> bytes(c.jsc, 2, 2, 24, 1 << 20));
         cases.put("largeShuffle", c -> bytes(c.jsc, 8, 6, 12, 1 << 20));
+        cases.put("manyOutputs", c -> manyOutputs(c.jsc));
         cases.put("emptyPartitions", c -> emptyPartitions(c.jsc));
     }
 
@@ -72,6 +73,45 @@ final class BlockCases {
             Check.equal("checksum of record " + i, crcOf(randomBytes(i, recordSize)),
                 actual.get(i));
         }
+    }
+
+    /**
+     * 2,000 map outputs of 24 partitions. Each sends one small record to every partition; every
+     * 50th also sends 2 MiB to one of them.
+     */
+    private static void manyOutputs(JavaSparkContext jsc) {
+        int maps = 2_000;
+        int reduces = 24;
+        int bigEvery = 50;
+        int bigSize = 2 << 20;
+        List<Long> actual = RddCases.indices(jsc, maps, maps).flatMapToPair(map -> {
+            List<Tuple2<Integer, byte[]>> out = new ArrayList<>();
+            for (int reduce = 0; reduce < reduces; reduce++) {
+                out.add(new Tuple2<>(reduce, randomBytes(map * reduces + reduce, 64)));
+            }
+            if (map % bigEvery == 0) {
+                out.add(new Tuple2<>(map / bigEvery % reduces, randomBytes(-map - 1, bigSize)));
+            }
+            return out.iterator();
+        }).partitionBy(new HashPartitioner(reduces)).mapPartitions(records -> {
+            long sum = 0;
+            while (records.hasNext()) {
+                sum += crcOf(records.next()._2());
+            }
+            return java.util.Collections.singleton(sum).iterator();
+        }).collect();
+        List<Long> expected = new ArrayList<>(java.util.Collections.nCopies(reduces, 0L));
+        for (int map = 0; map < maps; map++) {
+            for (int reduce = 0; reduce < reduces; reduce++) {
+                expected.set(reduce,
+                    expected.get(reduce) + crcOf(randomBytes(map * reduces + reduce, 64)));
+            }
+            if (map % bigEvery == 0) {
+                int reduce = map / bigEvery % reduces;
+                expected.set(reduce, expected.get(reduce) + crcOf(randomBytes(-map - 1, bigSize)));
+            }
+        }
+        Check.equal("sums of the partitions", expected, actual);
     }
 
     private static byte[] randomBytes(int seed, int size) {

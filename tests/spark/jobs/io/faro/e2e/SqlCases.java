@@ -18,6 +18,7 @@ final class SqlCases {
         cases.put("sqlAggregate", c -> aggregate(c.spark));
         cases.put("sqlJoin", c -> join(c.spark));
         cases.put("sqlWideJoin", c -> wideJoin(c.spark));
+        cases.put("sqlLargeJoin", c -> largeJoin(c.spark));
         cases.put("sqlRepartition", c -> repartition(c.spark));
         cases.put("sqlWindow", c -> window(c.spark));
         cases.put("sqlOrder", c -> order(c.spark));
@@ -110,6 +111,26 @@ final class SqlCases {
         Check.equal("length of one side", length, actual.getLong(1));
         Check.equal("length of the other", length, actual.getLong(2));
         Check.equal("same contents", true, actual.getBoolean(3));
+    }
+
+    /** A sort-merge join of two inputs of some 150 MB each that LZ4 cannot compress. */
+    private static void largeJoin(SparkSession spark) {
+        long rows = 500_000;
+        StringBuilder words = new StringBuilder("''");
+        for (int word = 0; word < 18; word++) {
+            words.append(", hex(xxhash64(id, ").append(word).append("))");
+        }
+        for (String side : Arrays.asList("left_side", "right_side")) {
+            spark.range(0, rows, 1, 100).selectExpr("id k", "concat(" + words + ") p")
+                .createOrReplaceTempView(side);
+        }
+        Row actual = spark.sql("select /*+ MERGE(r) */ count(*), sum(l.k), "
+            + "sum(if(l.p = r.p, 1, 0)), min(length(l.p)) > 100 "
+            + "from left_side l join right_side r on l.k = r.k").first();
+        Check.equal("rows", rows, actual.getLong(0));
+        Check.equal("sum of the keys", rows * (rows - 1) / 2, actual.getLong(1));
+        Check.equal("rows with the same contents", rows, actual.getLong(2));
+        Check.equal("contents are there", true, actual.getBoolean(3));
     }
 
     private static void repartition(SparkSession spark) {

@@ -1,17 +1,19 @@
 package io.faro.spark;
 
-import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.io.InputStream;
+import java.lang.reflect.InvocationTargetException;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.Objects;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.network.buffer.ManagedBuffer;
+import org.apache.spark.network.shuffle.BlockFetchingListener;
 import org.apache.spark.storage.BlockId;
-import org.apache.spark.storage.BlockManager;
+import org.apache.spark.storage.BlockManagerId;
+import org.apache.spark.storage.BlockManagerMaster;
 import org.apache.spark.storage.StorageLevel;
 import org.apache.spark.storage.TestBlockId;
-import org.apache.spark.util.io.ChunkedByteBuffer;
-import scala.Option;
 import scala.reflect.ClassTag;
 import scala.reflect.ClassTag$;
 
@@ -21,45 +23,90 @@ import scala.reflect.ClassTag$;
  * like Spark's data, and a dead executor has none. The block's name must be of a kind that every Spark version can
  * parse; the only kind with a free text is "test".
  *
- * <p>With the external shuffle service the map status has the service's port, so the driver is asked for the executor
- * that has the block.
+ * <p>With the external shuffle service the map status has the service's port; the driver says where the block managers
+ * of the executors are ({@link ExecutorDirectory}).
  */
 final class EndpointCards implements CardStore {
   private static final int MAX_CARD_BYTES = 4_096;
 
   private final SparkEnv env;
-  private final boolean throughDriver;
+  /** {@code null}: the map status has the addresses of executors. */
+  private final ExecutorDirectory executors;
   private final ClassTag<byte[]> tag = ClassTag$.MODULE$.apply(byte[].class);
 
   EndpointCards(SparkEnv env) {
     this.env = env;
-    this.throughDriver = env.conf().getBoolean("spark.shuffle.service.enabled", false);
+    boolean service = env.conf().getBoolean("spark.shuffle.service.enabled", false);
+    this.executors = service ? new ExecutorDirectory(this::alive, System::nanoTime) : null;
   }
 
-  void publish(byte[] card) throws IOException {
+  /** False: this executor is being decommissioned, and Spark stores no more blocks here. */
+  boolean publish(byte[] card) throws IOException {
     String executor = env.executorId();
-    // The driver gets to know the block only if peers ask it: it logs a warning for each block lost with an executor.
-    boolean stored = env.blockManager().putSingle(
-        blockOf(executor), Objects.requireNonNull(card), StorageLevel.MEMORY_AND_DISK_SER(), throughDriver, tag);
+    boolean stored;
+    try {
+      // The driver does not get to know the block: it would log a warning when the block is lost with its executor.
+      stored = env.blockManager().putSingle(
+          blockOf(executor), Objects.requireNonNull(card), StorageLevel.MEMORY_AND_DISK_SER(), false, tag);
+    } catch (Exception e) {
+      if (isDecommissioned(e)) {
+        return false;
+      }
+      throw e;
+    }
     if (!stored) {
       throw new IOException("the block manager of executor " + executor + " did not store the endpoint card");
     }
+    return true;
+  }
+
+  /** Spark's exception is not visible to Java in all versions. */
+  static boolean isDecommissioned(Throwable e) {
+    return e.getClass().getSimpleName().equals("BlockSavedOnDecommissionedBlockManagerException");
   }
 
   @Override
-  public byte[] lookUp(PeerKey peer) throws Exception {
-    BlockManager blocks = env.blockManager();
-    BlockId block = blockOf(peer.executor);
-    if (throughDriver) {
-      Option<ChunkedByteBuffer> bytes = blocks.getRemoteBytes(block);
-      return bytes.isEmpty() ? null : read(block, new ByteArrayInputStream(bytes.get().toArray()), peer);
+  public void lookUp(PeerKey peer, long since, Answer answer) throws Exception {
+    PeerKey at = executors == null ? peer : executors.find(peer.executor, since);
+    if (at == null) {
+      answer.gone();
+      return;
     }
-    ManagedBuffer bytes =
-        blocks.blockTransferService().fetchBlockSync(peer.host, peer.port, peer.executor, block.name(), null);
-    try (InputStream in = bytes.createInputStream()) {
-      return read(block, in, peer);
-    } finally {
-      bytes.release();
+    BlockId block = blockOf(peer.executor);
+    env.blockManager().blockTransferService().fetchBlocks(
+        at.host, at.port, at.executor, new String[] {block.name()}, new Listener(peer, block, answer), null);
+  }
+
+  /** Waits for the card without a thread: a peer that accepts the connection and then hangs blocks nothing. */
+  private final class Listener implements BlockFetchingListener {
+    private final PeerKey peer;
+    private final BlockId block;
+    private final Answer answer;
+
+    Listener(PeerKey peer, BlockId block, Answer answer) {
+      this.peer = peer;
+      this.block = block;
+      this.answer = answer;
+    }
+
+    @Override
+    public void onBlockFetchSuccess(String blockId, ManagedBuffer data) {
+      byte[] card;
+      try (InputStream in = data.createInputStream()) {
+        card = read(block, in, peer);
+      } catch (IOException | RuntimeException e) {
+        answer.missing(e);
+        return;
+      }
+      answer.found(card);
+    }
+
+    @Override
+    public void onBlockFetchFailure(String blockId, Throwable why) {
+      if (executors != null) {
+        executors.doubt(peer.executor);
+      }
+      answer.missing(why);
     }
   }
 
@@ -71,6 +118,25 @@ final class EndpointCards implements CardStore {
           + MAX_CARD_BYTES);
     }
     return card;
+  }
+
+  /** One question to the driver. Executors that are being decommissioned are not in the answer. */
+  private Map<String, PeerKey> alive() throws Exception {
+    // Reflection, because the Seq that this returns has another type in Scala 2.13.
+    Object peers;
+    try {
+      peers = BlockManagerMaster.class.getMethod("getPeers", BlockManagerId.class)
+          .invoke(env.blockManager().master(), env.blockManager().blockManagerId());
+    } catch (InvocationTargetException e) {
+      throw new IOException("the driver does not say which executors are alive: " + e.getCause(), e.getCause());
+    }
+    Map<String, PeerKey> alive = new HashMap<>();
+    scala.collection.Iterator<?> each = ((scala.collection.Iterable<?>) peers).iterator();
+    while (each.hasNext()) {
+      BlockManagerId id = (BlockManagerId) each.next();
+      alive.put(id.executorId(), new PeerKey(id.executorId(), id.host(), id.port()));
+    }
+    return alive;
   }
 
   private static BlockId blockOf(String executor) {

@@ -1,7 +1,6 @@
 package io.faro.spark;
 
 import java.util.Arrays;
-import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
 import org.apache.spark.network.shuffle.BlockFetchingListener;
 import org.apache.spark.network.shuffle.BlockStoreClient;
@@ -10,18 +9,18 @@ import org.apache.spark.network.shuffle.DownloadFileManager;
 /**
  * Gives blocks that Faro did not deliver to Spark's own fetch, which has its own retries. With fallback=never it
  * reports them as failed instead, which becomes a FetchFailed in Spark. Spark's fetch connects on the calling thread,
- * which can take minutes, so a pool of a few threads calls it. Spark's limits on requests in flight bound the pool's
- * queue.
+ * which can take minutes, so threads of their own call it, one for a host ({@link PerHost}). Spark's limits on requests
+ * in flight bound the work that waits for them.
  */
 final class FallBack {
   private final BlockStoreClient spark;
-  private final Executor threads;
+  private final PerHost threads;
   private final boolean never;
   private final String fabric;
   private final PluginCounters counters;
   private final RateLimitedLog log;
 
-  FallBack(BlockStoreClient spark, Executor threads, FaroConf conf, PluginCounters counters, RateLimitedLog log) {
+  FallBack(BlockStoreClient spark, PerHost threads, FaroConf conf, PluginCounters counters, RateLimitedLog log) {
     this.spark = spark;
     this.threads = threads;
     this.never = conf.never;
@@ -70,15 +69,15 @@ final class FallBack {
       return;
     }
     try {
-      threads.execute(() -> fetchBySpark(lost));
+      threads.execute(lost.peer.host, () -> fetchBySpark(lost));
     } catch (RejectedExecutionException e) {
       failAll(lost, e);
     }
   }
 
   private void warn(Undelivered lost) {
-    if (lost.reason == Reason.PEER_BACKOFF) {
-      // The failure that caused the back-off was logged.
+    if (lost.reason == Reason.PEER_BACKOFF || lost.reason == Reason.EXECUTOR_GONE) {
+      // The failure that caused the back-off was logged; an executor that ends is nothing to warn of.
       return;
     }
     String topic = lost.reason == Reason.TO_DISK ? lost.reason.key : lost.peer + " " + lost.reason.key;

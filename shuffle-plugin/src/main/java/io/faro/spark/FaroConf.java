@@ -18,6 +18,8 @@ final class FaroConf {
   /** {@code spark.faro.fallback} is never. */
   final boolean never;
   final long memoryLimit;
+  /** Of this executor. */
+  final int cores;
   final long requestTimeoutMillis;
   final int port;
   final int portRetries;
@@ -29,10 +31,12 @@ final class FaroConf {
   final Map<String, String> settings;
 
   FaroConf(SparkConf conf) {
-    settings = settings(conf);
+    cores = MemoryDefault.cores(conf, System.getProperty("sun.java.command", ""));
+    Long limit = FaroKeys.MEMORY_LIMIT.of(conf);
+    memoryLimit = limit == null ? MemoryDefault.bytes(conf, cores) : limit;
+    settings = settings(conf, memoryLimit);
     fabric = FaroKeys.FABRIC.of(conf);
     never = FaroKeys.FALLBACK.of(conf).equals("never");
-    memoryLimit = FaroKeys.MEMORY_LIMIT.of(conf);
     requestTimeoutMillis = FaroKeys.REQUEST_TIMEOUT.of(conf);
     port = FaroKeys.PORT.of(conf);
     portRetries = Math.max(0, conf.getInt("spark.port.maxRetries", 16));
@@ -40,10 +44,10 @@ final class FaroConf {
     wantsCommits = FaroKeys.STAGING.of(conf).equals("onCommit") || !FaroKeys.REGIONS.of(conf).equals("unpinned");
   }
 
-  private static Map<String, String> settings(SparkConf conf) {
+  private static Map<String, String> settings(SparkConf conf, long memoryLimit) {
     Map<String, String> settings = new LinkedHashMap<>();
     for (Key<?> key : FaroKeys.ALL) {
-      Object value = key.of(conf);
+      Object value = key == FaroKeys.MEMORY_LIMIT ? (Object) memoryLimit : key.of(conf);
       // The fall-back is this plug-in's, not the endpoint's.
       if (value != null && key != FaroKeys.FALLBACK) {
         settings.put(key.setting, value.toString());

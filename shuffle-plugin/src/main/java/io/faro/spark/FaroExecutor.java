@@ -32,6 +32,8 @@ final class FaroExecutor {
   /** A request is ended after this many timeouts without progress; native code should end it after one or two. */
   private static final int UNRESPONSIVE_TIMEOUTS = 4;
 
+  private static final int MOST_COMPLETION_THREADS = 4;
+
   private final Logger log;
   private final SparkConf sparkConf;
   private final FaroConf conf;
@@ -46,7 +48,9 @@ final class FaroExecutor {
   private final FaroSource source;
   private final Summary summary;
   private final Thread summaryHook;
+  /** {@code null} before the first use; guarded by this. */
   private Reporter reporter;
+  private volatile boolean used;
   /** Guarded by this. */
   private State state = State.SERVING;
   /** In INSTALLED, and after it. */
@@ -98,6 +102,7 @@ final class FaroExecutor {
     Addresses addresses = Addresses.of(env.blockManager().blockManagerId().host(), conf.bindAddress);
     EndpointConfig.Builder config = EndpointConfig.builder()
         .name("executor-" + env.executorId())
+        .completionThreads(Math.max(1, Math.min(MOST_COMPLETION_THREADS, conf.cores / 4)))
         .set(conf.settings)
         .bindAddress(addresses.bind)
         .advertisedAddress(addresses.advertise);
@@ -118,12 +123,35 @@ final class FaroExecutor {
 
   private void announce() throws Exception {
     byte[] card = transport.card();
-    cards.publish(card);
+    if (!cards.publish(card)) {
+      log.info("Faro: this executor is being decommissioned and publishes no endpoint card; it fetches through Faro, and "
+          + "peers get its map outputs by Spark's own fetch or from where they are moved to");
+    }
     env.metricsSystem().registerSource(source);
-    Runtime.getRuntime().addShutdownHook(summaryHook);
-    reporter = Reporter.start(env, this::counters, counters.traffic);
+    try {
+      Runtime.getRuntime().addShutdownHook(summaryHook);
+    } catch (IllegalStateException e) {
+      log.debug("Faro: this process ends already; there will be no summary", e);
+    }
     log.info("Faro ready: version={} fabrics={} memory.limit={} fallback={}",
         Faro.version(), String.join(",", addressesOf(card)), conf.memoryLimit, conf.fallback());
+  }
+
+  /**
+   * A shuffle runs here: the driver gets reports from now on. Not before, because the driver takes reports after its
+   * first shuffle only.
+   */
+  void used() {
+    if (!used) {
+      startReporter();
+    }
+  }
+
+  private synchronized void startReporter() {
+    if (reporter == null && state != State.STOPPED) {
+      reporter = Reporter.start(env, this::counters, counters.traffic);
+    }
+    used = true;
   }
 
   private static List<String> addressesOf(byte[] card) {
@@ -150,8 +178,8 @@ final class FaroExecutor {
     RateLimitedLog warnings = new RateLimitedLog(log::warn, nanos);
     long waitMillis = conf.never ? conf.requestTimeoutMillis : Math.min(5_000, conf.requestTimeoutMillis);
     Peers peers = new Peers(
-        transport, cards, threads.cards, this::after, nanos, conf.never, waitMillis, counters);
-    FallBack fallBack = new FallBack(spark, threads.fallback, conf, counters, warnings);
+        transport, cards, new PerHost(threads.cards), this::after, nanos, conf.never, waitMillis, counters);
+    FallBack fallBack = new FallBack(spark, new PerHost(threads.fallback), conf, counters, warnings);
     // BlockManager.stop closes its transfer service, and its client if that is another object, as Faro's is. If Spark's
     // client was another object too, only Faro's client can close it.
     boolean closesSpark = spark != blocks.blockTransferService();
@@ -168,6 +196,7 @@ final class FaroExecutor {
     long longest = TimeUnit.MILLISECONDS.toNanos(conf.requestTimeoutMillis) * UNRESPONSIVE_TIMEOUTS;
     threads.timer.scheduleWithFixedDelay(
         () -> ours.endUnresponsive(longest), SWEEP_SECONDS, SWEEP_SECONDS, TimeUnit.SECONDS);
+    threads.timer.scheduleWithFixedDelay(peers::forgetIdle, 1, 1, TimeUnit.MINUTES);
   }
 
   private void after(long millis, Runnable action) {
@@ -206,7 +235,9 @@ final class FaroExecutor {
     }
     final boolean installed = state == State.INSTALLED;
     state = State.STOPPED;
-    reporter.stop();
+    if (reporter != null) {
+      reporter.stop();
+    }
     summary.log();
     try {
       Runtime.getRuntime().removeShutdownHook(summaryHook);

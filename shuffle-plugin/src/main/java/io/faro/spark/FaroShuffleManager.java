@@ -26,11 +26,15 @@ import org.slf4j.LoggerFactory;
  * migration, merging), except the transfer of blocks between executors. This class extends Spark's manager and does not
  * implement its interface itself: so one jar runs on every Spark version, and Spark SQL keeps its fast path.
  *
- * <p>The first shuffle task of an executor opens the endpoint: on Spark 3 this object exists before the block manager
- * does. The driver, and so local mode, opens nothing.
+ * <p>An executor opens its endpoint at its start, as soon as the block manager is there: on Spark 3 this object exists
+ * before that. Later can be too late: an executor that is being decommissioned cannot publish a card any more. The
+ * driver, and so local mode, opens nothing.
  */
 public final class FaroShuffleManager extends SortShuffleManager {
   private static final Logger LOG = LoggerFactory.getLogger(FaroShuffleManager.class);
+  /** How long the start of an executor may take; after that the first shuffle task opens the endpoint. */
+  private static final long START_SECONDS = 120;
+  private static final long START_PAUSE_MILLIS = 50;
 
   private final SparkConf sparkConf;
   private final FaroConf faroConf;
@@ -41,8 +45,8 @@ public final class FaroShuffleManager extends SortShuffleManager {
   /** In OPENED; null if Spark refused it. */
   private FaroUi ui;
   /**
-   * The executor's endpoint and client: {@code null} before the first shuffle task, then what it became. Completed with
-   * {@code null}: stopped before the first task.
+   * The executor's endpoint and client: {@code null} while the executor starts, then what it became. Completed with
+   * {@code null}: stopped before it was opened.
    */
   private volatile CompletableFuture<FaroExecutor> opening;
 
@@ -72,6 +76,25 @@ public final class FaroShuffleManager extends SortShuffleManager {
     }
     uiState = isDriver && unsupported.isEmpty() ? UiState.READY : UiState.OFF;
     mayRun = !isDriver && unsupported.isEmpty();
+    if (mayRun) {
+      Threads.daemon("faro-start", this::openWhenReady).start();
+    }
+  }
+
+  /** Waits for the block manager, of whose start Spark tells nobody. */
+  private void openWhenReady() {
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(START_SECONDS);
+    try {
+      while (opening == null && System.nanoTime() - end < 0) {
+        if (envIsReady()) {
+          open();
+          return;
+        }
+        Thread.sleep(START_PAUSE_MILLIS);
+      }
+    } catch (InterruptedException e) {
+      LOG.debug("The first shuffle task opens Faro's endpoint", e);
+    }
   }
 
   @Override
@@ -109,8 +132,12 @@ public final class FaroShuffleManager extends SortShuffleManager {
   /** Spark calls this to serve, store or migrate shuffle blocks; an executor may get its first blocks by migration. */
   @Override
   public IndexShuffleBlockResolver shuffleBlockResolver() {
-    if (opening == null && mayRun != null && mayRun && envIsReady()) {
-      open();
+    if (mayRun != null && mayRun && envIsReady()) {
+      open().thenAccept(open -> {
+        if (open != null) {
+          open.used();
+        }
+      });
     }
     return super.shuffleBlockResolver();
   }
@@ -118,10 +145,16 @@ public final class FaroShuffleManager extends SortShuffleManager {
   @Override
   public boolean unregisterShuffle(int shuffleId) {
     FaroExecutor open = openExecutor();
-    if (open != null) {
+    if (open == null) {
+      return super.unregisterShuffle(shuffleId);
+    }
+    open.forgetShuffle(shuffleId);
+    try {
+      return super.unregisterShuffle(shuffleId);
+    } finally {
+      // A peer's question between the two has opened files that are deleted now, and would keep their disk space.
       open.forgetShuffle(shuffleId);
     }
-    return super.unregisterShuffle(shuffleId);
   }
 
   @Override
@@ -171,11 +204,27 @@ public final class FaroShuffleManager extends SortShuffleManager {
     try {
       result.complete(FaroExecutor.open(LOG, sparkConf, faroConf, super::shuffleBlockResolver));
     } catch (Throwable e) {
+      if (processEnds()) {
+        LOG.debug("Faro is not started in a process that ends", e);
+        result.complete(null);
+        return;
+      }
       if (!faroConf.never) {
         LOG.warn("Faro could not start, Spark's own fetch delivers all blocks: {}", e.toString());
       }
       LOG.debug("Faro could not start", e);
       result.completeExceptionally(e);
+    }
+  }
+
+  private static boolean processEnds() {
+    Thread probe = new Thread();
+    try {
+      Runtime.getRuntime().addShutdownHook(probe);
+      Runtime.getRuntime().removeShutdownHook(probe);
+      return false;
+    } catch (IllegalStateException e) {
+      return true;
     }
   }
 
@@ -191,7 +240,11 @@ public final class FaroShuffleManager extends SortShuffleManager {
       return null;
     }
     try {
-      return open().get(faroConf.requestTimeoutMillis, TimeUnit.MILLISECONDS);
+      FaroExecutor open = open().get(faroConf.requestTimeoutMillis, TimeUnit.MILLISECONDS);
+      if (open != null) {
+        open.used();
+      }
+      return open;
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new IllegalStateException("the task was interrupted while Faro started", e);

@@ -11,6 +11,7 @@ import java.util.concurrent.TimeUnit;
  *   LOOKING   -- waited too long ----> SLOW         (new requests do not wait for the look-up)
  *   LOOKING, SLOW -- card found -----> READY
  *   LOOKING, SLOW -- no card --------> ABSENT
+ *   LOOKING, SLOW -- executor ended -> GONE
  *   ABSENT    -- request, time over -> LOOKING
  *   READY     -- request failed -----> BACKOFF
  *   BACKOFF   -- request, time over -> READY        (the next failure doubles the time)
@@ -29,7 +30,7 @@ final class PeerState {
   static final int NEVER_LOOK_UPS = 6;
 
   /** The states. */
-  enum State { UNKNOWN, LOOKING, SLOW, ABSENT, READY, BACKOFF }
+  enum State { UNKNOWN, LOOKING, SLOW, ABSENT, READY, BACKOFF, GONE }
 
   /** What a new request does. */
   enum Decision {
@@ -44,7 +45,9 @@ final class PeerState {
     /** The peer had no card a short time ago. */
     DECLINE_ABSENT,
     /** A request to the peer failed a short time ago. */
-    DECLINE_BACKOFF
+    DECLINE_BACKOFF,
+    /** The executor has ended; executor ids are not used again. */
+    DECLINE_GONE
   }
 
   private final boolean never;
@@ -101,6 +104,8 @@ final class PeerState {
         }
         state = State.READY;
         return Decision.GO;
+      case GONE:
+        return Decision.DECLINE_GONE;
       default:
         throw new AssertionError(state);
     }
@@ -121,6 +126,7 @@ final class PeerState {
       case ABSENT:
       case READY:
       case BACKOFF:
+      case GONE:
         throw noLookUp("a card was found");
       default:
         throw new AssertionError(state);
@@ -152,10 +158,34 @@ final class PeerState {
       case ABSENT:
       case READY:
       case BACKOFF:
+      case GONE:
         throw noLookUp("no card was found");
       default:
         throw new AssertionError(state);
     }
+  }
+
+  /** The look-up found that the executor has ended. */
+  void gone() {
+    switch (state) {
+      case LOOKING:
+      case SLOW:
+        state = State.GONE;
+        return;
+      case UNKNOWN:
+      case ABSENT:
+      case READY:
+      case BACKOFF:
+      case GONE:
+        throw noLookUp("an executor is gone");
+      default:
+        throw new AssertionError(state);
+    }
+  }
+
+  /** A look-up is under way. */
+  boolean looksUp() {
+    return state == State.LOOKING || state == State.SLOW;
   }
 
   /** Look-ups of this card in a row that found none. */
@@ -175,6 +205,7 @@ final class PeerState {
       case ABSENT:
       case READY:
       case BACKOFF:
+      case GONE:
         throw noLookUp("a request waited too long");
       default:
         throw new AssertionError(state);
@@ -200,6 +231,7 @@ final class PeerState {
       case LOOKING:
       case SLOW:
       case ABSENT:
+      case GONE:
         // A request from before this peer was forgotten (see Peers): the look-up decides.
         return;
       default:
@@ -219,6 +251,7 @@ final class PeerState {
       case LOOKING:
       case SLOW:
       case ABSENT:
+      case GONE:
         // As in failed.
         return;
       default:

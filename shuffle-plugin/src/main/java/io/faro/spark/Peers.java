@@ -4,14 +4,14 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.TimeUnit;
 import java.util.function.LongSupplier;
 
 /**
  * The peers of an executor, each with its {@link PeerState}, and the requests that wait for a card.
  *
- * <p>A peer's card is looked up once, for its first request, on a bounded pool. Requests wait for it in a list, without
+ * <p>A peer's card is looked up once, for its first request, on threads of their own ({@link PerHost}). Requests wait for it in a list, without
  * a thread, for a bounded time. A peer without a card, or with requests that fail, is left alone for a time that
  * doubles with each failure: a broken peer then costs one timeout now and then, and not one for each request.
  */
@@ -19,11 +19,12 @@ final class Peers {
   /** The first pause between two look-ups of one card with fallback=never; it doubles. */
   static final long NEVER_PAUSE_MILLIS = 100;
 
-  private static final int MOST_PEERS = 100_000;
+  /** A peer without a request for this long is forgotten; its next request looks its card up again. */
+  static final long FORGET_NANOS = TimeUnit.MINUTES.toNanos(10);
 
   private final FaroTransport transport;
   private final CardStore cards;
-  private final Executor lookUps;
+  private final PerHost lookUps;
   private final Timer timer;
   private final LongSupplier nanos;
   private final boolean never;
@@ -31,7 +32,7 @@ final class Peers {
   private final PluginCounters counters;
   private final Map<PeerKey, Peer> peers = new ConcurrentHashMap<>();
 
-  Peers(FaroTransport transport, CardStore cards, Executor lookUps, Timer timer, LongSupplier nanos, boolean never,
+  Peers(FaroTransport transport, CardStore cards, PerHost lookUps, Timer timer, LongSupplier nanos, boolean never,
       long waitMillis, PluginCounters counters) {
     this.transport = transport;
     this.cards = cards;
@@ -53,15 +54,17 @@ final class Peers {
   }
 
   void whenReady(PeerKey key, Waiter waiter) {
-    Peer peer = peers.get(key);
-    if (peer == null) {
-      if (peers.size() >= MOST_PEERS) {
-        // Executors come and go for months. A peer that is forgotten is looked up again.
-        peers.clear();
-      }
-      peer = peers.computeIfAbsent(key, Peer::new);
-    }
-    peer.whenReady(waiter);
+    peers.computeIfAbsent(key, Peer::new).whenReady(waiter);
+  }
+
+  /** Forgets peers without requests: executors come and go for months. */
+  void forgetIdle() {
+    long now = nanos.getAsLong();
+    peers.values().removeIf(peer -> peer.isIdle(now));
+  }
+
+  int size() {
+    return peers.size();
   }
 
   /** A request to the peer ended because of {@code reason}. */
@@ -80,10 +83,14 @@ final class Peers {
     }
   }
 
-  private final class Peer {
+  private final class Peer implements CardStore.Answer {
     private final PeerKey key;
     private final PeerState state = new PeerState(never);
     private List<Waiter> waiting = new ArrayList<>();
+    /** When the last request came. */
+    private long used;
+    /** When the look-up under way began. */
+    private long since;
 
     Peer(PeerKey key) {
       this.key = key;
@@ -94,7 +101,8 @@ final class Peers {
       long handle;
       Throwable problem;
       synchronized (this) {
-        decision = state.request(nanos.getAsLong());
+        used = nanos.getAsLong();
+        decision = state.request(used);
         handle = state.handle();
         problem = state.problem();
         if (decision == PeerState.Decision.WAIT || decision == PeerState.Decision.LOOK_UP) {
@@ -121,37 +129,47 @@ final class Peers {
         case DECLINE_BACKOFF:
           waiter.decline(Reason.PEER_BACKOFF, null, true);
           return;
+        case DECLINE_GONE:
+          waiter.decline(Reason.EXECUTOR_GONE, null, true);
+          return;
         default:
           throw new AssertionError(decision);
       }
     }
 
     private void startLookUp() {
+      synchronized (this) {
+        since = nanos.getAsLong();
+      }
       try {
-        lookUps.execute(this::lookUp);
+        lookUps.execute(key.host, this::lookUp);
       } catch (RejectedExecutionException e) {
-        notFound(e);
+        missing(e);
       }
     }
 
     private void lookUp() {
       counters.cardLookups.increment();
-      long handle;
-      try {
-        byte[] card = cards.lookUp(key);
-        if (card == null) {
-          notFound(null);
-          return;
-        }
-        handle = transport.addPeer(card);
-      } catch (Throwable e) {
-        notFound(e);
-        return;
+      long asked;
+      synchronized (this) {
+        asked = since;
       }
-      found(handle);
+      try {
+        cards.lookUp(key, asked, this);
+      } catch (Throwable e) {
+        missing(e);
+      }
     }
 
-    private void found(long handle) {
+    @Override
+    public void found(byte[] card) {
+      long handle;
+      try {
+        handle = transport.addPeer(card);
+      } catch (Throwable e) {
+        missing(e);
+        return;
+      }
       List<Waiter> ready;
       synchronized (this) {
         state.found(handle);
@@ -160,7 +178,18 @@ final class Peers {
       ready.forEach(waiter -> waiter.go(handle));
     }
 
-    private void notFound(Throwable problem) {
+    @Override
+    public void gone() {
+      List<Waiter> declined;
+      synchronized (this) {
+        state.gone();
+        declined = takeWaiting();
+      }
+      declined.forEach(waiter -> waiter.decline(Reason.EXECUTOR_GONE, null, false));
+    }
+
+    @Override
+    public void missing(Throwable problem) {
       List<Waiter> declined;
       synchronized (this) {
         if (state.notFound(nanos.getAsLong(), problem, !waiting.isEmpty())) {
@@ -186,6 +215,10 @@ final class Peers {
         state.waitedTooLong();
       }
       waiter.decline(Reason.CARD_TIMEOUT, null, false);
+    }
+
+    synchronized boolean isIdle(long now) {
+      return now - used >= FORGET_NANOS && waiting.isEmpty() && !state.looksUp();
     }
 
     synchronized void failed() {

@@ -12,6 +12,8 @@ public enum Reason {
       "the peer has published no endpoint card; look for 'Faro ready:' or an error in its log"),
   CARD_TIMEOUT("cardTimeout", false,
       "looking up the peer's endpoint card took too long; ignore this if it is rare"),
+  EXECUTOR_GONE("executorGone", false,
+      "the executor has ended or is being decommissioned; the external shuffle service has its map outputs"),
   PEER_BACKOFF("peerBackoff", false,
       "requests to the peer failed shortly before; Faro tries it again after a while"),
   UNREACHABLE("unreachable", true,

@@ -9,10 +9,13 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 /** The threads of one executor: daemons, and in pools that end idle threads after 30 s. */
 final class Threads {
-  /** Looks up peers' cards; a look-up blocks while a peer does not answer. */
-  final ThreadPoolExecutor cards = pool("faro-cards", 4);
-  /** Calls Spark's own fetch, which blocks while it connects. */
-  final ThreadPoolExecutor fallback = pool("faro-fallback", 8);
+  /** Hosts that may hang at the same time, see {@link PerHost}. */
+  private static final int HOSTS = 64;
+
+  /** Look up peers' cards; a look-up blocks while it connects. */
+  final ThreadPoolExecutor cards = pool("faro-cards", HOSTS);
+  /** Call Spark's own fetch, which blocks while it connects. */
+  final ThreadPoolExecutor fallback = pool("faro-fallback", HOSTS);
   /** Writes blocks to files. */
   final ThreadPoolExecutor files = pool("faro-files", 2);
   final ScheduledThreadPoolExecutor timer = new ScheduledThreadPoolExecutor(1, named("faro-timer"));
@@ -29,8 +32,10 @@ final class Threads {
     return work -> daemon(name + "-" + number.getAndIncrement(), work);
   }
 
+  /** Has the plug-in's class loader: a thread otherwise keeps that of the task which happens to start it. */
   static Thread daemon(String name, Runnable work) {
     Thread thread = new Thread(work, name);
+    thread.setContextClassLoader(Threads.class.getClassLoader());
     thread.setDaemon(true);
     return thread;
   }

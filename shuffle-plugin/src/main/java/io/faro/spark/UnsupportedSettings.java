@@ -16,6 +16,8 @@ final class UnsupportedSettings {
   };
   private static final String IO_PLUGIN = "spark.shuffle.sort.io.plugin.class";
   private static final String LOCAL_DISK_IO = "org.apache.spark.shuffle.sort.io.LocalDiskShuffleDataIO";
+  /** The same, except that an executor finds the files of its predecessor on a volume that it got again. */
+  private static final String KUBERNETES_DISK_IO = "org.apache.spark.shuffle.KubernetesLocalDiskShuffleDataIO";
 
   private UnsupportedSettings() {}
 
@@ -30,7 +32,7 @@ final class UnsupportedSettings {
       }
     }
     String plugin = conf.get(IO_PLUGIN, LOCAL_DISK_IO).trim();
-    if (!plugin.equals(LOCAL_DISK_IO)) {
+    if (!plugin.equals(LOCAL_DISK_IO) && !plugin.equals(KUBERNETES_DISK_IO)) {
       found.add(IO_PLUGIN + "=" + plugin);
     }
     return found;

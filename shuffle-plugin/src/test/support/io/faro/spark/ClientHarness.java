@@ -27,26 +27,33 @@ final class ClientHarness {
   final List<String> said = new ArrayList<>();
   final List<PeerKey> asked = new ArrayList<>();
   final FaroBlockStoreClient client;
+  final Peers peers;
   /** What a look-up finds. */
   byte[] card = "*".getBytes(StandardCharsets.UTF_8);
   Exception lookUpFails;
+  boolean gone;
 
   ClientHarness(boolean never) {
     SparkConf sparkConf = new SparkConf(false).set("spark.faro.fallback", never ? "never" : "auto");
     FaroConf conf = new FaroConf(sparkConf);
     RateLimitedLog log = new RateLimitedLog(said::add, steps);
-    Peers peers = new Peers(transport, this::lookUp, lookUps, steps, steps, never, WAIT_MILLIS, counters);
-    FallBack fallBack = new FallBack(spark, fallBackThreads, conf, counters, log);
+    peers = new Peers(transport, this::lookUp, new PerHost(lookUps), steps, steps, never, WAIT_MILLIS, counters);
+    FallBack fallBack = new FallBack(spark, new PerHost(fallBackThreads), conf, counters, log);
     client = new FaroBlockStoreClient(
         spark, true, conf, transport, peers, fallBack, new ToFile(sparkConf), fileThreads, counters, steps);
   }
 
-  private byte[] lookUp(PeerKey peer) throws Exception {
+  private void lookUp(PeerKey peer, long since, CardStore.Answer answer) throws Exception {
     asked.add(peer);
     if (lookUpFails != null) {
       throw lookUpFails;
+    } else if (gone) {
+      answer.gone();
+    } else if (card == null) {
+      answer.missing(null);
+    } else {
+      answer.found(card);
     }
-    return card;
   }
 
   /** Blocks {@code shuffle_0_<i>_2}. */

@@ -171,6 +171,10 @@ class FaroConfTest {
     String key = "spark.shuffle.sort.io.plugin.class";
     assertEquals(Collections.emptyList(),
         UnsupportedSettings.of(with(key, "org.apache.spark.shuffle.sort.io.LocalDiskShuffleDataIO")));
+    // Its files are local too, on a volume that outlives its executor.
+    assertEquals(
+        Collections.emptyList(),
+        UnsupportedSettings.of(with(key, "org.apache.spark.shuffle.KubernetesLocalDiskShuffleDataIO")));
     assertEquals(Collections.singletonList(key + "=com.example.Io"),
         UnsupportedSettings.of(with(key, "com.example.Io")));
   }

@@ -53,6 +53,9 @@ class PeerStateTest {
         peer.found(HANDLE);
         peer.failed(NOW);
         break;
+      case GONE:
+        peer.gone();
+        break;
       default:
         throw new AssertionError(state);
     }
@@ -73,6 +76,8 @@ class PeerStateTest {
     "BACKOFF, 0,  DECLINE_BACKOFF, BACKOFF",
     "BACKOFF, 9,  DECLINE_BACKOFF, BACKOFF",
     "BACKOFF, 10, GO,              READY",
+    "GONE,    0,  DECLINE_GONE,    GONE",
+    "GONE,    999, DECLINE_GONE,   GONE",
   })
   void aRequest(State before, long later, Decision decision, State after) {
     PeerState peer = in(before, false);
@@ -94,6 +99,19 @@ class PeerStateTest {
       assertNull(peer.problem());
     } else {
       refused(peer, p -> p.found(18));
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void theExecutorHasEnded(State before) {
+    PeerState peer = in(before, false);
+    assertEquals(LOOKING_UP.contains(before), peer.looksUp());
+    if (LOOKING_UP.contains(before)) {
+      peer.gone();
+      assertEquals(State.GONE, peer.state());
+    } else {
+      refused(peer, PeerState::gone);
     }
   }
 

@@ -177,6 +177,44 @@ class PeersTest {
   }
 
   @Test
+  void anExecutorThatEndedIsAskedForOnceAndQuietly() {
+    h.gone = true;
+    h.fetch(block());
+    h.lookUps.runAll();
+    for (int i = 0; i < 3; i++) {
+      h.fetch(block());
+      pass(PeerState.ABSENT_MAX_NANOS);
+    }
+    h.fallBackThreads.runAll();
+    assertEquals(4, h.spark.requests);
+    assertEquals(1, h.asked.size());
+    assertEquals(4, h.counters.snapshot().get("fallbackReason.executorGone"));
+    assertTrue(h.said.isEmpty(), h.said.toString());
+  }
+
+  @Test
+  void aPeerWithoutRequestsIsForgotten() {
+    h.fetchStarted(block());
+    pass(Peers.FORGET_NANOS - 1);
+    h.peers.forgetIdle();
+    assertEquals(1, h.peers.size());
+    pass(1);
+    h.peers.forgetIdle();
+    assertEquals(0, h.peers.size());
+    h.fetchStarted(block());
+    assertEquals(2, h.asked.size(), "is looked up again");
+    assertEquals(2, h.transport.started.size());
+  }
+
+  @Test
+  void aPeerThatIsLookedUpIsNotForgotten() {
+    h.fetch(block());
+    pass(Peers.FORGET_NANOS);
+    h.peers.forgetIdle();
+    assertEquals(1, h.peers.size());
+  }
+
+  @Test
   void afterTheStopNoRequestWaitsForALookUp() {
     h.lookUps.stopped = true;
     h.fetch(block());

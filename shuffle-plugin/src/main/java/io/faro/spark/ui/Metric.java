@@ -149,6 +149,7 @@ final class Metric {
     count("cardLookups", "look-ups", "of peers' endpoint cards");
     reason("cardMissing", "the peer has no endpoint card");
     reason("cardTimeout", "looking up the peer's card took too long");
+    reason("executorGone", "the executor has ended; the external shuffle service has its map outputs");
     reason("peerBackoff", "a request to the peer failed shortly before");
     reason("unreachable", "connecting to the peer failed");
     reason("connectionLost", "the connection broke");
