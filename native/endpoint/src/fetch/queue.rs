@@ -1,6 +1,6 @@
 //! The requests of an endpoint, from their caller to a progress thread and back.
 
-use super::completion::Completion;
+use super::completion::{Completion, Completions};
 use super::deliver::Ready;
 use super::ends::Ends;
 use super::Request;

@@ -7,7 +7,7 @@ use faro_pool::{Lease, PoolError, Purpose};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Bytes of a segment: one packet at the largest RDMA MTU, and the pool's smallest lease.
+/// Bytes of a segment: one packet at the largest RDMA MTU, and a size class of the pool.
 pub(super) const SEGMENT_BYTES: usize = 4 << 10;
 
 const _: () = assert!(SEGMENT_BYTES == faro_pool::SIZE_CLASSES[1]);
