@@ -68,6 +68,7 @@ impl Options {
             port: 0,
             verbs: VerbsOptions::default(),
             memory_limit: self.limit << 20,
+            connection_idle: Duration::from_secs(60),
             idle_release: Duration::ZERO,
             staging: Staging::OnDemand,
             regions: RegionMode::Unpinned,
