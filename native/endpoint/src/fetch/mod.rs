@@ -13,6 +13,7 @@ mod attempt;
 mod buffers;
 mod completion;
 mod deliver;
+mod endings;
 mod ends;
 mod later;
 mod overdue;

@@ -2,23 +2,22 @@
 
 use super::attempt::Attempt;
 use super::later::Later;
-use super::queue::{Command, RequestQueue, CANCELLED};
-use super::request::{Next, Request};
+use super::queue::{Command, RequestQueue};
+use super::request::Request;
 use crate::counters::Counters;
 use crate::deadlines::Deadlines;
-use crate::fabrics::fabric_name;
-use crate::limits::{CONNECT_TIMEOUT, LAST_CONNECT_TIMEOUT, MAX_BUSY_RETRY};
+use crate::limits::{CONNECT_TIMEOUT, LAST_CONNECT_TIMEOUT};
 use crate::memory::Memory;
 use crate::net::{Closed, Link, Net, Route, Service, Source};
 use crossbeam_channel::Receiver;
 use faro_fabric::{CloseReason, ConnectionId, EndpointId, Exposure, FabricKind, Outcome, Revoked};
 use faro_pool::{Lease, Purpose, PAGE_BYTES};
 use faro_wire::codes::FetchErrorCode;
-use faro_wire::message::{DataWritten, Failed, FailureCode, Fetch, ToClient, ToServer};
+use faro_wire::message::{DataWritten, Fetch, ToClient, ToServer};
 use faro_wire::WireError;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The client service; see the module's comment.
 pub(crate) struct FetchService {
@@ -27,11 +26,11 @@ pub(crate) struct FetchService {
     pub(super) memory: Arc<Memory>,
     pub(super) counters: Arc<Counters>,
     /// Requests that wait for a connection to open, by its other end.
-    waiting: HashMap<EndpointId, Vec<Request>>,
+    pub(super) waiting: HashMap<EndpointId, Vec<Request>>,
     /// By the id on the wire, of which every attempt has its own.
     pub(super) attempts: HashMap<u64, Attempt>,
     /// The attempt at each request, by the caller's id.
-    by_request: HashMap<u64, u64>,
+    pub(super) by_request: HashMap<u64, u64>,
     pub(super) deadlines: Deadlines,
     /// The attempts that wait for arena memory: by the id of their request, the oldest first, and by
     /// their id on the wire.
@@ -39,7 +38,7 @@ pub(crate) struct FetchService {
     /// Requests whose attempts gave their memory up, by id: the oldest first.
     pub(super) put_back: BTreeMap<u64, Request>,
     /// Requests that their servers had no room for.
-    later: Later,
+    pub(super) later: Later,
     /// When an attempt last went on.
     pub(super) moved: Instant,
     /// When memory last returned to the arena after a lease was refused.
@@ -168,104 +167,6 @@ impl FetchService {
             self.offer_buffers(net);
         }
         Ok(())
-    }
-
-    fn failed(&mut self, net: &mut Net, id: u64, failed: &Failed) {
-        let Some(mut request) = self.end(net, id) else {
-            return;
-        };
-        let code = match failed.code {
-            FailureCode::DeadlinePassed => FetchErrorCode::TimedOut,
-            FailureCode::Busy if failed.retry_ms > 0 => {
-                let hint = Duration::from_millis(u64::from(failed.retry_ms)).min(MAX_BUSY_RETRY);
-                let (seed, timeout) = (request.id, request.idle_timeout);
-                match request.busy.refused(Instant::now(), hint, seed, timeout) {
-                    Some(at) => return self.later.put(at, request),
-                    None => FetchErrorCode::Refused,
-                }
-            }
-            FailureCode::Cancelled
-            | FailureCode::Busy
-            | FailureCode::Internal
-            | FailureCode::Closing => FetchErrorCode::Refused,
-        };
-        let detail = format!("the server says {:?}: {}", failed.code, failed.detail);
-        self.queue.fail(request, code, detail);
-    }
-
-    fn cancel(&mut self, net: &mut Net, request: u64) {
-        if let Some(&id) = self.by_request.get(&request) {
-            return self.give_up(net, id, FetchErrorCode::Cancelled, CANCELLED);
-        }
-        if let Some(request) = self.withdraw(request) {
-            let (code, why) = (FetchErrorCode::Cancelled, CANCELLED.to_owned());
-            self.queue.fail(request, code, why);
-        }
-    }
-
-    /// Removes a request that no attempt is made at now.
-    fn withdraw(&mut self, id: u64) -> Option<Request> {
-        let request = self.put_back.remove(&id);
-        if let Some(request) = request.or_else(|| self.later.withdraw(id)) {
-            return Some(request);
-        }
-        self.waiting.values_mut().find_map(|waiting| {
-            let at = waiting.iter().position(|r| r.id == id)?;
-            Some(waiting.swap_remove(at))
-        })
-    }
-
-    /// A fault: what was not handed out is asked for again, on this fabric and then on the next.
-    fn fault(&mut self, net: &mut Net, id: u64, code: FetchErrorCode, detail: &str) {
-        self.tell_server(net, id);
-        let Some(mut request) = self.end(net, id) else {
-            return;
-        };
-        match request.faults.count(net.kind()) {
-            Next::Again => {}
-            Next::OtherFabric => net.back_off(request.endpoint, detail),
-            Next::GiveUp => {
-                net.back_off(request.endpoint, detail);
-                return self.queue.fail(request, code, detail.to_owned());
-            }
-        }
-        let (caller, missing) = (request.id, request.missing().len());
-        let (of, name) = (request.blocks.len(), fabric_name(net.kind()));
-        if self.queue.dispatch_or(request, code, detail) {
-            self.counters.retries.add(1);
-            log::info!(
-                "fetch {caller} over {name}: {detail}; asking again for {missing} of {of} blocks"
-            );
-        }
-    }
-
-    /// Ends a request with an error.
-    pub(super) fn give_up(&mut self, net: &mut Net, id: u64, code: FetchErrorCode, detail: &str) {
-        self.tell_server(net, id);
-        if let Some(request) = self.end(net, id) {
-            self.queue.fail(request, code, detail.to_owned());
-        }
-    }
-
-    /// The server need not go on. To a closed connection the message vanishes.
-    pub(super) fn tell_server(&mut self, net: &mut Net, id: u64) {
-        if let Some(attempt) = self.attempts.get(&id) {
-            net.send(attempt.connection, id, ToServer::Cancel);
-        }
-    }
-
-    /// Removes the attempt and revokes its buffers.
-    pub(super) fn end(&mut self, net: &mut Net, id: u64) -> Option<Request> {
-        let attempt = self.attempts.remove(&id)?;
-        self.deadlines.remove(attempt.look_at, id);
-        let (request, keys) = attempt.end();
-        self.by_request.remove(&request.id);
-        self.awaiting_memory.remove(&(request.id, id));
-        for key in keys {
-            // `Later`: the fabric keeps the lease until no write can reach it.
-            drop(net.revoke(key));
-        }
-        Some(request)
     }
 }
 

@@ -8,11 +8,13 @@
 //! ([`offer`](offer::offer)).
 
 mod budget;
+mod entry;
 mod exposed;
 mod io;
 mod job;
 mod lookup;
 mod offer;
+mod requests;
 mod service;
 mod stage;
 mod turns;

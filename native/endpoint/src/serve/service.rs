@@ -1,23 +1,24 @@
 //! The fetches that one progress thread serves.
 
-use super::budget::{bytes_of_buffers, bytes_of_request, Budget};
+use super::budget::Budget;
+use super::entry::Entry;
 use super::exposed::ExposedBuffers;
 use super::job::{Job, Turn};
-use super::stage::{Buffers, Stage};
+use super::stage::Stage;
 use super::IoPool;
 use crate::counters::Counters;
 use crate::deadlines::Deadlines;
-use crate::limits::{BUSY_RETRY, MAX_BUFFERS_HELD, RECALLED_PAGES, WRITE_WINDOW};
-use crate::memory::{Memory, Staging};
+use crate::limits::{RECALLED_PAGES, WRITE_WINDOW};
+use crate::memory::Memory;
 use crate::net::{Closed, Inbox, Net, Service, Source};
 use crate::schedule::ServerQueue;
 use crossbeam_channel::Receiver;
-use faro_fabric::{CloseReason, ConnectionId, EndpointId, Outcome};
-use faro_wire::message::{Failed, FailureCode, Fetch, MoreBuffers, ToClient, ToServer};
+use faro_fabric::{ConnectionId, EndpointId, Outcome};
+use faro_wire::message::{Failed, FailureCode, ToClient, ToServer};
 use faro_wire::WireError;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// What an I/O thread returns.
 pub(crate) enum Returned {
@@ -29,35 +30,6 @@ pub(crate) enum Returned {
 
 /// The part of the arena's bytes that requests may take beside it.
 const REQUESTS_SHARE: u64 = 4;
-
-/// One fetch.
-pub(super) struct Entry {
-    pub(super) connection: ConnectionId,
-    pub(super) endpoint: EndpointId,
-    /// The client's id of it.
-    pub(super) request: u64,
-    pub(super) stage: Stage<Box<Job>>,
-    /// Writes posted that have not ended.
-    pub(super) writes: usize,
-    /// How long the client waits without progress.
-    idle_timeout: Duration,
-    deadline: Instant,
-    /// The time for which it is in `ServeService::deadlines`.
-    look_at: Instant,
-    /// Of the budget.
-    bytes: usize,
-}
-
-impl Entry {
-    fn progress(&mut self, now: Instant) {
-        self.deadline = now + self.idle_timeout;
-    }
-
-    /// Turns and writes under way, as the schedule counts them.
-    fn under_way(&self) -> usize {
-        self.writes + usize::from(matches!(self.stage, Stage::Running { .. }))
-    }
-}
 
 /// The server service; see the module's comment.
 pub(crate) struct ServeService {
@@ -75,12 +47,12 @@ pub(crate) struct ServeService {
     /// By serial number.
     pub(super) entries: HashMap<u64, Entry>,
     /// The serial numbers of those that clients may still name.
-    by_request: HashMap<(ConnectionId, u64), u64>,
-    budget: Budget,
-    deadlines: Deadlines,
+    pub(super) by_request: HashMap<(ConnectionId, u64), u64>,
+    pub(super) budget: Budget,
+    pub(super) deadlines: Deadlines,
     /// Those whose next turn waits for arena memory.
     pub(super) starved: Vec<u64>,
-    next_serial: u64,
+    pub(super) next_serial: u64,
 }
 
 impl ServeService {
@@ -111,121 +83,6 @@ impl ServeService {
         }
     }
 
-    fn fetch(
-        &mut self,
-        net: &mut Net,
-        source: Source,
-        request: u64,
-        fetch: Fetch,
-    ) -> Result<(), WireError> {
-        let Source {
-            connection,
-            endpoint,
-        } = source;
-        if self.by_request.contains_key(&(connection, request)) {
-            return Err(WireError::BadValue {
-                what: "request id of FETCH (in use)",
-                got: request,
-            });
-        }
-        let bytes = bytes_of_request(fetch.blocks.len(), fetch.buffers.len());
-        if !self.budget.take(connection, bytes) {
-            self.refuse(net, connection, request);
-            return Ok(());
-        }
-        let (serial, now) = (self.next_serial, Instant::now());
-        self.next_serial += 1;
-        let idle_timeout = Duration::from_millis(u64::from(fetch.deadline_ms));
-        let job = match Job::new(serial, fetch) {
-            Ok(job) => Box::new(job),
-            Err(error) => {
-                self.budget.give(connection, bytes);
-                return Err(error);
-            }
-        };
-        self.by_request.insert((connection, request), serial);
-        let due = self.schedule.submit(endpoint, serial, now);
-        let (stage, at_once) = match due.contains(&serial) {
-            true => (Stage::running(), Some(job)),
-            false => {
-                if self.memory.staging == Staging::Planned {
-                    self.io.prefetch_for(&job);
-                }
-                (Stage::queued(job), None)
-            }
-        };
-        let entry = Entry {
-            connection,
-            endpoint,
-            request,
-            stage,
-            writes: 0,
-            idle_timeout,
-            deadline: now + idle_timeout,
-            look_at: now + idle_timeout,
-            bytes,
-        };
-        self.deadlines.put(entry.look_at, serial);
-        self.entries.insert(serial, entry);
-        self.counters.served_requests.add(1);
-        self.start_turns(due);
-        if let Some(job) = at_once {
-            match self.io.at_once(job) {
-                Ok((job, turn)) => self.on_turn(net, job, turn),
-                Err(job) => self.io.submit(job, &self.inbox),
-            }
-        }
-        Ok(())
-    }
-
-    fn more_buffers(
-        &mut self,
-        key: (ConnectionId, u64),
-        more: MoreBuffers,
-    ) -> Result<(), WireError> {
-        // Unknown: the request ended while the message was under way.
-        let Some(&serial) = self.by_request.get(&key) else {
-            return Ok(());
-        };
-        let Some(entry) = self.entries.get_mut(&serial) else {
-            return Ok(());
-        };
-        let now = Instant::now();
-        entry.progress(now);
-        self.schedule.progress(entry.endpoint, now);
-        let bytes = bytes_of_buffers(more.buffers.len());
-        entry.bytes += bytes;
-        if !self.budget.add(key.0, bytes) {
-            return Err(WireError::TooLarge {
-                what: "bytes of a connection's requests",
-                got: bytes as u64,
-                limit: self.budget.limit() as u64,
-            });
-        }
-        match entry.stage.on_buffers(more.buffers) {
-            Buffers::Job(job, buffers) => job.add_buffers(buffers)?,
-            Buffers::Kept(kept) if kept > MAX_BUFFERS_HELD => {
-                return Err(WireError::TooLarge {
-                    what: "buffers of a request",
-                    got: kept as u64,
-                    limit: MAX_BUFFERS_HELD as u64,
-                });
-            }
-            Buffers::Kept(_) | Buffers::NotNeeded => {}
-        }
-        self.advance(serial);
-        Ok(())
-    }
-
-    fn cancel(&mut self, net: &mut Net, (connection, request): (ConnectionId, u64)) {
-        let found = self.by_request.get(&(connection, request)).copied();
-        if let Some(serial) = found {
-            self.remove(serial);
-            let (code, detail) = (FailureCode::Cancelled, String::new());
-            fail(net, connection, request, code, detail);
-        }
-    }
-
     /// Queues the job's next turn if there is something to do and room to do it.
     pub(super) fn advance(&mut self, serial: u64) {
         let Some(entry) = self.entries.get_mut(&serial) else {
@@ -238,7 +95,7 @@ impl ServeService {
     }
 
     /// These have their permit.
-    fn start_turns(&mut self, due: Vec<u64>) {
+    pub(super) fn start_turns(&mut self, due: Vec<u64>) {
         for serial in due {
             let entry = self.entries.get_mut(&serial);
             if let Some(job) = entry.and_then(|entry| entry.stage.on_permit()) {
@@ -277,18 +134,6 @@ impl ServeService {
         Some(entry)
     }
 
-    /// There is no room for one more request: its client is to ask again.
-    fn refuse(&mut self, net: &mut Net, connection: ConnectionId, request: u64) {
-        self.counters.busy_refusals.add(1);
-        let (held, limit) = (self.by_request.len(), self.budget.limit() >> 20);
-        let failed = Failed {
-            code: FailureCode::Busy,
-            retry_ms: BUSY_RETRY.as_millis() as u32,
-            detail: format!("{held} requests are being served, with up to {limit} MiB of memory"),
-        };
-        net.send(connection, request, ToClient::Failed(failed));
-    }
-
     pub(super) fn remove(&mut self, serial: u64) -> Option<Entry> {
         let entry = self.take_entry(serial)?;
         let key = (entry.connection, entry.request);
@@ -301,33 +146,6 @@ impl ServeService {
         }
         self.ended(entry.endpoint, entry.under_way());
         Some(entry)
-    }
-
-    /// Ends what is past its deadline. A peer that does not take bytes into the buffers it offered is
-    /// disconnected, because pages on their way to it cannot be used again until then.
-    fn remove_overdue(&mut self, net: &mut Net, now: Instant) {
-        while let Some(serial) = self.deadlines.due(now) {
-            if let Some(entry) = self.entries.get_mut(&serial) {
-                if entry.deadline > now {
-                    entry.look_at = entry.deadline;
-                    self.deadlines.put(entry.look_at, serial);
-                    continue;
-                }
-            }
-            let Some(entry) = self.remove(serial) else {
-                continue;
-            };
-            let timeout = entry.idle_timeout.as_millis() as u64;
-            if entry.writes > 0 {
-                let what = "milliseconds without progress of a peer that offered buffers";
-                let limit = timeout;
-                net.disconnect(entry.connection, CloseReason::Bound { what, limit });
-                continue;
-            }
-            let detail = format!("no progress for {timeout} ms");
-            let code = FailureCode::DeadlinePassed;
-            fail(net, entry.connection, entry.request, code, detail);
-        }
     }
 
     fn serials_of(&self, which: impl Fn(&Entry) -> bool) -> Vec<u64> {
