@@ -115,16 +115,21 @@ impl Attempt {
         }
     }
 
-    /// The lengths have come: from here on the bytes arrive. Returns the bytes of the largest block.
+    /// The lengths have come: from here on the bytes arrive. True: a block is above `room`, so that the
+    /// attempt has to end.
     ///
     /// # Errors
     /// They came before, are for another number of blocks, or do not fit the offer.
-    pub(super) fn on_response(&mut self, response: FetchResponse) -> Result<u64, WireError> {
+    pub(super) fn on_response(
+        &mut self,
+        response: FetchResponse,
+        room: u64,
+    ) -> Result<bool, WireError> {
         let Phase::Asked { offer } = &mut self.phase else {
             return Err(self.unexpected("second FETCH_RESPONSE of request"));
         };
-        let stream = Stream::new(response, self.request.missing().len())?;
-        let largest = stream.largest_block();
+        let lengths: Vec<u64> = response.blocks.iter().map(|b| b.length.get()).collect();
+        let stream = Stream::new(response, self.request.wanted().len())?;
         self.phase = match offer.take() {
             None => Phase::Writing(stream),
             Some(offer) => {
@@ -132,7 +137,7 @@ impl Attempt {
                 Phase::Pulling(stream, pull)
             }
         };
-        Ok(largest)
+        Ok(self.request.leave_out(&lengths, room))
     }
 
     /// Bytes of the reply; zero until they are known.

@@ -84,12 +84,6 @@ impl Stream {
         self.total - self.arrived
     }
 
-    /// Bytes of the largest block.
-    pub(super) fn largest_block(&self) -> u64 {
-        let lengths = self.blocks.iter().map(|block| block.length.get());
-        lengths.max().unwrap_or(0)
-    }
-
     /// Where the memory ends that is to be leased at once for the bytes from `position` on: at the last
     /// end of a block within a page, or at the end of a block that is longer. So memory is only leased
     /// for whole blocks, which are handed out, and returned, without any more memory.

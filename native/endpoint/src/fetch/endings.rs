@@ -80,6 +80,25 @@ impl FetchService {
         }
     }
 
+    /// Ends an attempt that has no more to bring. If its request has more blocks, those that the arena
+    /// cannot hold get an error each, and an attempt at the others follows.
+    pub(super) fn next_part(&mut self, net: &mut Net, id: u64) {
+        let Some(connection) = self.attempts.get(&id).map(|attempt| attempt.connection) else {
+            return;
+        };
+        let Some(mut request) = self.end(net, id) else {
+            return;
+        };
+        while let Some(bytes) = request.next_too_large() {
+            let room = self.largest_block;
+            let detail = format!("a block of {bytes} bytes, the arena has room for {room}");
+            self.queue.fail_block(&mut request, detail);
+        }
+        if !request.wanted().is_empty() {
+            self.issue(net, connection, request);
+        }
+    }
+
     /// Ends a request with an error.
     pub(super) fn give_up(&mut self, net: &mut Net, id: u64, code: FetchErrorCode, detail: &str) {
         self.tell_server(net, id);

@@ -6,6 +6,7 @@ use crate::counters::Counters;
 use faro_fabric::EndpointId;
 use faro_sync::lock;
 use faro_wire::codes::{FabricCode, FetchErrorCode};
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -32,14 +33,37 @@ impl Ends {
     pub(super) fn failed(&self, request: &Request, code: FetchErrorCode, detail: String) {
         self.in_flight.fetch_sub(1, Ordering::AcqRel);
         self.counters.requests_failed.add(1);
+        let blocks = request.handed_out..request.blocks.len();
+        self.push_failure(request, blocks, true, FetchFailure::new(code, detail));
+    }
+
+    /// Tells the caller that the block before `handed_out` will not come, because the arena cannot hold it.
+    /// `last`: nothing else comes, and the request counts no more.
+    pub(super) fn failed_block(&self, request: &Request, detail: String, last: bool) {
+        if last {
+            self.in_flight.fetch_sub(1, Ordering::AcqRel);
+            self.counters.requests_failed.add(1);
+        }
+        let failure = FetchFailure::new(FetchErrorCode::PoolExhausted, detail);
+        let end = request.handed_out;
+        self.push_failure(request, end - 1..end, last, failure);
+    }
+
+    fn push_failure(
+        &self,
+        request: &Request,
+        blocks: Range<usize>,
+        last: bool,
+        failure: FetchFailure,
+    ) {
         self.completions.push(Completion {
             request: request.id,
-            first_block: request.handed_out as u32,
-            block_count: request.missing().len() as u32,
+            first_block: blocks.start as u32,
+            block_count: blocks.len() as u32,
             fabric: FabricCode::None,
-            last: true,
+            last,
             scarce: false,
-            outcome: Err(FetchFailure::new(code, detail)),
+            outcome: Err(failure),
         });
     }
 

@@ -181,12 +181,13 @@ impl FetchService {
         let last = matches!(verdict, Verdict::Right) && pull.is_done();
         if let Some(ready) = attempt.ready(last, &self.memory) {
             let request = &mut attempt.request;
+            let last = last && request.is_last_part();
             self.queue.deliver(request, net.kind(), ready, last);
         }
         match verdict {
             Verdict::Right if last => {
                 self.counters.pulls.add(1);
-                self.end(net, id);
+                self.next_part(net, id);
             }
             Verdict::Right => self.continue_pull(net, id),
             Verdict::Stale => {
@@ -231,7 +232,7 @@ impl FetchService {
         let Some(mut request) = self.end(net, id) else {
             return;
         };
-        if request.missing().is_empty() {
+        if request.wanted().is_empty() {
             // All blocks were handed out, so that no bytes can be missing.
             let detail = "a pull ended without its last block".to_owned();
             return self.queue.fail(request, FetchErrorCode::Protocol, detail);

@@ -232,6 +232,18 @@ impl RequestQueue {
         self.ends.failed(&request, code, detail);
     }
 
+    /// Hands out an error for the block before `handed_out`, which the arena cannot hold.
+    pub(super) fn fail_block(&self, request: &mut Request, detail: String) {
+        let last = request.missing().is_empty();
+        if last {
+            request.ended();
+        }
+        self.ends.failed_block(request, detail, last);
+        if last {
+            self.send_all(self.scheduled.ended(request.endpoint));
+        }
+    }
+
     /// Ends a request because this endpoint closes.
     pub(super) fn fail_closing(&self, request: Request) {
         self.fail(request, FetchErrorCode::Closing, CLOSING.to_owned());

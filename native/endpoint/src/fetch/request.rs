@@ -4,6 +4,7 @@ use super::ends::Ends;
 use faro_fabric::{EndpointId, FabricKind};
 use faro_wire::codes::FetchErrorCode;
 use faro_wire::BlockId;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,8 +16,12 @@ pub(crate) struct Request {
     /// The peer that has the blocks.
     pub(crate) endpoint: EndpointId,
     pub(crate) blocks: Vec<BlockId>,
-    /// The first `handed_out` blocks were handed out.
+    /// The first `handed_out` blocks were handed out, or an error for them.
     pub(crate) handed_out: usize,
+    /// Attempts ask for the blocks before this one only.
+    until: usize,
+    /// Blocks that the arena cannot hold, by position, with their bytes. All come after `handed_out`.
+    too_large: VecDeque<(usize, u64)>,
     /// How long it may go without progress.
     pub(crate) idle_timeout: Duration,
     /// The server has to write the bytes: what it offered to be read was gone.
@@ -36,11 +41,14 @@ impl Request {
         idle_timeout: Duration,
         ends: Arc<Ends>,
     ) -> Self {
+        let until = blocks.len();
         Self {
             id,
             endpoint,
             blocks,
             handed_out: 0,
+            until,
+            too_large: VecDeque::new(),
             idle_timeout,
             writes_only: false,
             faults: Faults::default(),
@@ -58,6 +66,41 @@ impl Request {
     /// The blocks that were not handed out.
     pub(crate) fn missing(&self) -> &[BlockId] {
         &self.blocks[self.handed_out..]
+    }
+
+    /// Those of them that an attempt asks for.
+    pub(super) fn wanted(&self) -> &[BlockId] {
+        &self.blocks[self.handed_out..self.until]
+    }
+
+    /// Nothing comes after what attempts ask for.
+    pub(super) fn is_last_part(&self) -> bool {
+        self.until == self.blocks.len()
+    }
+
+    /// The lengths of `wanted` are known. True: some block is above `room`, so that the attempt asks for
+    /// too much.
+    pub(super) fn leave_out(&mut self, lengths: &[u64], room: u64) -> bool {
+        let at = (self.handed_out..).zip(lengths.iter().copied());
+        let mut found: VecDeque<_> = at.filter(|(_, bytes)| *bytes > room).collect();
+        let Some((first, _)) = found.front() else {
+            return false;
+        };
+        self.until = *first;
+        // Those that are known come after `wanted`.
+        found.append(&mut self.too_large);
+        self.too_large = found;
+        true
+    }
+
+    /// The bytes of the next block, if it is one that the arena cannot hold. It counts as handed out.
+    pub(super) fn next_too_large(&mut self) -> Option<u64> {
+        let at = self.handed_out;
+        let (_, bytes) = self.too_large.pop_front_if(|(next, _)| *next == at)?;
+        self.handed_out += 1;
+        let next = self.too_large.front();
+        self.until = next.map_or(self.blocks.len(), |(at, _)| *at);
+        Some(bytes)
     }
 }
 

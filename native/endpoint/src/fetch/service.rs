@@ -53,7 +53,7 @@ pub(crate) struct FetchService {
     pub(super) next_token: u64,
     next_wire_id: u64,
     /// Bytes of the largest block that the arena can hold at once.
-    largest_block: u64,
+    pub(super) largest_block: u64,
     /// Bytes that a reply has, as far as the last ones tell.
     pub(super) reply_bytes: u64,
 }
@@ -124,7 +124,7 @@ impl FetchService {
             deadline_ms,
             writes_only: attempt.request.writes_only,
             buffers: buffer.into_iter().collect(),
-            blocks: attempt.request.missing().to_vec(),
+            blocks: attempt.request.wanted().to_vec(),
         };
         self.deadlines.put(attempt.look_at, id);
         self.by_request.insert(attempt.request.id, id);
@@ -158,10 +158,11 @@ impl FetchService {
         attempt.check_last(written.last)?;
         if let Some(ready) = attempt.ready(written.last, &self.memory) {
             let request = &mut attempt.request;
-            self.queue.deliver(request, net.kind(), ready, written.last);
+            let last = written.last && request.is_last_part();
+            self.queue.deliver(request, net.kind(), ready, last);
         }
         if written.last {
-            self.end(net, id);
+            self.next_part(net, id);
         } else {
             self.await_memory(id);
             self.offer_buffers(net);
@@ -193,15 +194,15 @@ impl Service for FetchService {
         match message {
             ToClient::ReadOffer(offer) => attempt.on_read_offer(offer)?,
             ToClient::FetchResponse(response) => {
-                let (block, room) = (attempt.on_response(response)?, self.largest_block);
+                let too_large = attempt.on_response(response, self.largest_block)?;
                 attempt.request.busy.taken();
-                let bytes = attempt.total();
-                self.note_reply(bytes);
-                if block > room {
-                    let detail = format!("a block of {block} bytes, the arena has room for {room}");
-                    self.give_up(net, id, FetchErrorCode::PoolExhausted, &detail);
+                if too_large {
+                    self.tell_server(net, id);
+                    self.next_part(net, id);
                     return Ok(());
                 }
+                let bytes = attempt.total();
+                self.note_reply(bytes);
                 self.pull_more(net, id);
                 self.await_memory(id);
                 self.offer_buffers(net);
