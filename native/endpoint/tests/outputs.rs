@@ -36,7 +36,7 @@ fn open_files_of(directory: &Path) -> usize {
 fn bound() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     let quarter = limit.current.map_or(usize::MAX, |limit| limit as usize / 4);
-    quarter.clamp(64, 16_384)
+    quarter.clamp(64, 65_536)
 }
 
 /// More outputs than may be open, with the files of the tests' usual limit of a few hundred.
