@@ -61,7 +61,7 @@ impl From<Stat> for Identity {
             device: stat.st_dev,
             inode: stat.st_ino,
             bytes: stat.st_size as u64,
-            modified: (stat.st_mtime as i64, stat.st_mtime_nsec as u64),
+            modified: (stat.st_mtime, stat.st_mtime_nsec),
             linked: stat.st_nlink > 0,
         }
     }
