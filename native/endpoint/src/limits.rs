@@ -62,7 +62,7 @@ pub const MAX_OFFSET_BYTES: u64 = 64 << 20;
 pub const SMALL_INDEX_BYTES: u64 = 8 << 10;
 /// Open files of map outputs are at most a quarter of what the process may open (`RLIMIT_NOFILE`),
 /// and between these.
-pub const OPEN_FILES: std::ops::RangeInclusive<usize> = 64..=16_384;
+pub const OPEN_FILES: std::ops::RangeInclusive<usize> = 64..=65_536;
 /// Open files of map outputs that one sweep looks at, once per `TICK` at most.
 pub const SWEPT_FILES: usize = 256;
 /// Times that a request looks its files up again because one of them was replaced or deleted.

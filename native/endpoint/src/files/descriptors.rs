@@ -117,9 +117,9 @@ impl Descriptors {
         *lock(&self.permits.taken)
     }
 
-    /// The file, if it is open and current. Does not sleep.
-    pub(super) fn opened(&self, key: FileKey) -> Option<Arc<Descriptor>> {
-        self.idle.get(&key).filter(|found| found.is_current())
+    /// The file, if it is open; a use of it. Does not sleep.
+    pub(super) fn get(&self, key: FileKey) -> Option<Arc<Descriptor>> {
+        self.idle.get(&key)
     }
 
     /// The file, opened if it is not; may sleep.
@@ -128,7 +128,7 @@ impl Descriptors {
     /// What opening it says; `NotFound` when it was replaced or deleted, `UnexpectedEof` when it has
     /// become shorter. The output is then marked.
     pub(super) fn open(&self, files: &Arc<Files>, part: Part) -> io::Result<Arc<Descriptor>> {
-        let found = match self.idle.get(&files.key(part)) {
+        let found = match self.get(files.key(part)) {
             Some(found) => found,
             None => {
                 let [permit] = self.permits();

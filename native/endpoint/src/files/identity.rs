@@ -1,8 +1,9 @@
 //! What the files of a map output were when they were opened first: a later file under the same path is
 //! another one, and its bytes are not those that the offsets speak of.
 
-use std::fs::{File, Metadata};
-use std::os::unix::fs::MetadataExt;
+use rustix::fs::{fstat, stat, Stat};
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -36,25 +37,33 @@ pub(super) struct Identity {
     inode: u64,
     bytes: u64,
     /// Seconds and nanoseconds.
-    modified: (i64, i64),
+    modified: (i64, u64),
     /// It has a name. (Some file systems never say so; there it cannot be told that it was deleted.)
     linked: bool,
 }
 
 impl Identity {
-    pub(super) fn of(metadata: &Metadata) -> Self {
-        Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            bytes: metadata.size(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            linked: metadata.nlink() > 0,
-        }
+    /// # Errors
+    /// What `fstat` says.
+    pub(super) fn of(file: &File) -> io::Result<Self> {
+        Ok(Self::from(fstat(file)?))
     }
 
     /// Bytes of the file.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
+    }
+}
+
+impl From<Stat> for Identity {
+    fn from(stat: Stat) -> Self {
+        Self {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            bytes: stat.st_size as u64,
+            modified: (stat.st_mtime, stat.st_mtime_nsec),
+            linked: stat.st_nlink > 0,
+        }
     }
 }
 
@@ -129,15 +138,14 @@ impl Files {
 
     /// Whether an open file is what it was; if not, the output is marked as replaced.
     pub(super) fn check_open(&self, part: Part, file: &File) -> bool {
-        let is = file.metadata().ok().as_ref().map(Identity::of);
-        self.check(part, is)
+        self.check(part, Identity::of(file).ok())
     }
 
     /// As `check_open`, of what the paths lead to now.
     pub(super) fn check_paths(&self) -> bool {
         [Part::Index, Part::Data].into_iter().all(|part| {
-            let is = std::fs::metadata(self.path(part));
-            self.check(part, is.ok().as_ref().map(Identity::of))
+            let is = stat(self.path(part));
+            self.check(part, is.ok().map(Identity::from))
         })
     }
 

@@ -4,6 +4,7 @@ mod cache;
 mod catalog;
 mod descriptors;
 mod identity;
+mod last;
 mod mapped;
 mod offsets;
 mod output;

@@ -10,8 +10,9 @@
 //! An `Output` is one generation of the files: it knows their paths and what they were, and never
 //! changes. It holds no descriptor and no offsets; those are in `Stores`, as far as there is room.
 
-use super::descriptors::Opened;
+use super::descriptors::{Descriptor, Opened};
 use super::identity::{Files, Identity, OutputFiles, Part};
+use super::last::Last;
 use super::mapped;
 use super::offsets::{big_endian, Offsets};
 use super::stores::Stores;
@@ -55,6 +56,8 @@ pub(crate) struct Output {
     index: Region,
     /// The index ends where the data file does.
     is_whole: bool,
+    /// The offset table, where it was found last.
+    table: Last<Offsets>,
     /// Look-ups of offsets that were not in memory, since the index was loaded last.
     misses: AtomicU32,
     /// `data`, mapped for the device, once it was wanted; `None`: it cannot be.
@@ -73,17 +76,24 @@ struct PartSource {
     files: Arc<Files>,
     part: Part,
     stores: Arc<Stores>,
+    /// Where it was found last.
+    last: Last<Descriptor>,
 }
 
 impl Source for PartSource {
     fn opened(&self) -> Option<Arc<dyn OpenFile>> {
-        let found = self.stores.descriptors.opened(self.files.key(self.part))?;
-        Some(found)
+        let (key, descriptors) = (self.files.key(self.part), &self.stores.descriptors);
+        let found = self.last.find(|| descriptors.get(key))?;
+        found.is_current().then_some(found as Arc<dyn OpenFile>)
     }
 
     fn open(&self) -> io::Result<Arc<dyn OpenFile>> {
-        let found = self.stores.descriptors.open(&self.files, self.part)?;
-        Ok(found)
+        if let Some(found) = self.opened() {
+            return Ok(found);
+        }
+        let opened = self.stores.descriptors.open(&self.files, self.part)?;
+        self.last.set(&opened);
+        Ok(opened)
     }
 }
 
@@ -128,7 +138,7 @@ impl Output {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(unreadable(&files.data, &error)),
         };
-        let identity = |opened: &Opened| opened.file.metadata().map(|is| Identity::of(&is));
+        let identity = |opened: &Opened| Identity::of(&opened.file);
         let index_was = identity(&index).map_err(|error| unreadable(&files.index, &error))?;
         let data_was = data.as_ref().map(identity).transpose();
         let data_was = data_was.map_err(|error| unreadable(&files.data, &error))?;
@@ -162,6 +172,7 @@ impl Output {
                 files: Arc::clone(&files),
                 part,
                 stores: Arc::clone(stores),
+                last: Last::default(),
             };
             Region::new(name, bytes, Box::new(source))
         };
@@ -181,6 +192,7 @@ impl Output {
             data: data_region,
             index: index_region,
             is_whole: end == length,
+            table: Last::default(),
             misses: AtomicU32::new(0),
             mapped: OnceLock::new(),
         })
@@ -230,7 +242,8 @@ impl Output {
         if start >= end || u64::from(end) > self.partitions() {
             return Err(Unlocated::Status(BlockStatus::BadRange));
         }
-        let [first, past] = match self.stores.offsets(self.files.generation) {
+        let generation = self.files.generation;
+        let [first, past] = match self.table.find(|| self.stores.offsets(generation)) {
             Some(table) => [start, end].map(|at| table.get(at as usize)),
             None => self.read_offsets(start, end, sleep)?.map(Some),
         };
