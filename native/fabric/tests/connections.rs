@@ -213,6 +213,7 @@ fn connections_beyond_the_share_are_refused_and_no_ring_is_lost() {
     const SMALL: u64 = 32 << 20;
     let mut two = Two::new(SMALL);
     assert_eq!(two.connect(220), 204);
+    assert!(two.near.fabric.wants_fewer_connections());
     let refusals = &two.near.refusals;
     assert_eq!(refusals.len(), 16);
     assert!(
@@ -234,6 +235,7 @@ fn connections_beyond_the_share_are_refused_and_no_ring_is_lost() {
 fn a_ring_grows_with_use_and_goes_with_its_connection() {
     let mut two = Two::new(ARENA);
     assert_eq!(two.connect(1), 1);
+    assert!(!two.far.fabric.wants_fewer_connections());
     // Four receive requests and a segment to send.
     assert_eq!(two.far.fabric.connection_bytes(), 5 * 4096);
     let connection = *two.near.open.iter().next().unwrap();
