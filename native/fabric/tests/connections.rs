@@ -99,11 +99,6 @@ impl Site {
     fn rings(&self) -> u64 {
         self.pool.held_bytes(Purpose::Serve)
     }
-
-    fn counter(&self, name: &str) -> u64 {
-        let counters = self.fabric.counters();
-        counters.iter().find(|(known, _)| *known == name).unwrap().1
-    }
 }
 
 /// Two ends in this process.
@@ -175,7 +170,7 @@ impl Two {
             over(&two.near) && over(&two.far)
         });
         assert_eq!(
-            self.near.counter("ring_bytes") + self.far.counter("ring_bytes"),
+            self.near.fabric.connection_bytes() + self.far.fabric.connection_bytes(),
             0
         );
     }
@@ -218,6 +213,7 @@ fn connections_beyond_the_share_are_refused_and_no_ring_is_lost() {
     const SMALL: u64 = 32 << 20;
     let mut two = Two::new(SMALL);
     assert_eq!(two.connect(220), 204);
+    assert!(two.near.fabric.wants_fewer_connections());
     let refusals = &two.near.refusals;
     assert_eq!(refusals.len(), 16);
     assert!(
@@ -239,8 +235,9 @@ fn connections_beyond_the_share_are_refused_and_no_ring_is_lost() {
 fn a_ring_grows_with_use_and_goes_with_its_connection() {
     let mut two = Two::new(ARENA);
     assert_eq!(two.connect(1), 1);
+    assert!(!two.far.fabric.wants_fewer_connections());
     // Four receive requests and a segment to send.
-    assert_eq!(two.far.counter("ring_bytes"), 5 * 4096);
+    assert_eq!(two.far.fabric.connection_bytes(), 5 * 4096);
     let connection = *two.near.open.iter().next().unwrap();
     for id in 0..20 {
         two.near.say(connection, id, 100_000);
@@ -251,9 +248,9 @@ fn a_ring_grows_with_use_and_goes_with_its_connection() {
     for (id, message) in (0..).zip(two.far.messages.values().flatten()) {
         assert_eq!((message.id, &message.body), (id, &vec![id as u8; 100_000]));
     }
-    assert_eq!(two.far.counter("ring_bytes"), 65 * 4096);
+    assert_eq!(two.far.fabric.connection_bytes(), 65 * 4096);
     two.until("what was lent to send", |two| {
-        two.near.counter("ring_bytes") < 10 * 4096
+        two.near.fabric.connection_bytes() < 10 * 4096
     });
     two.end();
 }

@@ -222,6 +222,10 @@ impl Net {
                 self.idleness.used(*connection);
             }
         }
+        if self.kind() == FabricKind::Verbs {
+            let held = self.fabric.connection_bytes();
+            self.counters.connection_bytes.set(held);
+        }
         polled
     }
 
@@ -295,6 +299,7 @@ impl Net {
                     self.peers.disconnected(removed.endpoint);
                 }
             }
+            self.counters.connections_idle.add(1);
             self.fabric.disconnect(connection, CloseReason::Local);
             self.count();
         }

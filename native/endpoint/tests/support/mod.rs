@@ -279,10 +279,10 @@ pub fn counter(endpoint: &Endpoint, name: &str) -> u64 {
 }
 
 /// Waits until no block and no offered buffer holds memory. What RDMA connections hold while they live
-/// does not count (a page to receive into and 64 KiB to send from), nor does the chunk cache.
+/// does not count, nor does the chunk cache.
 pub fn until_leases_are_back(endpoint: &Endpoint) {
     until("leases come back", || {
-        let rings = counter(endpoint, "connections.verbs") * ((256 + 64) << 10);
+        let rings = counter(endpoint, "connectionBytes");
         counter(endpoint, "pool.leasedBytes") == rings + counter(endpoint, "region.cachedBytes")
     });
 }

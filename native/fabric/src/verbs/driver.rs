@@ -147,12 +147,6 @@ impl Verbs {
         }
     }
 
-    /// Bytes of the arena that the rings of all connections hold.
-    fn ring_bytes(&self) -> u64 {
-        let segments = self.context.as_ref().map_or(0, |open| open.share.used());
-        u64::from(segments) * SEGMENT_BYTES as u64
-    }
-
     pub(super) fn destroy(&mut self, queue_pair: Box<QueuePairConnection>) {
         let at = queue_pair.completions;
         drop(queue_pair);
@@ -210,6 +204,11 @@ impl Transport for Verbs {
     const KIND: FabricKind = FabricKind::Verbs;
     type Connection = Link;
 
+    fn connection_bytes(&self) -> u64 {
+        let segments = self.context.as_ref().map_or(0, |open| open.share.used());
+        u64::from(segments) * SEGMENT_BYTES as u64
+    }
+
     fn wants_fewer_connections(&self) -> bool {
         let context = self.context.as_ref();
         context.is_some_and(|open| open.share.is_crowded())
@@ -230,7 +229,6 @@ impl Transport for Verbs {
             ("credit_updates", tally.credit_updates),
             ("regions", registrations),
             ("registration_ns", nanoseconds),
-            ("ring_bytes", self.ring_bytes()),
             ("revoking", self.revoking.len() as u64),
         ]
     }
