@@ -57,6 +57,8 @@ SCENARIOS = [
         says="verbs fabric: rxe[12] port 1, GID 1 10.77.0",
     ),
     Scenario("auto", PLAIN, AUTO, only_verbs=True),
+    # tests/spark has the shape of a real executor (2,000 outputs, 8 tasks at a time): too slow here.
+    Scenario("outputs", ["someOutputs"], NEVER, only_verbs=True),
     Scenario("loss-1", PLAIN, NEVER, guest=["--loss", "1%"], only_verbs=True),
     Scenario("loss-5", PLAIN, NEVER, guest=["--loss", "5%"], only_verbs=True),
     Scenario(

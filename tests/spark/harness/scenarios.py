@@ -32,6 +32,7 @@ class Scenario:
     smoke: bool = False
     newest: bool = False  # the same code in all versions: where the depth is full only
     must_count: str = ""  # a counter that must not be zero; crcErrors must be, unless it is this
+    must_not_log: str = ""  # of any executor
     must_not_count: tuple = ()  # counters that must be there and zero
     executors: int = 2
     cores: int = 1  # tasks at a time in an executor
@@ -208,6 +209,20 @@ SCENARIOS = [
             "spark.storage.decommission.shuffleBlocks.enabled": "true",
             "spark.storage.decommission.rddBlocks.enabled": "true",
         },
+    ),
+    Scenario(
+        "decommission-unused",
+        ["decommissionUnused"],
+        {
+            "spark.decommission.enabled": "true",
+            "spark.storage.decommission.enabled": "true",
+            "spark.storage.decommission.shuffleBlocks.enabled": "true",
+        },
+        faro_only=True,
+        newest=True,
+        executors=3,
+        must_not_log="WARN Faro|Faro could not start",
+        must_not_count=("failedBlocks",),
     ),
     Scenario(
         "speculation",

@@ -91,6 +91,10 @@ def faro_result(scenario, outcome):
             seen = f"{scenario.must_count} {total(counters, scenario.must_count)}; {seen}"
             if not total(counters, scenario.must_count):
                 problems.append(f"{scenario.must_count} is 0")
+        if scenario.must_not_log:
+            logs = "\n".join(outcome.executor_logs.values())
+            found = re.search(f".*(?:{scenario.must_not_log}).*", logs)
+            problems += [f"an executor logged: {found.group()[:200]}"] if found else []
         for name in scenario.must_not_count:
             if counters.get(name, -1) != 0:
                 problems.append(f"{name} is {counters.get(name, 'not counted')}")

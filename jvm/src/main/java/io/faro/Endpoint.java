@@ -44,6 +44,7 @@ public final class Endpoint implements AutoCloseable {
 
   private static Thread daemon(String name, Runnable body) {
     Thread thread = new Thread(body, name);
+    thread.setContextClassLoader(Endpoint.class.getClassLoader());
     thread.setDaemon(true);
     return thread;
   }

@@ -7,9 +7,14 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.nio.file.Paths;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.Set;
@@ -134,6 +139,35 @@ class EndpointTest {
       assertArrayEquals(MapOutputs.partition(1, 0, 17), got.bytes(0));
       got.releaseAll();
     }
+  }
+
+  /** As Spark removes a shuffle: a peer asks once more, after the shuffle was forgotten and before its files are gone. */
+  @Test
+  void aShuffleThatIsForgottenAfterItsFilesAreDeletedHoldsNoDiskSpace() throws Exception {
+    MapOutputs outputs = new MapOutputs(directory).write(9, 1, 10);
+    try (Pair pair = new Pair(FabricChoice.TCP, outputs)) {
+      pair.fetch(new BlockIds().add(9, 1, 0, 1)).await().releaseAll();
+      pair.server.forgetShuffle(9);
+      pair.fetch(new BlockIds().add(9, 1, 0, 1)).await().releaseAll();
+      OutputFiles files = outputs.resolve(9, 1);
+      assertTrue(files.data().delete() && files.index().delete());
+      pair.server.forgetShuffle(9);
+      assertEquals(0, openFiles(files.data().getName()));
+    }
+  }
+
+  private static int openFiles(String name) throws IOException {
+    int open = 0;
+    try (DirectoryStream<Path> descriptors = Files.newDirectoryStream(Paths.get("/proc/self/fd"))) {
+      for (Path descriptor : descriptors) {
+        try {
+          open += Files.readSymbolicLink(descriptor).toString().contains(name) ? 1 : 0;
+        } catch (NoSuchFileException e) {
+          continue; // Closed meanwhile.
+        }
+      }
+    }
+    return open;
   }
 
   /** Pair has three completion threads, and numbers of requests count up. */

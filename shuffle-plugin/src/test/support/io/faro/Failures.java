@@ -6,6 +6,7 @@ public final class Failures {
   public static final int CONNECTION_LOST = 2;
   public static final int CORRUPT = 4;
   public static final int POOL_EXHAUSTED = 5;
+  public static final int CANCELLED = 9;
   public static final int CODES = 9;
 
   private Failures() {}

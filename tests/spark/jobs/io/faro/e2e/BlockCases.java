@@ -20,7 +20,8 @@ final class BlockCases {
         cases.put("megabyteBlocks", c -> bytes(c.jsc, 6, 4, 4, 1 << 20));
         cases.put("hugeBlock", c -> bytes(c.jsc, 2, 2, 24, 1 << 20));
         cases.put("largeShuffle", c -> bytes(c.jsc, 8, 6, 12, 1 << 20));
-        cases.put("manyOutputs", c -> manyOutputs(c.jsc));
+        cases.put("manyOutputs", c -> manyOutputs(c.jsc, 2_000, 24));
+        cases.put("someOutputs", c -> manyOutputs(c.jsc, 300, 8));
         cases.put("emptyPartitions", c -> emptyPartitions(c.jsc));
     }
 
@@ -76,12 +77,9 @@ final class BlockCases {
     }
 
     /**
-     * 2,000 map outputs of 24 partitions. Each sends one small record to every partition; every
-     * 50th also sends 2 MiB to one of them.
+     * Each map sends one small record to every reducer; every 50th also sends 2 MiB to one of them.
      */
-    private static void manyOutputs(JavaSparkContext jsc) {
-        int maps = 2_000;
-        int reduces = 24;
+    private static void manyOutputs(JavaSparkContext jsc, int maps, int reduces) {
         int bigEvery = 50;
         int bigSize = 2 << 20;
         List<Long> actual = RddCases.indices(jsc, maps, maps).flatMapToPair(map -> {

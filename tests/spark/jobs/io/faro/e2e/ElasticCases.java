@@ -17,6 +17,7 @@ final class ElasticCases {
     static void register(Map<String, Jobs.Case> cases) {
         cases.put("speculation", c -> speculation(c.jsc, new File(c.scratch, "second-attempt")));
         cases.put("dynamicAllocation", c -> dynamicAllocation(c.jsc, c.scratch));
+        cases.put("decommissionUnused", c -> decommissionUnused(c.jsc));
         cases.put("decommission", c -> decommission(c.jsc));
     }
 
@@ -53,6 +54,17 @@ final class ElasticCases {
         Check.equal("while growing", RddCases.expected(), digests(grouped));
         Check.await("should shrink to one executor", 90, () -> Executors.registered(jsc) == 1);
         Check.equal("after shrinking", RddCases.expected(), digests(grouped));
+    }
+
+    /** An executor that ran no shuffle task is decommissioned; the others shuffle. */
+    private static void decommissionUnused(JavaSparkContext jsc) throws Exception {
+        String leaving = Executors.pids(jsc, 3).values().iterator().next();
+        Executors.signal(leaving, "PWR");
+        Check.equal("while it leaves", RddCases.expected(),
+            digests(RddCases.pairs(jsc, 8).groupByKey(6)));
+        Check.await("the decommissioned executor should end", 120,
+            () -> !Executors.alive(leaving));
+        Check.equal("after", RddCases.expected(), digests(RddCases.pairs(jsc, 8).groupByKey(7)));
     }
 
     /** A decommissioned executor hands its shuffle files on: no map task runs again. */

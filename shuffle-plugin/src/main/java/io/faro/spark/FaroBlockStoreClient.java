@@ -38,6 +38,7 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
   private final PluginCounters counters;
   private final LongSupplier nanos;
   private final Set<FetchCall> calls = ConcurrentHashMap.newKeySet();
+  private final TaskFetches tasks = new TaskFetches();
   private volatile boolean detached;
   private boolean closed;
 
@@ -70,21 +71,29 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
       fallBack.take(new FallBack.Undelivered(peer, blockIds, listener, files, Reason.TO_DISK, null), true);
       return;
     }
+    TaskFetches.Task task = tasks.current();
+    if (task != null && task.asksAgain(listener, ids) && !conf.never) {
+      fallBack.take(new FallBack.Undelivered(peer, blockIds, listener, files, Reason.ASKED_AGAIN, null), true);
+      return;
+    }
     int most = transport.maxBlocks();
     if (blockIds.length <= most) {
-      start(peer, blockIds, ids, listener, files);
+      start(peer, blockIds, ids, listener, files, task);
       return;
     }
     for (int from = 0; from < blockIds.length; from += most) {
       String[] part = Arrays.copyOfRange(blockIds, from, Math.min(blockIds.length, from + most));
-      start(peer, part, ShuffleIds.parse(part), listener, files);
+      start(peer, part, ShuffleIds.parse(part), listener, files, task);
     }
   }
 
   private void start(PeerKey peer, String[] blocks, ShuffleIds ids, BlockFetchingListener listener,
-      DownloadFileManager files) {
-    FetchCall call = new FetchCall(peer, blocks, ids, listener, files, transport, this, counters, nanos);
+      DownloadFileManager files, TaskFetches.Task task) {
+    FetchCall call = new FetchCall(peer, blocks, ids, listener, files, task, transport, this, counters, nanos);
     calls.add(call);
+    if (task != null) {
+      task.begin(call);
+    }
     peers.whenReady(peer, call);
   }
 
@@ -136,17 +145,30 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
 
   @Override
   public void ended(FetchCall call, String[] left, Reason reason, Throwable cause, boolean here) {
-    calls.remove(call);
-    long running = call.nanosRunning();
-    if (running >= 0) {
-      counters.traffic.ended(call.shuffle(), call.peer.toString(), call.delivered, running);
-    }
+    forget(call);
     if (left.length == 0) {
       peers.worked(call.peer);
       return;
     }
     peers.failed(call.peer, reason);
     fallBack.take(new FallBack.Undelivered(call.peer, left, call.listener, call.files, reason, cause), here);
+  }
+
+  @Override
+  public void abandoned(FetchCall call) {
+    counters.cancelledRequests.increment();
+    forget(call);
+  }
+
+  private void forget(FetchCall call) {
+    calls.remove(call);
+    if (call.task != null) {
+      call.task.ended(call);
+    }
+    long running = call.nanosRunning();
+    if (running >= 0) {
+      counters.traffic.ended(call.shuffle(), call.peer.toString(), call.delivered, running);
+    }
   }
 
   /** Ends requests without progress for {@code longestNanos}. */

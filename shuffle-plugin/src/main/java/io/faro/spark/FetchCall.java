@@ -23,6 +23,9 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
     /** A block arrived, but could not be taken out of its batch. */
     void lost(FetchCall call, String block, Throwable cause);
 
+    /** The request is over, because its task is; nothing waits for the blocks that were not delivered. */
+    void abandoned(FetchCall call);
+
     /** The request is over; {@code left}: the blocks that were not delivered. Called once. */
     void ended(FetchCall call, String[] left, Reason reason, Throwable cause, boolean here);
   }
@@ -31,6 +34,8 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
   final BlockFetchingListener listener;
   /** {@code null}: blocks stay in memory. */
   final DownloadFileManager files;
+  /** {@code null}: the request is no task's. */
+  final TaskFetches.Task task;
   /** Counts delivered blocks. */
   final RequestCounters delivered = new RequestCounters();
 
@@ -47,6 +52,8 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
   private Reason reason;
   private Throwable cause;
   private long startedAt;
+  /** Ended by this executor, and not by the transport. */
+  private boolean givenUp;
   /** From RUNNING to ENDED; -1 until then, or if it never ran. */
   private long nanosRunning = -1;
   /** {@code null} until the transport has returned it. */
@@ -63,12 +70,13 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
   }
 
   FetchCall(PeerKey peer, String[] blocks, ShuffleIds ids, BlockFetchingListener listener, DownloadFileManager files,
-      FaroTransport transport, Client client, PluginCounters counters, LongSupplier nanos) {
+      TaskFetches.Task task, FaroTransport transport, Client client, PluginCounters counters, LongSupplier nanos) {
     this.peer = peer;
     this.blocks = blocks;
     this.ids = ids;
     this.listener = listener;
     this.files = files;
+    this.task = task;
     this.transport = transport;
     this.client = client;
     this.counters = counters;
@@ -109,7 +117,7 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
   /** False: the request was given up before the transport returned. */
   private synchronized boolean keep(FaroTransport.Fetch begun) {
     fetch = begun;
-    return state != State.ENDED || reason != Reason.UNRESPONSIVE;
+    return !givenUp;
   }
 
   @Override
@@ -177,13 +185,38 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
     note(Reason.UNRESPONSIVE, new TimeoutException("no answer from the native library for "
         + longest / 1_000_000_000L + " s"));
     end(false);
+    cancel();
+  }
+
+  /** The task is over: ends the request, if it has not ended, and delivers no more blocks. */
+  void abandon() {
+    synchronized (this) {
+      if (state == State.ENDED) {
+        return;
+      }
+      stopClock();
+    }
+    client.abandoned(this);
+    cancel();
+  }
+
+  private void cancel() {
     FaroTransport.Fetch running;
     synchronized (this) {
+      givenUp = true;
       running = fetch;
     }
     if (running != null) {
       running.cancel();
     }
+  }
+
+  /** To ENDED. */
+  private void stopClock() {
+    if (state == State.RUNNING) {
+      nanosRunning = nanos.getAsLong() - startedAt;
+    }
+    state = State.ENDED;
   }
 
   /** Keeps the first problem; later ones are often its consequences. */
@@ -210,10 +243,7 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
       if (state == State.ENDED) {
         return;
       }
-      if (state == State.RUNNING) {
-        nanosRunning = nanos.getAsLong() - startedAt;
-      }
-      state = State.ENDED;
+      stopClock();
       left = unclaimed();
       why = left.length > 0 && reason == null ? Reason.PROTOCOL : reason;
       problem = cause;

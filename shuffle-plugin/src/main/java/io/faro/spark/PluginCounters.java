@@ -16,6 +16,8 @@ final class PluginCounters {
   final LongAdder failedBlocks = new LongAdder();
   /** Blocks that arrived after their request had ended; dropped. */
   final LongAdder lateBlocks = new LongAdder();
+  /** Requests that were cancelled because their task had ended. */
+  final LongAdder cancelledRequests = new LongAdder();
   /** Look-ups of endpoint cards. */
   final LongAdder cardLookups = new LongAdder();
 
@@ -42,6 +44,7 @@ final class PluginCounters {
     all.put("fallbackBlocks", fallbackBlocks.sum());
     all.put("failedBlocks", failedBlocks.sum());
     all.put("lateBlocks", lateBlocks.sum());
+    all.put("cancelledRequests", cancelledRequests.sum());
     all.put("cardLookups", cardLookups.sum());
     // Not "fallbacks.<reason>": a sum over that prefix would count each fall-back twice.
     byReason.forEach((reason, count) -> all.put("fallbackReason." + reason.key, count.sum()));

@@ -10,7 +10,7 @@ import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.network.shuffle.BlockFetchingListener;
 
 /** Spark's fetch iterator as far as a client can tell: keeps what it is given, or, when its task is over, does not. */
-final class FakeListener implements BlockFetchingListener {
+class FakeListener implements BlockFetchingListener {
   final Map<String, ManagedBuffer> kept = new LinkedHashMap<>();
   final Map<String, Throwable> failed = new LinkedHashMap<>();
   boolean taskIsOver;

@@ -148,6 +148,7 @@ final class Metric {
     count("fallbackBlocks", "blocks", "left to Spark's own fetch");
     count("failedBlocks", "blocks", "reported to Spark as failed, because the fall-back was not allowed or failed too");
     count("lateBlocks", "blocks", "that arrived after their request had ended; dropped");
+    count("cancelledRequests", "requests", "cancelled because their task had ended or was killed");
     count("cardLookups", "look-ups", "of peers' endpoint cards");
     reason("cardMissing", "the peer has no endpoint card");
     reason("cardTimeout", "looking up the peer's card took too long");
@@ -165,6 +166,7 @@ final class Metric {
     reason("cancelled", "the task cancelled the request");
     reason("blockStatus", "the peer could not read the blocks");
     reason("toDisk", "the blocks go to files, which Spark's own fetch writes");
+    reason("askedAgain", "Spark found the block damaged and asked for it again");
     reason("full", "too many requests were in flight");
     reason("other", "none of the above; see the log");
   }

@@ -60,6 +60,8 @@ public final class Reporter {
     this.finder = finder;
     this.firstPauseMillis = firstPauseMillis;
     this.thread = new Thread(this::run, "faro-report");
+    // Not that of the task which starts it.
+    this.thread.setContextClassLoader(Reporter.class.getClassLoader());
     this.thread.setDaemon(true);
   }
 
