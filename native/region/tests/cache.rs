@@ -291,7 +291,7 @@ fn pages_go_back_when_the_arena_is_short_but_not_those_of_others() {
     assert!(world.cache.get(id(3), 0).is_none());
     assert_eq!(
         world.cache.counters().held_bytes,
-        2 * PAGE_BYTES as u64 + 4_096
+        2 * PAGE_BYTES as u64 + faro_pool::SIZE_CLASSES[0] as u64
     );
     drop((exposed, held));
     assert_eq!(world.cache.release(10), 2);

@@ -96,7 +96,8 @@ impl Request {
     /// The bytes of the next block, if it is one that the arena cannot hold. It counts as handed out.
     pub(super) fn next_too_large(&mut self) -> Option<u64> {
         let at = self.handed_out;
-        let (_, bytes) = self.too_large.pop_front_if(|(next, _)| *next == at)?;
+        let (_, bytes) = *self.too_large.front().filter(|(next, _)| *next == at)?;
+        self.too_large.pop_front();
         self.handed_out += 1;
         let next = self.too_large.front();
         self.until = next.map_or(self.blocks.len(), |(at, _)| *at);
