@@ -7,13 +7,15 @@ mod scripted;
 mod support;
 
 use faro_endpoint::{Config, Endpoint, FabricChoice};
-use faro_fabric::{CloseReason, ConnectionId};
+use faro_fabric::verbs::{VerbsConfig, VerbsFabric, VerbsOptions};
+use faro_fabric::{CloseReason, ConnectionId, Event, Fabric};
+use faro_pool::Pool;
 use faro_wire::message::Fetch;
 use faro_wire::Card;
 use scripted::{card, Scripted};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Barrier, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use support::{block, collect, config, counter, fetch, pattern, until, Server, TIMEOUT};
 
 fn servers(fabric: FabricChoice) -> [Server; 2] {
@@ -195,6 +197,58 @@ fn an_idle_cluster_has_no_connections_over_shm() {
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn an_idle_cluster_has_no_connections_over_verbs() {
     an_idle_cluster_has_no_connections(FabricChoice::Verbs, "verbs");
+}
+
+/// An endpoint whose connections hold most of what they may closes the least recently used of them,
+/// before it has to refuse one.
+#[test]
+#[ignore = "needs an RDMA device: tests/softroce/run"]
+fn idle_connections_make_room_for_new_ones_over_verbs() {
+    // An eighth of it is room for 204 connections; from 154 on they are too many.
+    const SMALL: u64 = 32 << 20;
+    const ALL: usize = 300;
+    let server = Server::start(Config {
+        memory_limit: SMALL,
+        connection_idle: Duration::ZERO,
+        ..config("server", FabricChoice::Verbs)
+    });
+    let card = Card::decode(&server.endpoint.card()).unwrap();
+    let location = &card.addresses[0].location;
+    let mut client = VerbsFabric::new(VerbsConfig {
+        bind: SocketAddr::from(([127, 0, 0, 1], 0)),
+        advertise: String::new(),
+        endpoint: 7,
+        pool: Pool::new(256 << 20).unwrap(),
+        options: VerbsOptions::default(),
+    })
+    .unwrap();
+    let (mut begun, mut open, mut closed) = (0, Vec::new(), Vec::new());
+    until("all connections were open", || {
+        // Beyond 180, only as many as have been closed: the server is to make room by itself.
+        if begun < ALL && begun - closed.len() < 180 {
+            let deadline = Instant::now() + TIMEOUT;
+            client.connect(location, card.endpoint, deadline).unwrap();
+            begun += 1;
+        }
+        let mut events = Vec::new();
+        client.poll(&mut events, Duration::ZERO).unwrap();
+        for event in events {
+            match event {
+                Event::Connected { connection, .. } => open.push(connection),
+                Event::Closed { connection, .. } => {
+                    assert!(open.contains(&connection), "none is refused");
+                    closed.push(connection);
+                }
+                _ => {}
+            }
+        }
+        open.len() == ALL
+    });
+    let last = closed.iter().map(|id| id.0).max().unwrap();
+    assert!(last < open[ALL - 50].0, "{last} was among the last used");
+    let idle = counter(&server.endpoint, "idleConnections") as usize;
+    assert!(idle >= ALL - 180, "{idle} were closed");
+    assert!(counter(&server.endpoint, "connectionBytes") <= SMALL / 8);
 }
 
 type Asked = (ConnectionId, u64, Fetch);
