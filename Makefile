@@ -14,7 +14,7 @@ DEMO_JAR := target/demo/faro-spark.jar
 SOURCES := Cargo.toml Cargo.lock pom.xml $(shell find native jvm shuffle-plugin \
 	\( -name target -o -name tests -o -name test \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help setup setup-tests jar check test test-cluster demo bench bench-softroce bench-memory bench-exchange clean
+.PHONY: help setup setup-tests jar check test test-cluster demo bench bench-softroce bench-memory bench-exchange bench-load clean
 
 help:
 	@echo 'make setup   what a build needs: as root installs it, otherwise prints the command'
@@ -27,6 +27,7 @@ help:
 	@echo 'make bench   measures against stock Spark and writes docs/benchmarks.md'
 	@echo 'make bench-softroce   RDMA against perftest and UCX, into the same file'
 	@echo 'make bench-memory     what registered memory costs, into the same file'
+	@echo 'make bench-load       one server under the load of 1 to 1,000 clients, into docs/scaling.md'
 	@echo 'make bench-exchange   the policies of the exchange over RDMA, into docs/scaling.md'
 	@echo 'make clean   removes what was built; $${FARO_CACHE:-~/.cache/faro} stays'
 
@@ -66,6 +67,9 @@ bench-softroce: setup-tests
 
 bench-memory: setup-tests
 	@tests/bench/memory/run
+
+bench-load: setup-tests
+	@tests/bench/load/run
 
 bench-exchange: setup-tests
 	@tests/bench/exchange/run

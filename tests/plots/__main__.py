@@ -6,19 +6,21 @@ import argparse
 import json
 from pathlib import Path
 
-from . import benchmarks, scaling
+from . import benchmarks, load, scaling
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="tests/plots/draw", description="Draws the plots again.")
-    parser.add_argument("what", nargs="?", choices=["scaling", "benchmarks"], help="(both)")
+    parser.add_argument("what", nargs="?", choices=["scaling", "load", "benchmarks"], help="(all)")
     parser.add_argument("--docs", type=Path, default=DOCS, help="where the documents are")
     options = parser.parse_args()
     if options.what in (None, "scaling"):
         result = json.loads((options.docs / "scaling" / "results.json").read_text())
         scaling.draw(result, options.docs / "scaling")
+    if options.what in (None, "load"):
+        load.draw((options.docs / "scaling.md").read_text(), options.docs / "scaling" / "load.svg")
     if options.what in (None, "benchmarks"):
         page = (options.docs / "benchmarks.md").read_text()
         benchmarks.draw(page, options.docs / "benchmarks")

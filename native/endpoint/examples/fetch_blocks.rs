@@ -84,6 +84,7 @@ fn start(name: &str, fabric: FabricChoice) -> Result<Arc<Endpoint>, Box<dyn Erro
         idle_release: Duration::ZERO,
         staging: faro_endpoint::Staging::OnDemand,
         regions: faro_endpoint::RegionMode::Unpinned,
+        connection_idle: Duration::from_secs(60),
         request_timeout: TIMEOUT,
         exchange: faro_endpoint::ExchangeConfig::default(),
     })?)

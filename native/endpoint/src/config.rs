@@ -43,6 +43,8 @@ pub struct Config {
     pub staging: Staging,
     /// How map outputs are made readable for devices.
     pub regions: RegionMode,
+    /// How long a connection goes unused before it is closed; zero: as long as there is room for more.
+    pub connection_idle: Duration,
     /// How long a request may go without progress.
     pub request_timeout: Duration,
     /// Which peers are read from and served first.

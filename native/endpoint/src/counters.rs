@@ -74,6 +74,10 @@ pub(crate) struct Counters {
     pub(crate) demotions: Counter,
     /// Connections given up because the peer had made a better one at the same time.
     pub(crate) connections_surplus: Counter,
+    /// Connections closed because nothing used them.
+    pub(crate) connections_idle: Counter,
+    /// Bytes of the arena that RDMA connections hold for their rings.
+    pub(crate) connection_bytes: Gauge,
     /// Chunks whose CRC disagreed.
     pub(crate) crc_errors: Counter,
     /// Fetches that passed their deadline.
@@ -124,6 +128,7 @@ impl Counters {
             ("retries", &self.retries),
             ("routeBackoffs", &self.demotions),
             ("duplicateConnections", &self.connections_surplus),
+            ("idleConnections", &self.connections_idle),
             ("crcErrors", &self.crc_errors),
             ("timeouts", &self.timeouts),
             ("putBack", &self.put_back),
@@ -137,6 +142,8 @@ impl Counters {
         ] {
             out.push((name.to_owned(), counter.get()));
         }
+        let held = self.connection_bytes.get();
+        out.push(("connectionBytes".to_owned(), held));
         out
     }
 }

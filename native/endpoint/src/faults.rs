@@ -77,6 +77,12 @@ impl Fabric for FaultyFabric {
     fn location(&self) -> String {
         self.inner.location()
     }
+    fn connection_bytes(&self) -> u64 {
+        self.inner.connection_bytes()
+    }
+    fn wants_fewer_connections(&self) -> bool {
+        self.inner.wants_fewer_connections()
+    }
     fn waker(&self) -> Waker {
         self.inner.waker()
     }

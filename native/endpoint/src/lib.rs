@@ -20,6 +20,7 @@
 pub mod collective;
 mod config;
 mod counters;
+mod deadlines;
 mod endpoint;
 mod fabrics;
 #[cfg(feature = "faults")]
@@ -41,4 +42,4 @@ pub use faro_fabric::verbs::VerbsOptions;
 pub use fetch::{BufferSlice, Completion, Delivery, FetchFailure, MAX_COMPLETION_QUEUES};
 pub use files::OutputFiles;
 pub use memory::{RegionMode, Staging};
-pub use schedule::{ExchangeConfig, ExchangePolicy};
+pub use schedule::{ExchangeConfig, ExchangePolicy, UNBOUNDED_MEMBERS};

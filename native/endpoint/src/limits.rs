@@ -4,8 +4,14 @@ use std::time::Duration;
 
 /// Requests of this process in flight, over all peers.
 pub const MAX_REQUESTS: usize = 65_536;
-/// Requests a server holds per fabric; more are answered `Busy`.
-pub const MAX_SERVING: usize = 4_096;
+/// Chunks of map outputs that wait to be prefetched, over all fabrics.
+pub const MAX_PREFETCHES: usize = 4_096;
+/// When a client asks again that a server had no room for; doubles up to 32 times as long.
+pub const BUSY_RETRY: Duration = Duration::from_millis(50);
+/// Longest such time that a client accepts.
+pub const MAX_BUSY_RETRY: Duration = Duration::from_secs(1);
+/// Pages that peers may read of which a server revokes at most so many in one tick when the arena is short.
+pub const RECALLED_PAGES: usize = 64;
 /// Remote buffers a server keeps for one request.
 pub const MAX_BUFFERS_HELD: usize = 8_192;
 /// Bytes of buffers a client has outstanding for one request: enough to cover the
@@ -31,14 +37,14 @@ pub const PREFETCHED_BLOCKS: usize = 256;
 pub const PULL_WINDOW_BYTES: u64 = 4 << 20;
 /// Pages that one peer may read at most.
 pub const MAX_EXPOSED: usize = 4_096;
-/// Replies up to this many bytes move to a small lease, so that they do not hold a page.
-pub const COMPACT_BYTES: usize = 16 << 10;
 /// How often deadlines are looked at.
 pub const TICK: Duration = Duration::from_millis(50);
 /// Longest sleep of an idle progress thread.
 pub const IDLE: Duration = Duration::from_secs(1);
-/// How long one fabric may take to connect.
+/// How long shm and verbs may take to connect before the next fabric is tried.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long TCP may take, which is tried last: a lost first packet is sent again after 1 s, 3 s and 7 s.
+pub const LAST_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a request without any buffer may wait for the arena.
 pub const MEMORY_WAIT: Duration = Duration::from_secs(5);
 /// Back-off of a route after its first failure; doubles up to `BACKOFF_MAX`.
@@ -47,7 +53,17 @@ pub const BACKOFF_MIN: Duration = Duration::from_secs(2);
 pub const BACKOFF_MAX: Duration = Duration::from_secs(60);
 /// Map outputs whose paths Java was asked for and has not answered.
 pub const MAX_UNRESOLVED: usize = 65_536;
-/// Open data files.
-pub const MAX_OPEN_OUTPUTS: usize = 1_024;
+/// Bytes of memory for what is known of map outputs: their paths and what their files were.
+pub const MAX_KNOWN_BYTES: u64 = 64 << 20;
 /// Bytes of offset tables kept in memory.
-pub const MAX_OFFSET_BYTES: usize = 64 << 20;
+pub const MAX_OFFSET_BYTES: u64 = 64 << 20;
+/// Index files up to this size are read as a whole; of larger ones the two offsets that are needed,
+/// until they are needed often.
+pub const SMALL_INDEX_BYTES: u64 = 8 << 10;
+/// Open files of map outputs are at most a quarter of what the process may open (`RLIMIT_NOFILE`),
+/// and between these.
+pub const OPEN_FILES: std::ops::RangeInclusive<usize> = 64..=65_536;
+/// Open files of map outputs that one sweep looks at, once per `TICK` at most.
+pub const SWEPT_FILES: usize = 256;
+/// Times that a request looks its files up again because one of them was replaced or deleted.
+pub const MAX_LOOKUPS: u8 = 4;

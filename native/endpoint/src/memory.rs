@@ -1,11 +1,13 @@
 //! The arena as the endpoint's services use it.
 //!
 //! A resident chunk is worth keeping only while no request needs its page: a lease that the arena
-//! refuses takes a few pages back from the chunk cache and is tried again.
+//! refuses because all of it is taken makes the chunk cache release a few pages, and is tried again. A
+//! lease for reading that is refused because readers have their share does not: the pages would go to
+//! other purposes.
 
-use faro_pool::{Lease, Pool, PoolError, Purpose, PAGE_BYTES};
+use faro_pool::{lease_sizes, Lease, Pool, PoolError, Purpose, PAGE_BYTES};
 use faro_region::ChunkCache;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// Pages that the chunk cache releases for one refusal: enough that the next few leases succeed at
@@ -62,6 +64,9 @@ pub(crate) struct Memory {
     pub(crate) staging: Staging,
     /// Refusals when the cache had nothing left to release but pages that peers may be reading.
     shortages: AtomicU64,
+    /// The cache had nothing to release, and nothing was revoked since: a look for pages would go over
+    /// all its slots for nothing.
+    nothing_to_release: AtomicBool,
 }
 
 impl Memory {
@@ -77,6 +82,7 @@ impl Memory {
             regions,
             staging,
             shortages: AtomicU64::new(0),
+            nothing_to_release: AtomicBool::new(false),
         })
     }
 
@@ -85,20 +91,11 @@ impl Memory {
     /// # Errors
     /// As there.
     pub(crate) fn try_lease(&self, bytes: usize, purpose: Purpose) -> Result<Lease, PoolError> {
-        match self.pool.try_lease(bytes, purpose) {
-            Err(PoolError::Exhausted { .. }) if self.cache.release(RELEASED_AT_ONCE) > 0 => {
-                self.pool.try_lease(bytes, purpose)
-            }
-            Err(error @ PoolError::Exhausted { .. }) => {
-                self.recall();
-                Err(error)
-            }
-            result => result,
-        }
+        self.at_the_caches_cost(1, || self.pool.try_lease(bytes, purpose))
     }
 
-    /// Leases for `bytes` bytes, the last one of the smallest size that holds the rest: all or none, so
-    /// that attempts which each need several never hold some and wait for the others.
+    /// Leases that hold `bytes` bytes together, with at most half as many again: all or none, so that
+    /// attempts which each need several never hold some and wait for the others.
     ///
     /// # Errors
     /// As `Pool::try_lease`.
@@ -107,27 +104,45 @@ impl Memory {
         bytes: u64,
         purpose: Purpose,
     ) -> Result<Vec<Lease>, PoolError> {
-        let pages = bytes / PAGE_BYTES as u64;
-        let rest = (bytes % PAGE_BYTES as u64) as usize;
-        let last = match rest {
-            0 => None,
-            rest => Some(self.try_lease(rest, purpose)?),
-        };
-        let mut leases = match u32::try_from(pages).unwrap_or(u32::MAX) {
+        let sizes = lease_sizes((bytes % PAGE_BYTES as u64) as usize);
+        let small = sizes.into_iter().map(|size| self.try_lease(size, purpose));
+        let small = small.collect::<Result<Vec<_>, _>>()?;
+        let pages = u32::try_from(bytes / PAGE_BYTES as u64).unwrap_or(u32::MAX);
+        let mut leases = match pages {
             0 => Vec::new(),
-            pages => match self.pool.try_lease_pages(pages, purpose) {
-                Err(PoolError::Exhausted { .. }) if self.cache.release(pages as usize) > 0 => {
-                    self.pool.try_lease_pages(pages, purpose)?
-                }
-                Err(error) => {
-                    self.recall();
-                    return Err(error);
-                }
-                Ok(leases) => leases,
-            },
+            pages => {
+                self.at_the_caches_cost(pages, || self.pool.try_lease_pages(pages, purpose))?
+            }
         };
-        leases.extend(last);
+        leases.extend(small);
         Ok(leases)
+    }
+
+    /// Tries `lease`, which takes up to `pages` pages. If all of the arena is taken, the chunk cache
+    /// releases pages and `lease` is tried again; if it has none, those that peers may read are recalled.
+    fn at_the_caches_cost<T>(
+        &self,
+        pages: u32,
+        lease: impl Fn() -> Result<T, PoolError>,
+    ) -> Result<T, PoolError> {
+        let refused = match lease() {
+            Err(error @ PoolError::Exhausted { limit, .. }) if limit == self.whole() => error,
+            result => return result,
+        };
+        if self.nothing_to_release.load(Ordering::Relaxed) {
+            return Err(refused);
+        }
+        if self.cache.release(RELEASED_AT_ONCE.max(pages as usize)) > 0 {
+            return lease();
+        }
+        self.nothing_to_release.store(true, Ordering::Relaxed);
+        self.recall();
+        Err(refused)
+    }
+
+    /// Bytes of the whole arena.
+    pub(crate) fn whole(&self) -> u64 {
+        self.pool.share_bytes(Purpose::Serve)
     }
 
     /// Half of the memory for `purpose` is held: what is not needed yet is not leased.
@@ -135,7 +150,7 @@ impl Memory {
         self.pool.held_bytes(purpose) * 2 >= self.pool.share_bytes(purpose)
     }
 
-    /// Pages that are exposed to peers are to be revoked.
+    /// Some pages that are exposed to peers are to be revoked.
     pub(crate) fn recall(&self) {
         self.shortages.fetch_add(1, Ordering::Relaxed);
     }
@@ -143,5 +158,57 @@ impl Memory {
     /// Grows when a lease was refused, so that pages which peers may read are to be revoked.
     pub(crate) fn shortages(&self) -> u64 {
         self.shortages.load(Ordering::Relaxed)
+    }
+
+    /// Time has passed, or pages were revoked: the chunk cache may have pages to release again.
+    pub(crate) fn look_again(&self) {
+        self.nothing_to_release.store(false, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faro_region::{Region, RegionId, CHUNK_BYTES};
+
+    #[test]
+    fn chunks_stay_when_readers_have_their_share_and_go_when_all_is_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("data");
+        std::fs::write(&path, vec![7; 8 * CHUNK_BYTES as usize]).unwrap();
+        let id = RegionId {
+            group: 0,
+            member: 0,
+        };
+        let region = Region::export(id, &path).unwrap();
+        let pool = Pool::new(4 * faro_pool::SLAB_BYTES as u64).unwrap();
+        let cache = ChunkCache::new(Arc::clone(&pool), 8).unwrap();
+        let memory = Memory::new(
+            pool,
+            Arc::clone(&cache),
+            RegionMode::Unpinned,
+            Staging::OnDemand,
+        );
+        for chunk in 0..8 {
+            assert!(cache.prefetch(&region, chunk, false).unwrap());
+        }
+        let lease = |purpose| memory.try_lease(PAGE_BYTES, purpose).ok();
+        let all = |purpose| std::iter::from_fn(|| lease(purpose)).collect::<Vec<_>>();
+        let read = all(Purpose::Read);
+        assert_eq!(read.len() * PAGE_BYTES, 3 * faro_pool::SLAB_BYTES);
+        assert_eq!(
+            cache.counters().cached_chunks,
+            8,
+            "readers may not have them"
+        );
+        assert_eq!(memory.shortages(), 0);
+        let serve = all(Purpose::Serve);
+        assert_eq!(cache.counters().cached_chunks, 0);
+        // All but the page that has the versions.
+        assert_eq!(read.len() + serve.len() + 1, 4 * 64);
+        assert_eq!(memory.shortages(), 1, "asked once until something changes");
+        memory.look_again();
+        assert!(lease(Purpose::Serve).is_none());
+        assert_eq!(memory.shortages(), 2);
     }
 }

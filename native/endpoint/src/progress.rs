@@ -9,8 +9,10 @@ use crate::memory::Memory;
 use crate::net::{Closed, Doorbell, Net, PeerTable, Service, Source};
 use crate::serve::ServeService;
 use faro_fabric::{CloseReason, ConnectionId, EndpointId, Event, FabricError, Message};
+use faro_sync::panic_message;
 use faro_wire::message::Incoming;
 use faro_wire::WireError;
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -42,6 +44,12 @@ impl Services {
             || self.serve.uses(connection)
             || self.collective.uses(connection)
     }
+
+    fn keep_connection(&self, connection: ConnectionId) -> bool {
+        self.fetch.keeps(connection)
+            || self.serve.keeps(connection)
+            || self.collective.keeps(connection)
+    }
 }
 
 /// One progress thread.
@@ -69,24 +77,58 @@ impl Progress {
         }
     }
 
-    /// Runs until the doorbell says close.
+    /// Runs until the doorbell says close. If the fabric fails for good, or this code panics, the
+    /// fabric is closed, and what was under way goes on by another one or fails at once.
     pub(crate) fn run(mut self) {
+        // After a panic only `lose_fabric` touches the state, and it is not trusted either.
+        let end = catch_unwind(AssertUnwindSafe(|| self.run_until_end()));
+        let detail = match end {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(panic) => format!("its thread panicked: {}", panic_message(&*panic)),
+        };
+        let (kind, doorbell) = (self.net.kind(), Arc::clone(&self.doorbell));
+        log::error!(
+            "{} fabric: {detail}; until this process ends, blocks take the other fabrics or Spark's \
+             own fetch",
+            fabric_name(kind)
+        );
+        self.shared.peers.fabric_lost(kind, &detail);
+        // A second panic drops the rest of the state. A request that is dropped tells its caller.
+        match catch_unwind(AssertUnwindSafe(|| self.lose_fabric(detail))) {
+            Ok(mut services) => {
+                while !doorbell.is_closing() {
+                    doorbell.answer();
+                    for service in services.all() {
+                        service.redirect_commands();
+                    }
+                    doorbell.wait();
+                }
+            }
+            Err(panic) => log::error!(
+                "{} fabric: its thread panicked again: {}",
+                fabric_name(kind),
+                panic_message(&*panic)
+            ),
+        }
+    }
+
+    /// # Errors
+    /// The fabric has failed for good.
+    fn run_until_end(&mut self) -> Result<(), FabricError> {
         let mut events = Vec::new();
         loop {
             self.take_commands();
             if self.doorbell.is_closing() {
-                return self.close();
+                self.close();
+                return Ok(());
             }
             self.net.flush();
             let timeout = self.timeout();
-            if let Err(error) = self.net.poll(&mut events, timeout) {
-                return self.fabric_lost(&error);
-            }
+            self.net.poll(&mut events, timeout)?;
             for event in events.drain(..) {
                 self.on_event(event);
             }
-            let services = &self.services;
-            self.net.close_surplus(|at| services.use_connection(at));
             self.tick();
         }
     }
@@ -203,9 +245,13 @@ impl Progress {
             return;
         }
         self.last_tick = now;
+        let services = &self.services;
+        self.net.close_surplus(|at| services.use_connection(at));
         for service in self.services.all() {
             service.tick(&mut self.net, now);
         }
+        let services = &self.services;
+        self.net.close_idle(|at| services.keep_connection(at));
         let shared = &self.shared;
         shared.queue.tick(now);
         shared.catalog.tick(now, shared.question_timeout);
@@ -221,34 +267,15 @@ impl Progress {
         self.redirect_commands();
     }
 
-    /// The fabric failed for good: what is under way goes on by another one.
-    fn fabric_lost(mut self, error: &FabricError) {
-        let (kind, detail) = (self.net.kind(), error.to_string());
-        log::error!(
-            "{} fabric: {detail}; until this process ends, blocks take the other fabrics or Spark's \
-             own fetch",
-            fabric_name(kind)
-        );
-        self.shared.peers.fabric_lost(kind, &detail);
+    /// Ends all connections, so that what is under way goes on by another fabric. Returns the services,
+    /// whose commands are to be redirected from now on.
+    fn lose_fabric(mut self, detail: String) -> Services {
         let reason = CloseReason::Lost { detail };
         for connection in self.net.connections() {
             self.closed(connection, &reason);
         }
-        let Self {
-            net,
-            doorbell,
-            mut services,
-            ..
-        } = self;
-        // Its sockets close, so that peers notice at once.
-        drop(net);
-        while !doorbell.is_closing() {
-            doorbell.answer();
-            for service in services.all() {
-                service.redirect_commands();
-            }
-            doorbell.wait();
-        }
+        // `net` is dropped here: its sockets close, so that peers notice at once.
+        self.services
     }
 
     fn redirect_commands(&mut self) {

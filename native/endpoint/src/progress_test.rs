@@ -1,4 +1,5 @@
-//! A fabric that fails for good in the middle of a fetch: the request goes on by the next one.
+//! A fabric that fails for good in the middle of a fetch, or whose thread panics: the request goes on by
+//! the next fabric, or fails at once.
 
 use crate::collective::{CollectiveService, Dispatch};
 use crate::counters::Counters;
@@ -15,12 +16,25 @@ use faro_fabric::{
 };
 use faro_pool::Pool;
 use faro_region::ChunkCache;
+use faro_wire::codes::FetchErrorCode;
 use faro_wire::{kind, BlockId, Card, CardAddress};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// What happens after the first FETCH.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Doom {
+    /// The fabric fails for good.
+    Fails,
+    /// The thread panics.
+    Panics,
+    /// It panics, and again when the connection is given up.
+    PanicsTwice,
+}
+
 /// Connects at once, takes a FETCH, and is gone.
 struct Doomed {
+    doom: Doom,
     connected: Option<EndpointId>,
     fetched: bool,
 }
@@ -59,6 +73,8 @@ impl Fabric for Doomed {
     }
     fn send(&mut self, _: ConnectionId, message: Message) -> Result<(), Rejected<Message>> {
         self.fetched |= message.kind == kind::FETCH;
+        let again = self.doom == Doom::PanicsTwice && message.kind == kind::CANCEL;
+        assert!(!again, "the same defect again");
         Ok(())
     }
     fn write(&mut self, peer: ConnectionId, write: Write) -> Result<(), Rejected<Write>> {
@@ -70,6 +86,7 @@ impl Fabric for Doomed {
     fn flush(&mut self) {}
     fn poll(&mut self, events: &mut Vec<Event>, _: Duration) -> Result<(), FabricError> {
         if self.fetched {
+            assert!(self.doom == Doom::Fails, "a defect of the fabric");
             let reason = "unplugged".to_owned();
             let fabric = "verbs";
             return Err(FabricError::Unavailable {
@@ -90,9 +107,23 @@ impl Fabric for Doomed {
     }
 }
 
-/// A progress thread over `Doomed`, and the queue of a second fabric that works.
 #[test]
 fn a_fabric_that_fails_for_good_hands_its_requests_on() {
+    a_request_goes_on(Doom::Fails);
+}
+
+#[test]
+fn a_thread_that_panics_hands_its_requests_on() {
+    a_request_goes_on(Doom::Panics);
+}
+
+#[test]
+fn a_request_whose_thread_cannot_even_hand_it_on_fails_at_once() {
+    a_request_goes_on(Doom::PanicsTwice);
+}
+
+/// A progress thread over `Doomed`, and the queue of a second fabric that works.
+fn a_request_goes_on(doom: Doom) {
     let pool = Pool::new(64 << 20).unwrap();
     let cache = ChunkCache::new(Arc::clone(&pool), 4).unwrap();
     let memory = Memory::new(pool, cache, RegionMode::Unpinned, Staging::OnDemand);
@@ -153,10 +184,17 @@ fn a_fabric_that_fails_for_good_hands_its_requests_on() {
         reserved: 0.into(),
     };
     let fabric = Box::new(Doomed {
+        doom,
         connected: None,
         fetched: false,
     });
-    let net = Net::new(1, fabric, Arc::clone(&peers), Arc::clone(&counters));
+    let net = Net::new(
+        1,
+        fabric,
+        Arc::clone(&peers),
+        Arc::clone(&counters),
+        Duration::ZERO,
+    );
     let shared = Shared {
         queue: Arc::clone(&queue),
         peers,
@@ -168,17 +206,31 @@ fn a_fabric_that_fails_for_good_hands_its_requests_on() {
     let thread = std::thread::spawn(move || progress.run());
 
     let first = queue.admit(peer, vec![block], timeout).unwrap();
-    let came = |what: &str| match tcp_commands.recv_timeout(timeout) {
-        Ok(Command::Start(request, route)) => (request.id, route.fabric),
+    // Kept: a request that is dropped is lost.
+    let mut kept = Vec::new();
+    let mut came = |what: &str| match tcp_commands.recv_timeout(timeout) {
+        Ok(Command::Start(request, route)) => {
+            let came = (request.id, route.fabric);
+            kept.push(request);
+            came
+        }
         _ => panic!("{what} did not come to tcp"),
     };
-    assert_eq!(came("what was under way"), (first, FabricKind::Tcp));
+    let mut failed = Vec::new();
+    if doom == Doom::PanicsTwice {
+        queue.completions().take(0, 1, timeout, &mut failed);
+        let failed = failed.pop().expect("the caller gets an error");
+        let code = failed.outcome.err().map(|failure| failure.code);
+        assert_eq!((failed.request, failed.last), (first, true));
+        assert_eq!(code, Some(FetchErrorCode::ConnectionLost));
+    } else {
+        assert_eq!(came("what was under way"), (first, FabricKind::Tcp));
+        assert_eq!(counters.retries.get(), 1);
+    }
     let second = queue.admit(peer, vec![block], timeout).unwrap();
     assert_eq!(came("what is new"), (second, FabricKind::Tcp));
-    assert_eq!(counters.retries.get(), 1);
-    let mut failed = Vec::new();
     queue.completions().take(0, 1, Duration::ZERO, &mut failed);
-    assert!(failed.is_empty(), "no caller gets an error");
+    assert!(failed.is_empty(), "no other caller gets an error");
     doomed.close();
     thread.join().unwrap();
 }

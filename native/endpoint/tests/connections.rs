@@ -6,13 +6,14 @@
 mod scripted;
 mod support;
 
-use faro_endpoint::{Endpoint, FabricChoice};
+use faro_endpoint::{Config, Endpoint, FabricChoice};
 use faro_fabric::{CloseReason, ConnectionId};
 use faro_wire::message::Fetch;
 use faro_wire::Card;
 use scripted::{card, Scripted};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Barrier, Mutex};
+use std::time::Duration;
 use support::{block, collect, config, counter, fetch, pattern, until, Server, TIMEOUT};
 
 fn servers(fabric: FabricChoice) -> [Server; 2] {
@@ -134,6 +135,66 @@ fn an_endpoint_may_fetch_from_itself() {
     }
     assert_eq!(counter(&server.endpoint, "duplicateConnections"), 0);
     assert_eq!(counter(&server.endpoint, "retries"), 0);
+}
+
+/// Bytes of the arena that are leased, without those of the chunk cache.
+fn beside_the_cache(server: &Server) -> u64 {
+    let leased = counter(&server.endpoint, "pool.leasedBytes");
+    leased.saturating_sub(counter(&server.endpoint, "region.cachedBytes"))
+}
+
+/// Every endpoint fetches from every other; then nothing is under way, and no connection is left. Over
+/// RDMA their rings are given back with them.
+fn an_idle_cluster_has_no_connections(fabric: FabricChoice, name: &str) {
+    const MEMBERS: usize = 4;
+    let servers: Vec<Server> = (0..MEMBERS as i64)
+        .map(|n| {
+            let server = Server::start(Config {
+                connection_idle: Duration::from_millis(200),
+                ..config("server", fabric)
+            });
+            server.put(0, n, &[pattern(n as u64, 20_000)]);
+            server
+        })
+        .collect();
+    let gauge = format!("connections.{name}");
+    let before: Vec<u64> = servers.iter().map(beside_the_cache).collect();
+    // They come back when they are needed.
+    for _ in 0..2 {
+        for (me, client) in servers.iter().enumerate() {
+            for (other, server) in servers.iter().enumerate().filter(|(at, _)| *at != me) {
+                let peer = server.peer_of(&client.endpoint);
+                let fetched = fetch(&client.endpoint, peer, &[block(0, other as i64, 0, 1)]);
+                assert_eq!(fetched.bytes(), [pattern(other as u64, 20_000)]);
+            }
+        }
+        until("all connections are closed", || {
+            let closed = |server: &Server| counter(&server.endpoint, &gauge) == 0;
+            servers.iter().all(closed)
+        });
+        until("what they held is back", || {
+            servers.iter().map(beside_the_cache).eq(before.clone())
+        });
+    }
+    for server in &servers {
+        assert_eq!(counter(&server.endpoint, "requestsFailed"), 0);
+    }
+}
+
+#[test]
+fn an_idle_cluster_has_no_connections_over_tcp() {
+    an_idle_cluster_has_no_connections(FabricChoice::Tcp, "tcp");
+}
+
+#[test]
+fn an_idle_cluster_has_no_connections_over_shm() {
+    an_idle_cluster_has_no_connections(FabricChoice::Shm, "shm");
+}
+
+#[test]
+#[ignore = "needs an RDMA device: tests/softroce/run"]
+fn an_idle_cluster_has_no_connections_over_verbs() {
+    an_idle_cluster_has_no_connections(FabricChoice::Verbs, "verbs");
 }
 
 type Asked = (ConnectionId, u64, Fetch);

@@ -275,6 +275,7 @@ fn refusals_of_the_owner_are_told() {
         if fetch.is_some() {
             let body = Failed {
                 code: FailureCode::Busy,
+                retry_ms: 0,
                 detail: "lunch".to_owned(),
             }
             .encode();
@@ -290,6 +291,55 @@ fn refusals_of_the_owner_are_told() {
         detail.contains("Busy") && detail.contains("lunch"),
         "{detail}"
     );
+}
+
+#[test]
+fn a_server_without_room_is_asked_again_until_it_has_some() {
+    let mut times = 0;
+    let server = Scripted::start(Box::new(move |stage, peer, id, fetch, _| {
+        let Some(fetch) = fetch else { return };
+        times += 1;
+        if times < 4 {
+            let body = Failed {
+                code: FailureCode::Busy,
+                retry_ms: 1,
+                detail: "no room".to_owned(),
+            };
+            return stage.send(peer, kind::FAILED, id, body.encode());
+        }
+        stage.write(peer, &fetch.buffers[0], b"0123456789");
+        stage.respond(peer, id, &[10]);
+        stage.written(peer, id, &[(0, b"0123456789", 0)], true);
+    }));
+    let client = client();
+    let peer = client.add_peer(&server.card).unwrap();
+    let fetched = fetch(&client, peer, &[block(0, 0, 0, 1)]);
+    assert_eq!(fetched.bytes(), [b"0123456789".to_vec()]);
+    assert_eq!(counter(&client, "retries"), 0, "it was no fault");
+}
+
+#[test]
+fn a_server_that_never_has_room_ends_the_request_at_its_timeout() {
+    let server = Scripted::start(Box::new(move |stage, peer, id, fetch, _| {
+        if fetch.is_some() {
+            let body = Failed {
+                code: FailureCode::Busy,
+                // Longer than any client waits for one refusal.
+                retry_ms: u32::MAX,
+                detail: "no room".to_owned(),
+            };
+            stage.send(peer, kind::FAILED, id, body.encode());
+        }
+    }));
+    let client = client();
+    let peer = client.add_peer(&server.card).unwrap();
+    let fetched = fetch_within(
+        &client,
+        peer,
+        &[block(0, 0, 0, 1)],
+        Duration::from_millis(300),
+    );
+    assert_eq!(code(&fetched), FetchErrorCode::Refused);
 }
 
 #[test]

@@ -409,6 +409,7 @@ fn messages_about_nothing_are_dropped() {
         written(0, b"abc", true),
         ToClient::Failed(faro_wire::message::Failed {
             code: faro_wire::message::FailureCode::Internal,
+            retry_ms: 0,
             detail: "not asked for".to_owned(),
         }),
     ];

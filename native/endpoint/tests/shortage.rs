@@ -167,7 +167,53 @@ fn blocks_that_are_pulled(fabric: FabricChoice) {
     assert!(counter(&client, "remoteReads") > 0, "some were pulled");
 }
 
+/// A block that the arena cannot hold gets an error, which names its size and the limit; the blocks around
+/// it arrive.
+fn a_block_beyond_the_arena_fails_alone(fabric: FabricChoice) {
+    let (server, client) = pair(fabric);
+    let lengths = [1_000, LARGEST + 1, 300_000, 7, LARGEST + 9, LARGEST + 2, 50];
+    let parts: Vec<_> = (0u64..)
+        .zip(lengths)
+        .map(|(seed, length)| pattern(seed, length))
+        .collect();
+    server.put(0, 0, &parts);
+    let blocks: Vec<_> = (0..7).map(|r| block(0, 0, r, r + 1)).collect();
+    let request = client
+        .fetch(server.peer_of(&client), &blocks, LONG)
+        .unwrap();
+    let (mut arrived, mut failed, mut next, mut last) = (Vec::new(), Vec::new(), 0, false);
+    while !last {
+        let mut batch = Vec::new();
+        client.completions(16, LONG, &mut batch);
+        for completion in batch {
+            assert_eq!(
+                (completion.request, completion.first_block),
+                (request, next)
+            );
+            next += completion.block_count;
+            last |= completion.last;
+            match &completion.outcome {
+                Ok(_) => arrived.extend(support::blocks_of(&completion)),
+                Err(failure) => failed.push((completion.first_block, failure.detail.clone())),
+            }
+        }
+    }
+    let small = [0, 2, 3, 6].map(|n: usize| (0, parts[n].clone()));
+    assert!(arrived == small, "the others arrive");
+    let beyond = [(1, 1), (4, 9), (5, 2)].map(|(at, more)| {
+        let bytes = LARGEST + more;
+        (
+            at,
+            format!("a block of {bytes} bytes, the arena has room for {LARGEST}"),
+        )
+    });
+    assert_eq!(failed, beyond);
+    assert_eq!(next, 7);
+    support::until_leases_are_back(&client);
+}
+
 over_every_fabric!(
+    a_block_beyond_the_arena_fails_alone,
     large_blocks,
     many_blocks,
     blocks_as_large_as_the_arena,

@@ -205,6 +205,16 @@ pub trait Fabric: Send {
     /// `poll`; no operation is accepted any more.
     fn disconnect(&mut self, connection: ConnectionId, reason: CloseReason);
 
+    /// Bytes of the arena that connections hold for themselves, beside the leases of operations.
+    fn connection_bytes(&self) -> u64 {
+        0
+    }
+    /// The connections that there are hold most of what the fabric may use for them: those that are
+    /// not needed should be closed, before a new one is refused.
+    fn wants_fewer_connections(&self) -> bool {
+        false
+    }
+
     /// Registers a lease's memory with the device now (*eager*); otherwise the first operation on it
     /// does (*lazy*). Slabs are registered already. Does nothing on a fabric without a device.
     ///

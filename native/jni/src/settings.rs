@@ -91,6 +91,7 @@ fn defaults() -> Config {
         idle_release: Duration::from_secs(60),
         staging: Staging::default(),
         regions: RegionMode::default(),
+        connection_idle: Duration::from_secs(60),
         request_timeout: Duration::from_secs(30),
         exchange: ExchangeConfig::default(),
     }
@@ -241,7 +242,7 @@ mod tests {
             ("request.timeout=0", "'0' milliseconds, 1 or more"),
             ("regions=mapped", "'mapped' unpinned, odp, pinned"),
             ("staging=always", "'always' onDemand, onCommit, planned"),
-            ("exchange=sorted", "'sorted' grouped, rotated, random"),
+            ("exchange=sorted", "'sorted' auto, grouped, rotated, random"),
             ("exchange.slice=0", "'0' milliseconds, 1 or more"),
             ("verbs.gidIndex=256", "'256' 0 to 255"),
             ("verbs.trafficClass=-1", "'-1' 0 to 255"),

@@ -6,7 +6,7 @@
 //! ```text
 //!   Pool ── Arena ── admission          pages that each purpose holds; the limit and the reserve
 //!    │        ├───── pages              free pages: small stacks before a bounded queue
-//!    │        ├───── small_buffers      pages split into buffers of 4, 16 or 64 KiB
+//!    │        ├───── small_buffers      pages split into buffers of 2, 4, 16 or 64 KiB
 //!    │        ├───── slabs              which are mapped, idle, released; external memory's part
 //!    │        ├───── registration_pins  whether a slab's pages must stay
 //!    │        └───── event_count        tells refused threads that memory has returned
@@ -68,8 +68,61 @@ pub const SLAB_BYTES: usize = 16 << 20;
 /// Bytes of one page: the largest lease of a slab.
 pub const PAGE_BYTES: usize = 256 << 10;
 /// Size classes of leases, ascending; the last is a page.
-pub const SIZE_CLASSES: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, PAGE_BYTES];
+pub const SIZE_CLASSES: [usize; 5] = [2 << 10, 4 << 10, 16 << 10, 64 << 10, PAGE_BYTES];
+/// Bytes that the leases for `bytes` bytes may have together, at most: one and a half times as many, or
+/// 4 KiB.
+const fn allowance(bytes: usize) -> usize {
+    let half_more = bytes + bytes / 2;
+    if half_more < SIZE_CLASSES[1] {
+        SIZE_CLASSES[1]
+    } else {
+        half_more
+    }
+}
+
+/// The sizes of the leases, five at most beside whole pages, that hold `bytes` bytes with little waste:
+/// together at most half as much again, from 4 KiB on. One lease of the next size class may have four
+/// times the bytes.
+pub fn lease_sizes(bytes: usize) -> Vec<usize> {
+    let (mut left, mut allowed) = (bytes, allowance(bytes));
+    let mut sizes = Vec::with_capacity(bytes / PAGE_BYTES + 1);
+    while left > 0 {
+        let above = SIZE_CLASSES.into_iter().find(|class| *class >= left);
+        let below = SIZE_CLASSES.into_iter().rev().find(|class| *class < left);
+        let size = match (above, below) {
+            (Some(above), _) if above <= allowed => above,
+            (_, Some(below)) => below,
+            (Some(above), None) => above,
+            (None, None) => PAGE_BYTES,
+        };
+        sizes.push(size);
+        (left, allowed) = (left.saturating_sub(size), allowed.saturating_sub(size));
+    }
+    sizes
+}
+
 /// Smallest limit a pool accepts: one slab for each purpose.
 pub const MIN_LIMIT_BYTES: u64 = 2 * SLAB_BYTES as u64;
 /// Largest limit a pool accepts. Its lists are allocated for the limit when it is made.
 pub const MAX_LIMIT_BYTES: u64 = 1 << 40;
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leases_for_any_size_waste_at_most_a_third_of_their_bytes() {
+        for bytes in (0..3 * PAGE_BYTES).step_by(97).chain(SIZE_CLASSES) {
+            let sizes = lease_sizes(bytes);
+            let (total, small): (usize, _) = (
+                sizes.iter().sum(),
+                sizes.iter().filter(|size| **size < PAGE_BYTES).count(),
+            );
+            assert!(total >= bytes, "{bytes} in {sizes:?}");
+            assert!(total <= allowance(bytes), "{bytes} in {sizes:?}");
+            assert!(small <= 5, "{bytes} in {sizes:?}");
+        }
+        assert_eq!(lease_sizes(20 << 10), [16 << 10, 4 << 10]);
+        assert_eq!(lease_sizes(48 << 10), [64 << 10]);
+    }
+}

@@ -9,11 +9,11 @@ use std::ptr::NonNull;
 
 /// Pages in a slab.
 pub(crate) const PAGES_PER_SLAB: usize = SLAB_BYTES / PAGE_BYTES;
-/// Bytes of the smallest size class. A page has 64 of them, one for each bit of a `touched` word.
-const GRAIN_BYTES: usize = SIZE_CLASSES[0];
+/// Bytes for which a `touched` word has one bit. Leases of the smallest class share one.
+const GRAIN_BYTES: usize = PAGE_BYTES / 64;
 
 const _: () = assert!(SLAB_BYTES % PAGE_BYTES == 0);
-const _: () = assert!(PAGE_BYTES / GRAIN_BYTES == 64);
+const _: () = assert!(GRAIN_BYTES % SIZE_CLASSES[0] == 0);
 const _: () = assert!(SLAB_BYTES <= u32::MAX as usize, "offsets in a slab are u32");
 
 /// One slab: a memfd and its mapping. Peers on the same host map it by descriptor.
@@ -38,10 +38,10 @@ impl Slab {
         })
     }
 
-    /// Notes that `bytes` bytes from byte `first` of a page are leased; both are multiples of the
-    /// smallest size class. Returns whether all of them had been leased before.
+    /// Notes that `bytes` bytes from byte `first` of a page are leased; both are multiples of a size
+    /// class. Returns whether all grains that they lie in had been leased before.
     pub(crate) fn touch(&self, page_in_slab: usize, first: usize, bytes: usize) -> bool {
-        let grains = bytes / GRAIN_BYTES;
+        let grains = bytes.div_ceil(GRAIN_BYTES);
         let mask = (u64::MAX >> (64 - grains)) << (first / GRAIN_BYTES);
         let word = &self.touched[page_in_slab];
         // Only for counters, so without ordering. The load saves the locked instruction for memory

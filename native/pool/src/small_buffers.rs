@@ -1,7 +1,7 @@
-//! Small buffers: pages that are split for leases of 4, 16 or 64 KiB.
+//! Small buffers: pages that are split for leases of 2, 4, 16 or 64 KiB.
 //!
 //! There is one `SmallBuffers` for each purpose and small size class. It knows the split pages that
-//! have a free buffer, each with a bit mask of the free ones (64 buffers of 4 KiB fit one word). A
+//! have a free buffer, each with a bit mask of the free ones (128 of 2 KiB at most). A
 //! split page without a free buffer is on no list. A page whose last buffer returns is whole again
 //! and leaves at once.
 //!
@@ -19,7 +19,7 @@ use faro_sync::{lock, Mutex};
 use std::collections::BTreeMap;
 
 /// The free buffers of a page, one bit each.
-type Mask = u64;
+type Mask = u128;
 
 /// The free buffers of one size class for one purpose.
 pub(crate) struct SmallBuffers {
@@ -37,11 +37,11 @@ struct Split {
 }
 
 impl SmallBuffers {
-    /// Splits pages into `buffers` buffers each, 2 to 64.
+    /// Splits pages into `buffers` buffers each, 2 to 128.
     pub(crate) fn new(buffers: u32) -> Self {
-        debug_assert!((2..=64).contains(&buffers));
+        debug_assert!((2..=128).contains(&buffers));
         Self {
-            whole: Mask::MAX >> (64 - buffers),
+            whole: Mask::MAX >> (Mask::BITS - buffers),
             split: Mutex::new(Split {
                 partial: BTreeMap::new(),
                 taken: 0,
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_page_is_whole_again_exactly_when_its_last_buffer_returns() {
-        for buffers in [4, 16, 64] {
+        for buffers in [4, 16, 64, 128] {
             let small = SmallBuffers::new(buffers);
             assert_eq!(small.take(), None);
             let mut out = vec![(9, small.split(9))];

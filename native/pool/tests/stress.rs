@@ -1,6 +1,8 @@
 //! Many threads on one small pool: leases never overlap, the cap holds, everything comes back.
 
-use faro_pool::{Lease, Pool, PoolError, Purpose, MIN_LIMIT_BYTES, SIZE_CLASSES, SLAB_BYTES};
+use faro_pool::{
+    Lease, Pool, PoolError, Purpose, MIN_LIMIT_BYTES, PAGE_BYTES, SIZE_CLASSES, SLAB_BYTES,
+};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{mpsc, Arc};
 use std::time::{Duration, Instant};
@@ -42,8 +44,8 @@ fn assert_at_rest(pool: &Arc<Pool>) {
     assert!(counters.mapped_bytes <= counters.limit_bytes);
     // And what came back can be leased, whole.
     let all: Vec<_> =
-        std::iter::from_fn(|| pool.try_lease(SIZE_CLASSES[3], Purpose::Serve).ok()).collect();
-    assert_eq!(all.len() * SIZE_CLASSES[3], counters.limit_bytes as usize);
+        std::iter::from_fn(|| pool.try_lease(PAGE_BYTES, Purpose::Serve).ok()).collect();
+    assert_eq!(all.len() * PAGE_BYTES, counters.limit_bytes as usize);
 }
 
 #[test]
@@ -69,7 +71,7 @@ fn leases_of_many_threads_never_overlap() {
                     for step in 0..STEPS {
                         let dice = next(&mut random);
                         if dice % 5 < 3 {
-                            let bytes = SIZE_CLASSES[(dice >> 8) as usize % 4];
+                            let bytes = SIZE_CLASSES[(dice >> 8) as usize % SIZE_CLASSES.len()];
                             let purpose = if dice & 0x80 == 0 {
                                 Purpose::Read
                             } else {
@@ -120,8 +122,8 @@ fn every_waiter_is_served() {
     let pool = Pool::new(MIN_LIMIT_BYTES).unwrap();
     let far = Instant::now() + Duration::from_secs(600);
     // All but two pages of the readers' share are taken, so that nearly every lease has to wait.
-    let ballast: Vec<_> = (0..SLAB_BYTES / SIZE_CLASSES[3] - 2)
-        .map(|_| pool.try_lease(SIZE_CLASSES[3], Purpose::Read).unwrap())
+    let ballast: Vec<_> = (0..SLAB_BYTES / PAGE_BYTES - 2)
+        .map(|_| pool.try_lease(PAGE_BYTES, Purpose::Read).unwrap())
         .collect();
     std::thread::scope(|scope| {
         let (give, take) = mpsc::sync_channel::<Lease>(1);
@@ -135,7 +137,8 @@ fn every_waiter_is_served() {
             let (pool, give) = (&pool, give.clone());
             scope.spawn(move || {
                 for step in 0..500 {
-                    let bytes = SIZE_CLASSES[((thread + step) % 4) as usize];
+                    let bytes =
+                        SIZE_CLASSES[((thread + step) % SIZE_CLASSES.len() as u64) as usize];
                     let lease = pool.lease_before(bytes, Purpose::Read, far).unwrap();
                     give.send(lease).unwrap();
                 }

@@ -1,6 +1,7 @@
 //! Unpinned regions: bytes that may be read remotely and are neither held nor registered.
 //!
-//! A region is a file (a map output). Exporting one costs as much as opening it: O(1), not O(bytes).
+//! A region is a file (a map output). Exporting one costs as much as opening it: O(1), not O(bytes). It need
+//! not stay open: a `Source` opens it for the reads that need it.
 //! Its bytes are in one of three places, and each read takes one of three exits:
 //!
 //! ```text
@@ -43,7 +44,7 @@ pub mod version;
 #[cfg(not(loom))]
 pub use cache::{ChunkCache, ChunkCacheCounters, Exits, FillGuard, ReadGuard, Sleep};
 pub use error::RegionError;
-pub use region::{Region, RegionId};
+pub use region::{OpenFile, OpenRegion, Region, RegionId, Source};
 pub use version::{is_stable, Version, VERSION_BYTES};
 
 /// Bytes of a chunk: what one slot holds, from a multiple of it in the region.

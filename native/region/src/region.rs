@@ -1,27 +1,69 @@
 //! One region: a file, read without a mapping and, if wanted, without sleeping.
+//!
+//! A region does not hold its file open: there may be more regions than a process may have descriptors.
+//! Its `Source` opens the file when bytes are wanted and decides how long it stays open.
 
 use crate::RegionError;
 use rustix::io::{preadv2, Errno, ReadWriteFlags};
+use std::fmt;
 use std::fs::File;
 use std::io::{self, IoSliceMut};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 
-/// Name of a region in its owner. The bytes under a name never change.
+/// Name of a region in its owner. The bytes under a name never change: a file that is replaced gets
+/// another name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RegionId {
     /// The group that is forgotten together (a shuffle).
     pub group: u32,
-    /// The member of the group (a map output).
+    /// The member of the group (one generation of a map output).
     pub member: i64,
 }
 
+/// An open file. It stays open as long as the handle lives.
+pub trait OpenFile: Send + Sync {
+    /// The file.
+    fn file(&self) -> &File;
+}
+
+impl OpenFile for File {
+    fn file(&self) -> &File {
+        self
+    }
+}
+
+/// Opens the file of a region.
+pub trait Source: Send + Sync {
+    /// The file if it is open; does not sleep.
+    fn opened(&self) -> Option<Arc<dyn OpenFile>>;
+
+    /// The file, which is opened if it is not open; may sleep.
+    ///
+    /// # Errors
+    /// What opening it says; any error when its bytes are not those of the region any more.
+    fn open(&self) -> io::Result<Arc<dyn OpenFile>>;
+}
+
+/// The source of a region that stays open.
+struct Kept(Arc<File>);
+
+impl Source for Kept {
+    fn opened(&self) -> Option<Arc<dyn OpenFile>> {
+        Some(Arc::clone(&self.0) as Arc<dyn OpenFile>)
+    }
+
+    fn open(&self) -> io::Result<Arc<dyn OpenFile>> {
+        Ok(Arc::clone(&self.0) as Arc<dyn OpenFile>)
+    }
+}
+
 /// An exported byte range.
-#[derive(Debug)]
 pub struct Region {
     id: RegionId,
-    file: File,
+    source: Box<dyn Source>,
     /// Length when it was exported; at least 1.
     bytes: u64,
     /// `false` once the file system has refused `RWF_NOWAIT`. (ext4, xfs, btrfs and tmpfs of recent
@@ -30,7 +72,18 @@ pub struct Region {
 }
 
 impl Region {
-    /// Exports a file: opens it and asks for its length, whatever that is.
+    /// A region of `bytes` bytes, at least 1, of the file that `source` opens.
+    pub fn new(id: RegionId, bytes: u64, source: Box<dyn Source>) -> Self {
+        debug_assert!(bytes > 0);
+        Self {
+            id,
+            source,
+            bytes,
+            nowait: AtomicBool::new(true),
+        }
+    }
+
+    /// Exports a file that stays open as long as the region lives.
     ///
     /// # Errors
     /// `Open`; `Empty` for a file of no bytes.
@@ -49,12 +102,7 @@ impl Region {
                 path: path.to_owned(),
             });
         }
-        Ok(Self {
-            id,
-            file,
-            bytes,
-            nowait: AtomicBool::new(true),
-        })
+        Ok(Self::new(id, bytes, Box::new(Kept(Arc::new(file)))))
     }
 
     /// Its name.
@@ -72,9 +120,40 @@ impl Region {
         self.nowait.load(Ordering::Relaxed)
     }
 
+    /// The region with its file, if that is open; does not sleep.
+    pub fn opened(&self) -> Option<OpenRegion<'_>> {
+        let file = self.source.opened()?;
+        Some(OpenRegion { region: self, file })
+    }
+
+    /// The region with its file open; may sleep.
+    ///
+    /// # Errors
+    /// What opening the file says.
+    pub fn open(&self) -> io::Result<OpenRegion<'_>> {
+        let file = self.source.open()?;
+        Ok(OpenRegion { region: self, file })
+    }
+}
+
+impl fmt::Debug for Region {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = f.debug_struct("Region");
+        fields.field("id", &self.id).field("bytes", &self.bytes);
+        fields.finish_non_exhaustive()
+    }
+}
+
+/// A region whose file is open. Meant for one read: descriptors are few.
+pub struct OpenRegion<'a> {
+    region: &'a Region,
+    file: Arc<dyn OpenFile>,
+}
+
+impl OpenRegion<'_> {
     /// The file, to be mapped.
     pub fn file(&self) -> &File {
-        &self.file
+        self.file.file()
     }
 
     /// Fills the front of `buffer` from `offset` with what is in the page cache, without sleeping;
@@ -85,10 +164,10 @@ impl Region {
     /// What `preadv2` says, other than that it would have to wait.
     pub fn read_cached(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let mut done = 0;
-        while done < buffer.len() && self.knows_nowait() {
+        while done < buffer.len() && self.region.knows_nowait() {
             let mut rest = [IoSliceMut::new(&mut buffer[done..])];
             match preadv2(
-                &self.file,
+                self.file(),
                 &mut rest,
                 offset + done as u64,
                 ReadWriteFlags::NOWAIT,
@@ -98,7 +177,7 @@ impl Region {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,
                 Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
-                    self.nowait.store(false, Ordering::Relaxed);
+                    self.region.nowait.store(false, Ordering::Relaxed);
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -111,14 +190,14 @@ impl Region {
     /// # Errors
     /// What `pread` says; `UnexpectedEof` when the file has become shorter.
     pub fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.file.read_exact_at(buffer, offset)
+        self.file().read_exact_at(buffer, offset)
     }
 
     /// Asks the kernel to drop the file from the page cache. Errors are ignored. For tests and
     /// benchmarks that need a major fault.
     pub fn drop_from_cache(&self) {
         use rustix::fs::{fadvise, Advice};
-        let _ = fadvise(&self.file, 0, None, Advice::DontNeed);
+        let _ = fadvise(self.file(), 0, None, Advice::DontNeed);
     }
 }
 
@@ -152,11 +231,12 @@ mod tests {
         let data: Vec<u8> = (0..100_000u32).map(|i| ((i * 7) >> 3) as u8).collect();
         std::fs::write(&path, &data).unwrap();
         let region = Region::export(ID, &path).unwrap();
+        let open = region.open().unwrap();
         let mut buffer = vec![0; 5_000];
-        region.read(33_000, &mut buffer).unwrap();
+        open.read(33_000, &mut buffer).unwrap();
         assert_eq!(buffer, data[33_000..38_000]);
         buffer.fill(0);
-        let got = region.read_cached(33_000, &mut buffer).unwrap();
+        let got = open.read_cached(33_000, &mut buffer).unwrap();
         assert!(got == 5_000 || got == 0 && !region.knows_nowait());
         assert_eq!(buffer[..got], data[33_000..33_000 + got]);
     }
@@ -167,23 +247,24 @@ mod tests {
         let path = dir.path().join("d");
         std::fs::write(&path, vec![7; 10_000]).unwrap();
         let region = Region::export(ID, &path).unwrap();
+        let open = region.open().unwrap();
         std::fs::remove_file(&path).unwrap();
         let mut buffer = vec![0; 10_000];
-        region.read(0, &mut buffer).unwrap();
+        open.read(0, &mut buffer).unwrap();
         assert_eq!(buffer, vec![7; 10_000], "deleted, and still ours to read");
         rustix::fs::ftruncate(
             File::options()
                 .write(true)
                 .open(format!(
                     "/proc/self/fd/{}",
-                    std::os::fd::AsRawFd::as_raw_fd(&region.file)
+                    std::os::fd::AsRawFd::as_raw_fd(open.file())
                 ))
                 .unwrap(),
             4_000,
         )
         .unwrap();
-        assert!(region.read_cached(0, &mut buffer).unwrap() <= 4_000);
-        let error = region.read(0, &mut buffer).unwrap_err();
+        assert!(open.read_cached(0, &mut buffer).unwrap() <= 4_000);
+        let error = open.read(0, &mut buffer).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
     }
 }

@@ -226,6 +226,19 @@ impl Table {
     /// that `may` allows: empty ones first, then in the order of the hand, those not used since it
     /// came by before the others. One round at most.
     pub fn take_pages(&mut self, most: usize, may: impl Fn(Slot) -> bool) -> Vec<Slot> {
+        let taken = self.least_used(most, may);
+        for slot in &taken {
+            self.remove_chunk(*slot);
+            self.slots[*slot].state = State::NoPage;
+        }
+        self.empty
+            .retain(|slot| self.slots[*slot].state == State::Empty);
+        self.without_page.extend(&taken);
+        taken
+    }
+
+    /// The slots that `take_pages` would take.
+    pub fn least_used(&self, most: usize, may: impl Fn(Slot) -> bool) -> Vec<Slot> {
         let empty = self.empty.iter().copied().filter(|slot| may(*slot));
         let mut taken: Vec<Slot> = empty.take(most).collect();
         let count = self.slots.len();
@@ -247,13 +260,6 @@ impl Table {
         }
         let missing = most - taken.len();
         taken.extend(referenced.into_iter().take(missing));
-        for slot in &taken {
-            self.remove_chunk(*slot);
-            self.slots[*slot].state = State::NoPage;
-        }
-        self.empty
-            .retain(|slot| self.slots[*slot].state == State::Empty);
-        self.without_page.extend(&taken);
         taken
     }
 

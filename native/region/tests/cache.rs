@@ -165,7 +165,7 @@ fn eviction_changes_the_version_before_the_bytes() {
         "nothing was overwritten yet"
     );
     assert!(world.cache.get(id(1), 0).is_none());
-    b.read(0, fill.bytes_mut()).unwrap();
+    b.open().unwrap().read(0, fill.bytes_mut()).unwrap();
     let guard = fill.publish(PAGE_BYTES);
     assert_eq!(guard.slot(), slot);
     assert!(guard.version() > version && is_stable(guard.version()));

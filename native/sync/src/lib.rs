@@ -34,12 +34,20 @@ mod primitive {
 
 pub use primitive::*;
 
+use std::any::Any;
 use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
 
 /// Locks `mutex`, also when it is poisoned.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a panic says, from the payload that `catch_unwind` returns.
+pub fn panic_message(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&'static str>().copied();
+    let owned = || payload.downcast_ref::<String>().map(String::as_str);
+    text.or_else(owned).unwrap_or("a panic without a message")
 }
 
 /// Locks `mutex` if no thread holds it, also when it is poisoned. Never blocks.

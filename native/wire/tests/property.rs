@@ -65,8 +65,14 @@ fn entry() -> impl Strategy<Value = BlockEntry> {
     ]
 }
 
-fn failure_code() -> impl Strategy<Value = FailureCode> {
-    (1_u32..=5).prop_map(|code| FailureCode::try_from(code).expect("1 to 5 are codes"))
+/// A code, and when to ask again.
+fn failure() -> impl Strategy<Value = (FailureCode, u32)> {
+    (1_u32..=5, any::<u32>()).prop_map(|(code, retry_ms)| {
+        match FailureCode::try_from(code).expect("1 to 5 are codes") {
+            FailureCode::Busy => (FailureCode::Busy, retry_ms),
+            other => (other, 0),
+        }
+    })
 }
 
 prop_compose! {
@@ -232,9 +238,14 @@ fn any_message() -> impl Strategy<Value = (Vec<u8>, Check)> {
             (|b: &[u8]| DataReady::decode(b).map(drop)) as Check
         )),
         abort().prop_map(|m| (m.encode(), (|b: &[u8]| Abort::decode(b).map(drop)) as Check)),
-        (failure_code(), ".{0,60}").prop_map(|(code, detail)| {
+        (failure(), ".{0,60}").prop_map(|((code, retry_ms), detail)| {
             (
-                Failed { code, detail }.encode(),
+                Failed {
+                    code,
+                    retry_ms,
+                    detail,
+                }
+                .encode(),
                 (|b: &[u8]| Failed::decode(b).map(drop)) as Check,
             )
         }),
@@ -300,11 +311,12 @@ proptest! {
 
     #[test]
     fn failed_makes_the_round_trip_up_to_its_bound(
-        code in failure_code(),
+        (code, retry_ms) in failure(),
         detail in ".{0,1500}",
     ) {
-        let got = Failed::decode(&Failed { code, detail: detail.clone() }.encode()).unwrap();
-        prop_assert_eq!(got.code, code);
+        let failed = Failed { code, retry_ms, detail: detail.clone() };
+        let got = Failed::decode(&failed.encode()).unwrap();
+        prop_assert_eq!((got.code, got.retry_ms), (code, retry_ms));
         prop_assert!(detail.starts_with(&got.detail));
         if detail.len() <= MAX_DETAIL_BYTES {
             prop_assert_eq!(got.detail, detail);

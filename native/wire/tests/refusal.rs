@@ -4,9 +4,9 @@ mod support;
 
 use faro_wire::card::{MAX_CARD_BYTES, MAX_NAME_BYTES};
 use faro_wire::message::{
-    Abort, BlockEntry, ClearToSend, DataReady, DataWritten, Failed, Fetch, FetchResponse, Join,
-    MoreBuffers, ReadOffer, MAX_BLOCKS, MAX_BUFFERS, MAX_DETAIL_BYTES, MAX_OFFERED_SLICES,
-    MAX_OFFERED_SLICE_BYTES,
+    Abort, BlockEntry, ClearToSend, DataReady, DataWritten, Failed, FailureCode, Fetch,
+    FetchResponse, Join, MoreBuffers, ReadOffer, MAX_BLOCKS, MAX_BUFFERS, MAX_DETAIL_BYTES,
+    MAX_OFFERED_SLICES, MAX_OFFERED_SLICE_BYTES,
 };
 use faro_wire::{crc32c, BlockStatus, BootstrapId, Card, FrameHeader, WireError};
 use support::samples;
@@ -341,7 +341,7 @@ fn counts_beyond_their_bound_are_refused_before_anything_is_sized_by_them() {
     }
     let got = MAX_DETAIL_BYTES as u32 + 1;
     assert_eq!(
-        too_large(Failed::decode(&with(samples::failed().encode(), 4, got))),
+        too_large(Failed::decode(&with(samples::failed().encode(), 8, got))),
         (u64::from(got), MAX_DETAIL_BYTES as u64)
     );
 }
@@ -371,6 +371,11 @@ fn unknown_codes_are_refused_with_their_value() {
             expected
         );
     }
+    let closing = with(failed, 0, FailureCode::Closing as u32);
+    assert_eq!(
+        bad_value(Failed::decode(&closing)),
+        ("retry of FAILED (its code is not BUSY)", 200)
+    );
     let fetch_response = samples::fetch_response().encode();
     assert_eq!(
         bad_value(FetchResponse::decode(&with(fetch_response, 8, 5))),
@@ -405,7 +410,7 @@ fn lengths_of_a_fetch_response_must_be_possible() {
 #[test]
 fn text_must_be_utf_8() {
     let mut failed = samples::failed().encode();
-    failed[8] = 0xff;
+    failed[12] = 0xff;
     assert_eq!(
         Failed::decode(&failed),
         Err(WireError::NotUtf8 {

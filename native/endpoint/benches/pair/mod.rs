@@ -55,6 +55,7 @@ fn config(name: &str, setup: Setup, memory_limit: u64, staging: Staging) -> Conf
         idle_release: Duration::ZERO,
         staging,
         regions: RegionMode::Unpinned,
+        connection_idle: Duration::from_secs(60),
         request_timeout: TIMEOUT,
         exchange: faro_endpoint::ExchangeConfig::default(),
     }

@@ -132,6 +132,11 @@ impl MemberTable {
         Ok((member, mailbox))
     }
 
+    /// Whether there is a member that has not ended.
+    pub(super) fn has_any(&self) -> bool {
+        !self.lock().open.is_empty()
+    }
+
     /// The mailbox of a member.
     ///
     /// # Errors

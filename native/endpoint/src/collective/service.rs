@@ -358,6 +358,12 @@ impl Service for CollectiveService {
             || self.owed.keys().any(|(at, _)| *at == connection)
     }
 
+    /// A round of a collective is not repeated after a loss, so as long as there is a member here no
+    /// connection is closed that its team may be about to use.
+    fn keeps(&self, _connection: ConnectionId) -> bool {
+        self.members().has_any()
+    }
+
     fn close(&mut self, _net: &mut Net) {
         // The callers hear of it by their mailboxes, from `MemberTable::close`.
         while self.commands.try_recv().is_ok() {}

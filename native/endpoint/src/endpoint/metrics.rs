@@ -7,7 +7,7 @@ impl Endpoint {
     #[must_use]
     pub fn counters(&self) -> Vec<(String, u64)> {
         let mut all = self.counters.list();
-        all.push(("openOutputs".to_owned(), self.catalog.open_outputs() as u64));
+        all.push(("openOutputs".to_owned(), self.catalog.open_files() as u64));
         for (name, value) in self.exchange.counters() {
             all.push((name.to_owned(), value));
         }

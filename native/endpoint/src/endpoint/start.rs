@@ -74,6 +74,7 @@ impl Endpoint {
         )
         .map_err(EndpointError::Thread)?;
         let (own_host, idle_timeout) = (host_of(&card), config.request_timeout);
+        let connection_idle = config.connection_idle;
         let exchange = Arc::new(Exchange::new(id, own_host, config.exchange, idle_timeout));
         let peers = Arc::new(PeerTable::new(
             kinds,
@@ -113,7 +114,7 @@ impl Endpoint {
             pool.on_release(Box::new(move || doorbell.memory_returned()));
         }
         for thread in threads {
-            let thread = endpoint.spawn(id, thread, idle_timeout)?;
+            let thread = endpoint.spawn(id, thread, idle_timeout, connection_idle)?;
             let mut progress = lock(&endpoint.progress);
             progress.push(thread);
         }
@@ -125,6 +126,7 @@ impl Endpoint {
         id: EndpointId,
         thread: Thread,
         question_timeout: Duration,
+        connection_idle: Duration,
     ) -> Result<JoinHandle<()>, EndpointError> {
         let (memory, counters) = (&self.memory, &self.counters);
         let fetch = FetchService::new(
@@ -158,7 +160,7 @@ impl Endpoint {
             question_timeout,
         };
         let (peers, counters) = (Arc::clone(&self.peers), Arc::clone(counters));
-        let net = Net::new(id, thread.fabric, peers, counters);
+        let net = Net::new(id, thread.fabric, peers, counters, connection_idle);
         let progress = Progress::new(net, thread.doorbell, services, shared);
         std::thread::Builder::new()
             .name(format!("faro-{}", fabric_name(thread.kind)))

@@ -55,6 +55,8 @@ pub(super) struct Attempt {
     offered: OfferedBuffers,
     /// When it fails unless something arrives before.
     pub(super) deadline: Instant,
+    /// The time for which it is in `FetchService::deadlines`.
+    pub(super) look_at: Instant,
     /// When it began to wait for arena memory, with no buffer offered and no read under way. While it
     /// waits it has no deadline.
     pub(super) starved_since: Option<Instant>,
@@ -71,6 +73,7 @@ impl Attempt {
     pub(super) fn new(request: Request, connection: ConnectionId, now: Instant) -> Self {
         Self {
             deadline: now + request.idle_timeout,
+            look_at: now + request.idle_timeout,
             request,
             connection,
             phase: Phase::Asked { offer: None },
@@ -112,16 +115,21 @@ impl Attempt {
         }
     }
 
-    /// The lengths have come: from here on the bytes arrive. Returns the bytes of the largest block.
+    /// The lengths have come: from here on the bytes arrive. True: a block is above `room`, so that the
+    /// attempt has to end.
     ///
     /// # Errors
     /// They came before, are for another number of blocks, or do not fit the offer.
-    pub(super) fn on_response(&mut self, response: FetchResponse) -> Result<u64, WireError> {
+    pub(super) fn on_response(
+        &mut self,
+        response: FetchResponse,
+        room: u64,
+    ) -> Result<bool, WireError> {
         let Phase::Asked { offer } = &mut self.phase else {
             return Err(self.unexpected("second FETCH_RESPONSE of request"));
         };
-        let stream = Stream::new(response, self.request.missing().len())?;
-        let largest = stream.largest_block();
+        let lengths: Vec<u64> = response.blocks.iter().map(|b| b.length.get()).collect();
+        let stream = Stream::new(response, self.request.wanted().len())?;
         self.phase = match offer.take() {
             None => Phase::Writing(stream),
             Some(offer) => {
@@ -129,7 +137,15 @@ impl Attempt {
                 Phase::Pulling(stream, pull)
             }
         };
-        Ok(largest)
+        Ok(self.request.leave_out(&lengths, room))
+    }
+
+    /// Bytes of the reply; zero until they are known.
+    pub(super) fn total(&self) -> u64 {
+        match &self.phase {
+            Phase::Asked { .. } => 0,
+            Phase::Writing(stream) | Phase::Pulling(stream, _) => stream.total(),
+        }
     }
 
     pub(super) fn is_pulling(&self) -> bool {

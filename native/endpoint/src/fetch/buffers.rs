@@ -7,8 +7,8 @@
 //!    An attempt that has it needs no more to hand its blocks out.
 //! 2. Requests are served in the order in which they were made. The first one that gets no memory
 //!    stops the others, so that a large block is not overtaken for ever by small ones.
-//! 3. The one exception to 1 is the page that goes out with a request, before the lengths are known. It
-//!    may hold the beginning of a large block. Above half of the arena requests go out without it, and
+//! 3. The one exception to 1 is the buffer that goes out with a request, before the lengths are known. Its
+//!    size is that of the larger ones of the last replies, up to a page. It may hold the beginning of a large block. Above half of the arena requests go out without it, and
 //!    when nothing is under way but requests that hold such parts, the youngest of them are put back:
 //!    their attempts end, and they are asked for again later.
 //!
@@ -16,15 +16,15 @@
 
 use super::attempt::Attempt;
 use super::service::FetchService;
-use crate::limits::{MEMORY_WAIT, TICK};
+use crate::limits::TICK;
 use crate::net::Net;
 use faro_fabric::Exposure;
-use faro_pool::{Lease, Purpose, PAGE_BYTES};
+use faro_pool::{Lease, Purpose, PAGE_BYTES, SIZE_CLASSES};
 use faro_wire::message::{MoreBuffers, RemoteBuffer, ToServer};
 use std::time::Instant;
 
 impl FetchService {
-    /// The page that goes out with a request; `None`: above half of the arena, or no connection.
+    /// The buffer that goes out with a request; `None`: above half of the arena, or no connection.
     pub(super) fn first_buffer(
         &self,
         net: &mut Net,
@@ -33,8 +33,18 @@ impl FetchService {
         if self.memory.is_half_full(Purpose::Read) {
             return None;
         }
-        let lease = self.memory.try_lease(PAGE_BYTES, Purpose::Read).ok()?;
-        offer(net, attempt, lease, PAGE_BYTES as u32)
+        let bytes = self
+            .reply_bytes
+            .clamp(SIZE_CLASSES[1] as u64, PAGE_BYTES as u64);
+        let lease = self.memory.try_lease(bytes as usize, Purpose::Read).ok()?;
+        let capacity = lease.capacity() as u32;
+        offer(net, attempt, lease, capacity)
+    }
+
+    /// The length of a reply is known: a larger one counts at once, smaller ones count little by little.
+    pub(super) fn note_reply(&mut self, bytes: u64) {
+        let faded = self.reply_bytes - self.reply_bytes / 16;
+        self.reply_bytes = faded.max(bytes);
     }
 
     /// The attempt wants memory, in the turn of its request.
@@ -42,7 +52,7 @@ impl FetchService {
         if let Some(attempt) = self.attempts.get_mut(&id) {
             self.awaiting_memory.insert((attempt.request.id, id));
             if attempt.has_no_buffers() && !attempt.reads_under_way() {
-                attempt.starved_since.get_or_insert_with(Instant::now);
+                self.starved(id);
             }
         }
     }
@@ -64,12 +74,12 @@ impl FetchService {
 
     /// Sends requests again whose attempts gave their memory up, as soon as no older one waits for memory.
     pub(super) fn send_put_back(&mut self) {
-        while let Some(request) = self.put_back.pop_front() {
+        while let Some(next) = self.put_back.first_entry() {
             let older = self.awaiting_memory.first();
-            if older.is_some_and(|(first, _)| *first < request.id) {
-                return self.put_back.push_front(request);
+            if older.is_some_and(|(first, _)| first < next.key()) {
+                return;
             }
-            self.queue.dispatch(request);
+            self.queue.dispatch(next.remove());
         }
     }
 
@@ -88,7 +98,7 @@ impl FetchService {
                 break false;
             };
             for lease in leases {
-                let capacity = bytes.min(PAGE_BYTES as u64) as u32;
+                let capacity = bytes.min(lease.capacity() as u64) as u32;
                 match offer(net, &mut attempt, lease, capacity) {
                     Some(buffer) => buffers.push(buffer),
                     None => break,
@@ -100,14 +110,15 @@ impl FetchService {
                 break false;
             }
         };
-        match served || !attempt.has_no_buffers() {
-            true => attempt.fed(),
-            false => {
-                attempt.starved_since.get_or_insert_with(Instant::now);
-            }
+        let fed = served || !attempt.has_no_buffers();
+        if fed {
+            attempt.fed();
         }
         let connection = attempt.connection;
         self.attempts.insert(id, attempt);
+        if !fed {
+            self.starved(id);
+        }
         if !buffers.is_empty() {
             net.send(
                 connection,
@@ -118,33 +129,29 @@ impl FetchService {
         served
     }
 
-    /// Makes room when attempts that hold parts of blocks wait for each other, and ends the server's
-    /// part of those that have waited long. True: some were put back.
+    /// Makes room when attempts that hold parts of blocks wait for each other. True: some were put back.
     pub(super) fn relieve(&mut self, net: &mut Net, now: Instant) -> bool {
+        let recently = |at: Instant| now.duration_since(at) < TICK;
         let Some((first, _)) = self.awaiting_memory.first().copied() else {
             return false;
         };
-        let waits = |a: &Attempt| {
-            a.starved_since
-                .is_some_and(|at| now.duration_since(at) >= TICK)
-        };
-        let moves = self
-            .attempts
-            .values()
-            .any(|a| !a.has_no_buffers() || a.reads_under_way());
-        let mut held = Vec::new();
-        for (request, id) in &self.awaiting_memory {
-            let Some(attempt) = self.attempts.get(id) else {
-                continue;
-            };
-            let long = attempt
-                .starved_since
-                .is_some_and(|at| now.duration_since(at) >= attempt.request.idle_timeout / 2);
-            let part = !moves && waits(attempt) && attempt.holds_part() && *request != first;
-            if long || part {
-                held.push(*id);
-            }
+        // Something arrived a moment ago. This saves the walk below while there is traffic.
+        if recently(self.moved) {
+            return false;
         }
+        let under_way = |a: &Attempt| !a.has_no_buffers() || a.reads_under_way();
+        if self.attempts.values().any(under_way) {
+            return false;
+        }
+        let waits = |a: &Attempt| a.starved_since.is_some_and(|at| !recently(at));
+        let awaiting = self.awaiting_memory.iter();
+        let mut held: Vec<u64> = awaiting
+            .filter(|(request, id)| {
+                let attempt = self.attempts.get(id);
+                *request != first && attempt.is_some_and(|a| waits(a) && a.holds_part())
+            })
+            .map(|(_, id)| *id)
+            .collect();
         // The youngest half at once, in the order of `awaiting_memory`: the first one may need no more.
         let youngest = held.split_off(held.len() / 2);
         for id in youngest.iter().rev() {
@@ -154,21 +161,12 @@ impl FetchService {
     }
 
     /// Ends an attempt; its request is asked for again when no older one waits for memory.
-    fn put_back(&mut self, net: &mut Net, id: u64) {
+    pub(super) fn put_back(&mut self, net: &mut Net, id: u64) {
         self.tell_server(net, id);
         if let Some(request) = self.end(net, id) {
             self.counters.put_back.add(1);
-            self.put_back.push_front(request);
+            self.put_back.insert(request.id, request);
         }
-    }
-
-    /// No memory has returned to the arena for so long that waiting is of no use.
-    pub(super) fn is_stuck(&self, attempt: &Attempt, now: Instant) -> bool {
-        let Some(since) = attempt.starved_since else {
-            return false;
-        };
-        let since = since.max(self.memory_returned);
-        now.duration_since(since) >= MEMORY_WAIT
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Blocks that arrived, or an error for all that will not.
+/// Blocks that arrived, or an error for some that will not.
 pub struct Completion {
     /// Request.
     pub request: u64,

@@ -7,9 +7,8 @@
 //! ```
 
 use super::completion::{BufferSlice, Delivery};
-use crate::limits::COMPACT_BYTES;
 use crate::memory::Memory;
-use faro_pool::{Lease, Purpose, PAGE_BYTES};
+use faro_pool::{lease_sizes, Lease, Purpose, PAGE_BYTES};
 use faro_wire::message::{BlockEntry, FetchResponse};
 use faro_wire::WireError;
 use std::collections::VecDeque;
@@ -85,12 +84,6 @@ impl Stream {
         self.total - self.arrived
     }
 
-    /// Bytes of the largest block.
-    pub(super) fn largest_block(&self) -> u64 {
-        let lengths = self.blocks.iter().map(|block| block.length.get());
-        lengths.max().unwrap_or(0)
-    }
-
     /// Where the memory ends that is to be leased at once for the bytes from `position` on: at the last
     /// end of a block within a page, or at the end of a block that is longer. So memory is only leased
     /// for whole blocks, which are handed out, and returned, without any more memory.
@@ -138,9 +131,10 @@ impl Stream {
         let blocks = self.blocks[self.next_block..end].to_vec();
         self.next_block = end;
         self.handed_out += bytes;
-        let mut slices = take_bytes(&mut self.slices, bytes);
-        if last && self.total <= COMPACT_BYTES as u64 {
-            compact(&mut slices, memory);
+        let taken = take_bytes(&mut self.slices, bytes);
+        let mut slices = Vec::with_capacity(taken.len());
+        for slice in taken {
+            compact(slice, memory, &mut slices);
         }
         Some(Delivery { blocks, slices })
     }
@@ -168,21 +162,31 @@ fn take_bytes(slices: &mut VecDeque<BufferSlice>, mut bytes: u64) -> Vec<BufferS
     taken
 }
 
-/// Moves a small reply out of its page, which another request can then use.
-fn compact(slices: &mut Vec<BufferSlice>, memory: &Memory) {
-    let [slice] = slices.as_slice() else { return };
-    let length = slice.length as usize;
-    if slice.lease.capacity() <= COMPACT_BYTES {
-        return;
-    }
-    let Ok(mut small) = memory.try_lease(length, Purpose::Read) else {
-        return;
+/// Appends `slice` to `out`: as it is, or moved to smaller leases if no other slice has bytes of its
+/// lease and more than a third of it is unused. A request that brought a few bytes into a page would
+/// hold all of it until its caller has read them.
+fn compact(slice: BufferSlice, memory: &Memory, out: &mut Vec<BufferSlice>) {
+    let (from, length) = (slice.offset as usize, slice.length as usize);
+    let sizes = match Arc::strong_count(&slice.lease) {
+        1 => lease_sizes(length),
+        _ => return out.push(slice),
     };
-    let from = slice.offset as usize;
-    small.bytes_mut()[..length].copy_from_slice(&slice.lease.bytes()[from..from + length]);
-    *slices = vec![BufferSlice {
-        lease: Arc::new(small),
-        offset: 0,
-        length: length as u32,
-    }];
+    if sizes.iter().sum::<usize>() >= slice.lease.capacity() {
+        return out.push(slice);
+    }
+    let leases = sizes.iter().map(|s| memory.try_lease(*s, Purpose::Read));
+    let Ok(leases) = leases.collect::<Result<Vec<_>, _>>() else {
+        return out.push(slice);
+    };
+    let mut rest = &slice.lease.bytes()[from..from + length];
+    for mut lease in leases {
+        let (bytes, after) = rest.split_at(rest.len().min(lease.capacity()));
+        lease.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
+        rest = after;
+        out.push(BufferSlice {
+            lease: Arc::new(lease),
+            offset: 0,
+            length: bytes.len() as u32,
+        });
+    }
 }

@@ -20,8 +20,9 @@ use std::collections::VecDeque;
 struct Reading {
     slice: OfferedSlice,
     token: u64,
-    /// Its bytes, once they have arrived.
-    lease: Option<Lease>,
+    /// Its bytes, once they have arrived, and their CRC-32C. The checksum is computed then and not with
+    /// the versions: a batch of 4 MiB at once would hold the progress thread up.
+    arrived: Option<(Lease, u32)>,
 }
 
 /// The reads of one attempt.
@@ -140,7 +141,7 @@ impl Pull {
             .extend(self.todo.pop_front().map(|slice| Reading {
                 slice,
                 token,
-                lease: None,
+                arrived: None,
             }));
     }
 
@@ -152,14 +153,15 @@ impl Pull {
             return Some(lease);
         }
         if let Some(reading) = self.batch.iter_mut().find(|f| f.token == token) {
-            reading.lease = Some(lease);
+            let crc = crc32c(&lease.bytes()[..reading.slice.length.get() as usize]);
+            reading.arrived = Some((lease, crc));
         }
         None
     }
 
     /// Where the versions of the batch are, once all of it has arrived and until they are being read.
     pub(super) fn wants_versions(&self) -> Option<RemoteRange> {
-        let here = !self.batch.is_empty() && self.batch.iter().all(|f| f.lease.is_some());
+        let here = !self.batch.is_empty() && self.batch.iter().all(|f| f.arrived.is_some());
         if !here || self.versions_token.is_some() {
             return None;
         }
@@ -187,7 +189,7 @@ impl Pull {
         }
         let (first, _) = self.slots();
         for reading in std::mem::take(&mut self.batch) {
-            let (slice, Some(lease)) = (reading.slice, reading.lease) else {
+            let (slice, Some((lease, got))) = (reading.slice, reading.arrived) else {
                 return Verdict::Stale;
             };
             let at = ((slice.slot.get() - first) * VERSION_BYTES) as usize;
@@ -196,8 +198,7 @@ impl Pull {
             if u64::from_le_bytes(word) != slice.version.get() {
                 return Verdict::Stale;
             }
-            let bytes = &lease.bytes()[..slice.length.get() as usize];
-            let (expected, got) = (slice.crc.get(), crc32c(bytes));
+            let expected = slice.crc.get();
             if expected != got {
                 return Verdict::Corrupt { expected, got };
             }

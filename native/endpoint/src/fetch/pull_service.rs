@@ -29,17 +29,16 @@ impl FetchService {
             Some((stream, pull)) => self.post_reads(net, connection, id, stream, pull),
             None => Ok(()),
         };
-        match posted {
-            Ok(()) => attempt.fed(),
-            Err(NotPosted::Later) => {
-                attempt.starved_since.get_or_insert_with(Instant::now);
-            }
-            Err(NotPosted::Impossible) => {}
+        if posted.is_ok() {
+            attempt.fed();
         }
         self.attempts.insert(id, attempt);
         match posted {
             Ok(()) => false,
-            Err(NotPosted::Later) => true,
+            Err(NotPosted::Later) => {
+                self.starved(id);
+                true
+            }
             Err(NotPosted::Impossible) => {
                 self.counters.pulls_stale.add(1);
                 self.ask_for_writes(net, id);
@@ -157,6 +156,7 @@ impl FetchService {
         let now = Instant::now();
         attempt.progress(now);
         self.heard.insert(attempt.connection, now);
+        self.moved = now;
         self.queue.progress(attempt.request.endpoint);
         let Some((_, pull)) = attempt.pull() else {
             return;
@@ -180,13 +180,14 @@ impl FetchService {
         let verdict = pull.judge(versions, |lease, length| stream.push(lease, length));
         let last = matches!(verdict, Verdict::Right) && pull.is_done();
         if let Some(ready) = attempt.ready(last, &self.memory) {
-            let request = &attempt.request;
+            let request = &mut attempt.request;
+            let last = last && request.is_last_part();
             self.queue.deliver(request, net.kind(), ready, last);
         }
         match verdict {
             Verdict::Right if last => {
                 self.counters.pulls.add(1);
-                self.end(net, id);
+                self.next_part(net, id);
             }
             Verdict::Right => self.continue_pull(net, id),
             Verdict::Stale => {
@@ -231,7 +232,7 @@ impl FetchService {
         let Some(mut request) = self.end(net, id) else {
             return;
         };
-        if request.missing().is_empty() {
+        if request.wanted().is_empty() {
             // All blocks were handed out, so that no bytes can be missing.
             let detail = "a pull ended without its last block".to_owned();
             return self.queue.fail(request, FetchErrorCode::Protocol, detail);

@@ -1,7 +1,8 @@
 //! The requests of an endpoint, from their caller to a progress thread and back.
 
-use super::completion::{Completion, Completions, FetchFailure};
+use super::completion::{Completion, Completions};
 use super::deliver::Ready;
+use super::ends::Ends;
 use super::Request;
 use crate::counters::Counters;
 use crate::fabrics::fabric_code;
@@ -9,10 +10,10 @@ use crate::limits::MAX_REQUESTS;
 use crate::net::{Inbox, PeerTable, Route};
 use crate::schedule::{ClientQueue, Exchange};
 use faro_fabric::{EndpointId, FabricKind};
-use faro_wire::codes::{FabricCode, FetchErrorCode};
+use faro_wire::codes::FetchErrorCode;
 use faro_wire::BlockId;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -50,9 +51,8 @@ pub(crate) struct RequestQueue {
     inboxes: Vec<(FabricKind, Inbox<Command>)>,
     /// Requests that wait for their peer's permit.
     scheduled: ClientQueue<Request>,
-    completions: Completions,
+    ends: Arc<Ends>,
     counters: Arc<Counters>,
-    in_flight: AtomicUsize,
     next_id: AtomicU64,
     closing: AtomicBool,
 }
@@ -68,9 +68,8 @@ impl RequestQueue {
             peers,
             inboxes,
             scheduled: ClientQueue::new(exchange),
-            completions: Completions::new(),
+            ends: Ends::new(Arc::clone(&counters)),
             counters,
-            in_flight: AtomicUsize::new(0),
             next_id: AtomicU64::new(1),
             closing: AtomicBool::new(false),
         }
@@ -91,14 +90,16 @@ impl RequestQueue {
         }
         let endpoint = self.peers.endpoint(peer);
         let endpoint = endpoint.ok_or(AdmitError::UnknownPeer(peer))?;
-        if self.in_flight.fetch_add(1, Ordering::AcqRel) >= MAX_REQUESTS {
-            self.in_flight.fetch_sub(1, Ordering::AcqRel);
+        let in_flight = &self.ends.in_flight;
+        if in_flight.fetch_add(1, Ordering::AcqRel) >= MAX_REQUESTS {
+            in_flight.fetch_sub(1, Ordering::AcqRel);
             let limit = MAX_REQUESTS;
             return Err(AdmitError::Full { limit });
         }
         self.counters.requests.add(1);
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let request = Request::new(id, endpoint, blocks, idle_timeout);
+        let ends = Arc::clone(&self.ends);
+        let request = Request::new(id, endpoint, blocks, idle_timeout, ends);
         self.send_all(self.scheduled.submit(endpoint, request));
         Ok(id)
     }
@@ -167,6 +168,9 @@ impl RequestQueue {
 
     /// Time has passed: requests that waited for others may be due.
     pub(crate) fn tick(&self, now: Instant) {
+        for endpoint in self.ends.take_lost() {
+            self.send_all(self.scheduled.ended(endpoint));
+        }
         if self.has_waiting() {
             self.send_all(self.scheduled.tick(now));
         }
@@ -178,7 +182,13 @@ impl RequestQueue {
     }
 
     /// Hands blocks to the caller.
-    pub(super) fn deliver(&self, request: &Request, kind: FabricKind, ready: Ready, last: bool) {
+    pub(super) fn deliver(
+        &self,
+        request: &mut Request,
+        kind: FabricKind,
+        ready: Ready,
+        last: bool,
+    ) {
         self.peers.carried(request.endpoint, kind);
         let delivery = ready.delivery;
         let counters = self.counters.fabric(kind);
@@ -187,9 +197,10 @@ impl RequestQueue {
         let lengths = delivery.slices.iter().map(|s| u64::from(s.length));
         counters.remote_bytes.add(lengths.sum());
         if last {
-            self.in_flight.fetch_sub(1, Ordering::AcqRel);
+            request.ended();
+            self.ends.in_flight.fetch_sub(1, Ordering::AcqRel);
         }
-        self.completions.push(Completion {
+        self.ends.completions.push(Completion {
             request: request.id,
             first_block: ready.first_block as u32,
             block_count: delivery.blocks.len() as u32,
@@ -216,18 +227,21 @@ impl RequestQueue {
     }
 
     /// Tells the caller of an error.
-    fn conclude(&self, request: Request, code: FetchErrorCode, detail: String) {
-        self.in_flight.fetch_sub(1, Ordering::AcqRel);
-        self.counters.requests_failed.add(1);
-        self.completions.push(Completion {
-            request: request.id,
-            first_block: request.handed_out as u32,
-            block_count: request.missing().len() as u32,
-            fabric: FabricCode::None,
-            last: true,
-            scarce: false,
-            outcome: Err(FetchFailure::new(code, detail)),
-        });
+    fn conclude(&self, mut request: Request, code: FetchErrorCode, detail: String) {
+        request.ended();
+        self.ends.failed(&request, code, detail);
+    }
+
+    /// Hands out an error for the block before `handed_out`, which the arena cannot hold.
+    pub(super) fn fail_block(&self, request: &mut Request, detail: String) {
+        let last = request.missing().is_empty();
+        if last {
+            request.ended();
+        }
+        self.ends.failed_block(request, detail, last);
+        if last {
+            self.send_all(self.scheduled.ended(request.endpoint));
+        }
     }
 
     /// Ends a request because this endpoint closes.
@@ -237,7 +251,7 @@ impl RequestQueue {
 
     /// The queues of completions, for the caller's threads.
     pub(crate) fn completions(&self) -> &Completions {
-        &self.completions
+        &self.ends.completions
     }
 
     /// From now on every request fails with `Closing`.

@@ -1,23 +1,36 @@
 //! What a caller wants, and what was handed out of it.
 
+use super::ends::Ends;
 use faro_fabric::{EndpointId, FabricKind};
+use faro_wire::codes::FetchErrorCode;
 use faro_wire::BlockId;
-use std::time::Duration;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-/// A caller's request for blocks of one peer.
+/// A caller's request for blocks of one peer. It is ended once, by its last blocks or by an error; if it
+/// is dropped before, because a thread panicked, the drop ends it with an error.
 pub(crate) struct Request {
     /// The caller's name for it.
     pub(crate) id: u64,
     /// The peer that has the blocks.
     pub(crate) endpoint: EndpointId,
     pub(crate) blocks: Vec<BlockId>,
-    /// The first `handed_out` blocks were handed out.
+    /// The first `handed_out` blocks were handed out, or an error for them.
     pub(crate) handed_out: usize,
+    /// Attempts ask for the blocks before this one only.
+    until: usize,
+    /// Blocks that the arena cannot hold, by position, with their bytes. All come after `handed_out`.
+    too_large: VecDeque<(usize, u64)>,
     /// How long it may go without progress.
     pub(crate) idle_timeout: Duration,
     /// The server has to write the bytes: what it offered to be read was gone.
     pub(crate) writes_only: bool,
     pub(crate) faults: Faults,
+    pub(crate) busy: Busy,
+    ends: Arc<Ends>,
+    /// The caller has its last completion.
+    ended: bool,
 }
 
 impl Request {
@@ -26,21 +39,114 @@ impl Request {
         endpoint: EndpointId,
         blocks: Vec<BlockId>,
         idle_timeout: Duration,
+        ends: Arc<Ends>,
     ) -> Self {
+        let until = blocks.len();
         Self {
             id,
             endpoint,
             blocks,
             handed_out: 0,
+            until,
+            too_large: VecDeque::new(),
             idle_timeout,
             writes_only: false,
             faults: Faults::default(),
+            busy: Busy::default(),
+            ends,
+            ended: false,
         }
+    }
+
+    /// The caller has, or is about to get, its last completion.
+    pub(super) fn ended(&mut self) {
+        self.ended = true;
     }
 
     /// The blocks that were not handed out.
     pub(crate) fn missing(&self) -> &[BlockId] {
         &self.blocks[self.handed_out..]
+    }
+
+    /// Those of them that an attempt asks for.
+    pub(super) fn wanted(&self) -> &[BlockId] {
+        &self.blocks[self.handed_out..self.until]
+    }
+
+    /// Nothing comes after what attempts ask for.
+    pub(super) fn is_last_part(&self) -> bool {
+        self.until == self.blocks.len()
+    }
+
+    /// The lengths of `wanted` are known. True: some block is above `room`, so that the attempt asks for
+    /// too much.
+    pub(super) fn leave_out(&mut self, lengths: &[u64], room: u64) -> bool {
+        let at = (self.handed_out..).zip(lengths.iter().copied());
+        let mut found: VecDeque<_> = at.filter(|(_, bytes)| *bytes > room).collect();
+        let Some((first, _)) = found.front() else {
+            return false;
+        };
+        self.until = *first;
+        // Those that are known come after `wanted`.
+        found.append(&mut self.too_large);
+        self.too_large = found;
+        true
+    }
+
+    /// The bytes of the next block, if it is one that the arena cannot hold. It counts as handed out.
+    pub(super) fn next_too_large(&mut self) -> Option<u64> {
+        let at = self.handed_out;
+        let (_, bytes) = self.too_large.pop_front_if(|(next, _)| *next == at)?;
+        self.handed_out += 1;
+        let next = self.too_large.front();
+        self.until = next.map_or(self.blocks.len(), |(at, _)| *at);
+        Some(bytes)
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.ended();
+            let detail = "a thread that worked on the request panicked".to_owned();
+            let ends = Arc::clone(&self.ends);
+            ends.failed(self, FetchErrorCode::ConnectionLost, detail);
+            ends.lost(self.endpoint);
+        }
+    }
+}
+
+/// How long the server has had no room for a request.
+#[derive(Debug, Default)]
+pub(crate) struct Busy {
+    since: Option<Instant>,
+    /// Refusals in a row.
+    times: u32,
+}
+
+impl Busy {
+    /// The server had no room. When to ask again: after `hint`, doubled with each refusal up to 32 times
+    /// as long, and spread by `seed`, so that those that were refused together do not come together.
+    /// `None`: it has had no room for `timeout`.
+    pub(crate) fn refused(
+        &mut self,
+        now: Instant,
+        hint: Duration,
+        seed: u64,
+        timeout: Duration,
+    ) -> Option<Instant> {
+        let since = *self.since.get_or_insert(now);
+        let delay = hint.saturating_mul(1 << self.times.min(5));
+        self.times += 1;
+        // Fibonacci hashing (Knuth 6.4): the upper bits of neighbouring seeds differ.
+        let spread = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
+        let after = delay.mul_f64(0.75 + spread as f64 / 512.0);
+        (now.duration_since(since) < timeout).then(|| now + after)
+    }
+
+    /// The server has taken it.
+    pub(crate) fn taken(&mut self) {
+        *self = Self::default();
     }
 }
 
@@ -73,5 +179,32 @@ impl Faults {
             2 => Next::OtherFabric,
             _ => Next::GiveUp,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_server_is_asked_less_and_less_often_until_the_timeout() {
+        let (start, hint, timeout) = (
+            Instant::now(),
+            Duration::from_millis(50),
+            Duration::from_secs(10),
+        );
+        let (mut busy, mut now, mut times) = (Busy::default(), start, 0);
+        while let Some(at) = busy.refused(now, hint, 7, timeout) {
+            let delay = at - now;
+            let longest = hint * (1 << times.min(5));
+            assert!(
+                delay >= longest * 3 / 4 && delay <= longest * 5 / 4,
+                "{times}"
+            );
+            (now, times) = (at, times + 1);
+        }
+        assert!(now >= start + timeout, "{times} times");
+        busy.taken();
+        assert!(busy.refused(now, hint, 7, timeout).is_some(), "a new wait");
     }
 }

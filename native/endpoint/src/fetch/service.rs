@@ -1,20 +1,21 @@
 //! The fetches of one progress thread: what goes out, comes in, runs out of time.
 
 use super::attempt::Attempt;
-use super::queue::{Command, RequestQueue, CANCELLED};
-use super::request::{Next, Request};
+use super::later::Later;
+use super::queue::{Command, RequestQueue};
+use super::request::Request;
 use crate::counters::Counters;
-use crate::fabrics::fabric_name;
-use crate::limits::{CONNECT_TIMEOUT, MEMORY_WAIT};
+use crate::deadlines::Deadlines;
+use crate::limits::{CONNECT_TIMEOUT, LAST_CONNECT_TIMEOUT};
 use crate::memory::Memory;
 use crate::net::{Closed, Link, Net, Route, Service, Source};
 use crossbeam_channel::Receiver;
-use faro_fabric::{CloseReason, ConnectionId, EndpointId, Exposure, Outcome, Revoked};
+use faro_fabric::{CloseReason, ConnectionId, EndpointId, Exposure, FabricKind, Outcome, Revoked};
 use faro_pool::{Lease, Purpose, PAGE_BYTES};
 use faro_wire::codes::FetchErrorCode;
-use faro_wire::message::{DataWritten, Failed, FailureCode, Fetch, ToClient, ToServer};
+use faro_wire::message::{DataWritten, Fetch, ToClient, ToServer};
 use faro_wire::WireError;
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -25,14 +26,21 @@ pub(crate) struct FetchService {
     pub(super) memory: Arc<Memory>,
     pub(super) counters: Arc<Counters>,
     /// Requests that wait for a connection to open, by its other end.
-    waiting: HashMap<EndpointId, Vec<Request>>,
+    pub(super) waiting: HashMap<EndpointId, Vec<Request>>,
     /// By the id on the wire, of which every attempt has its own.
     pub(super) attempts: HashMap<u64, Attempt>,
+    /// The attempt at each request, by the caller's id.
+    pub(super) by_request: HashMap<u64, u64>,
+    pub(super) deadlines: Deadlines,
     /// The attempts that wait for arena memory: by the id of their request, the oldest first, and by
     /// their id on the wire.
     pub(super) awaiting_memory: BTreeSet<(u64, u64)>,
-    /// Requests whose attempts gave their memory up, the oldest first.
-    pub(super) put_back: VecDeque<Request>,
+    /// Requests whose attempts gave their memory up, by id: the oldest first.
+    pub(super) put_back: BTreeMap<u64, Request>,
+    /// Requests that their servers had no room for.
+    pub(super) later: Later,
+    /// When an attempt last went on.
+    pub(super) moved: Instant,
     /// When memory last returned to the arena after a lease was refused.
     pub(super) memory_returned: Instant,
     /// Reads under way, by token: the id on the wire of their attempt, which may have ended.
@@ -45,7 +53,9 @@ pub(crate) struct FetchService {
     pub(super) next_token: u64,
     next_wire_id: u64,
     /// Bytes of the largest block that the arena can hold at once.
-    largest_block: u64,
+    pub(super) largest_block: u64,
+    /// Bytes that a reply has, as far as the last ones tell.
+    pub(super) reply_bytes: u64,
 }
 
 impl FetchService {
@@ -62,6 +72,7 @@ impl FetchService {
             .saturating_sub(2 * PAGE_BYTES as u64);
         Self {
             largest_block,
+            reply_bytes: PAGE_BYTES as u64,
             queue,
             commands,
             memory,
@@ -69,7 +80,11 @@ impl FetchService {
             waiting: HashMap::new(),
             attempts: HashMap::new(),
             awaiting_memory: BTreeSet::new(),
-            put_back: VecDeque::new(),
+            by_request: HashMap::new(),
+            deadlines: Deadlines::default(),
+            put_back: BTreeMap::new(),
+            later: Later::default(),
+            moved: Instant::now(),
             memory_returned: Instant::now(),
             reads: HashMap::new(),
             heard: HashMap::new(),
@@ -81,7 +96,11 @@ impl FetchService {
 
     /// Starts on `request`, connecting first if there is need.
     fn start(&mut self, net: &mut Net, request: Request, route: &Route) {
-        let timeout = CONNECT_TIMEOUT.min(request.idle_timeout);
+        let most = match route.fabric {
+            FabricKind::Shm | FabricKind::Verbs => CONNECT_TIMEOUT,
+            FabricKind::Tcp => LAST_CONNECT_TIMEOUT,
+        };
+        let timeout = most.min(request.idle_timeout);
         match net.open_to(route, timeout) {
             Link::Open(connection) => self.issue(net, connection, request),
             Link::Opening => {
@@ -99,14 +118,16 @@ impl FetchService {
         self.next_wire_id += 1;
         let deadline_ms = u32::try_from(request.idle_timeout.as_millis()).unwrap_or(u32::MAX);
         let mut attempt = Attempt::new(request, connection, Instant::now());
-        // One page at once: a thousand tiny blocks then take a single round trip.
+        // A buffer at once: a thousand tiny blocks then take a single round trip.
         let buffer = self.first_buffer(net, &mut attempt);
         let fetch = Fetch {
             deadline_ms,
             writes_only: attempt.request.writes_only,
             buffers: buffer.into_iter().collect(),
-            blocks: attempt.request.missing().to_vec(),
+            blocks: attempt.request.wanted().to_vec(),
         };
+        self.deadlines.put(attempt.look_at, id);
+        self.by_request.insert(attempt.request.id, id);
         self.attempts.insert(id, attempt);
         net.send(connection, id, ToServer::Fetch(fetch));
     }
@@ -136,140 +157,17 @@ impl FetchService {
         }
         attempt.check_last(written.last)?;
         if let Some(ready) = attempt.ready(written.last, &self.memory) {
-            let request = &attempt.request;
-            self.queue.deliver(request, net.kind(), ready, written.last);
+            let request = &mut attempt.request;
+            let last = written.last && request.is_last_part();
+            self.queue.deliver(request, net.kind(), ready, last);
         }
         if written.last {
-            self.end(net, id);
+            self.next_part(net, id);
         } else {
             self.await_memory(id);
             self.offer_buffers(net);
         }
         Ok(())
-    }
-
-    fn failed(&mut self, net: &mut Net, id: u64, failed: &Failed) {
-        let Some(request) = self.end(net, id) else {
-            return;
-        };
-        let code = match failed.code {
-            FailureCode::DeadlinePassed => FetchErrorCode::TimedOut,
-            FailureCode::Cancelled
-            | FailureCode::Busy
-            | FailureCode::Internal
-            | FailureCode::Closing => FetchErrorCode::Refused,
-        };
-        let detail = format!("the server says {:?}: {}", failed.code, failed.detail);
-        self.queue.fail(request, code, detail);
-    }
-
-    fn cancel(&mut self, net: &mut Net, request: u64) {
-        let is_it = |attempt: &Attempt| attempt.request.id == request;
-        let found = self.attempts.iter().find(|(_, attempt)| is_it(attempt));
-        if let Some(id) = found.map(|(id, _)| *id) {
-            return self.give_up(net, id, FetchErrorCode::Cancelled, CANCELLED);
-        }
-        if let Some(at) = self.put_back.iter().position(|r| r.id == request) {
-            if let Some(request) = self.put_back.remove(at) {
-                let (code, why) = (FetchErrorCode::Cancelled, CANCELLED.to_owned());
-                return self.queue.fail(request, code, why);
-            }
-        }
-        for waiting in self.waiting.values_mut() {
-            if let Some(at) = waiting.iter().position(|r| r.id == request) {
-                let request = waiting.swap_remove(at);
-                let (code, why) = (FetchErrorCode::Cancelled, CANCELLED.to_owned());
-                return self.queue.fail(request, code, why);
-            }
-        }
-    }
-
-    /// A fault: what was not handed out is asked for again, on this fabric and then on the next.
-    fn fault(&mut self, net: &mut Net, id: u64, code: FetchErrorCode, detail: &str) {
-        self.tell_server(net, id);
-        let Some(mut request) = self.end(net, id) else {
-            return;
-        };
-        match request.faults.count(net.kind()) {
-            Next::Again => {}
-            Next::OtherFabric => net.back_off(request.endpoint, detail),
-            Next::GiveUp => {
-                net.back_off(request.endpoint, detail);
-                return self.queue.fail(request, code, detail.to_owned());
-            }
-        }
-        let (caller, missing) = (request.id, request.missing().len());
-        let (of, name) = (request.blocks.len(), fabric_name(net.kind()));
-        if self.queue.dispatch_or(request, code, detail) {
-            self.counters.retries.add(1);
-            log::info!(
-                "fetch {caller} over {name}: {detail}; asking again for {missing} of {of} blocks"
-            );
-        }
-    }
-
-    /// Ends a request with an error.
-    pub(super) fn give_up(&mut self, net: &mut Net, id: u64, code: FetchErrorCode, detail: &str) {
-        self.tell_server(net, id);
-        if let Some(request) = self.end(net, id) {
-            self.queue.fail(request, code, detail.to_owned());
-        }
-    }
-
-    /// The server need not go on. To a closed connection the message vanishes.
-    pub(super) fn tell_server(&mut self, net: &mut Net, id: u64) {
-        if let Some(attempt) = self.attempts.get(&id) {
-            net.send(attempt.connection, id, ToServer::Cancel);
-        }
-    }
-
-    /// Removes the attempt and revokes its buffers.
-    pub(super) fn end(&mut self, net: &mut Net, id: u64) -> Option<Request> {
-        let (request, keys) = self.attempts.remove(&id)?.end();
-        self.awaiting_memory.remove(&(request.id, id));
-        for key in keys {
-            // `Later`: the fabric keeps the lease until no write can reach it.
-            drop(net.revoke(key));
-        }
-        Some(request)
-    }
-
-    fn fail_overdue(&mut self, net: &mut Net, now: Instant) {
-        let mut overdue = Vec::new();
-        for (id, attempt) in &self.attempts {
-            if attempt.starved_since.is_some() {
-                if self.is_stuck(attempt, now) {
-                    let wait = MEMORY_WAIT.as_millis();
-                    let detail = format!("no memory returned to the arena for {wait} ms");
-                    overdue.push((*id, FetchErrorCode::PoolExhausted, detail));
-                }
-            } else if attempt.deadline <= now {
-                let timeout = attempt.request.idle_timeout.as_millis();
-                let detail = format!("no progress for {timeout} ms");
-                overdue.push((*id, FetchErrorCode::TimedOut, detail));
-            }
-        }
-        for (id, code, detail) in overdue {
-            let attempt = self.attempts.get(&id);
-            let silent = attempt.filter(|attempt| self.is_silent(attempt, now));
-            let silent = silent.map(|attempt| (attempt.connection, attempt.request.endpoint));
-            if code == FetchErrorCode::TimedOut {
-                self.counters.timeouts.add(1);
-            }
-            self.give_up(net, id, code, &detail);
-            if let Some((connection, endpoint)) = silent {
-                // Its other requests take another route, and none waits for this one's deadline again.
-                net.back_off(endpoint, &detail);
-                net.disconnect(connection, CloseReason::Lost { detail });
-            }
-        }
-    }
-
-    /// Nothing at all has arrived on the attempt's connection for as long as it may go without progress.
-    fn is_silent(&self, attempt: &Attempt, now: Instant) -> bool {
-        let heard = self.heard.get(&attempt.connection);
-        attempt.starved_since.is_none()
-            && heard.is_none_or(|at| now.duration_since(*at) >= attempt.request.idle_timeout)
     }
 }
 
@@ -284,22 +182,27 @@ impl Service for FetchService {
         message: ToClient,
     ) -> Result<(), WireError> {
         self.queue.progress(source.endpoint);
-        self.heard.insert(source.connection, Instant::now());
+        let now = Instant::now();
+        self.heard.insert(source.connection, now);
+        self.moved = now;
         let attempt = self.attempts.get_mut(&id);
         let Some(attempt) = attempt.filter(|a| a.connection == source.connection) else {
             self.counters.late_messages.add(1);
             return Ok(());
         };
-        attempt.progress(Instant::now());
+        attempt.progress(now);
         match message {
             ToClient::ReadOffer(offer) => attempt.on_read_offer(offer)?,
             ToClient::FetchResponse(response) => {
-                let (block, room) = (attempt.on_response(response)?, self.largest_block);
-                if block > room {
-                    let detail = format!("a block of {block} bytes, the arena has room for {room}");
-                    self.give_up(net, id, FetchErrorCode::PoolExhausted, &detail);
+                let too_large = attempt.on_response(response, self.largest_block)?;
+                attempt.request.busy.taken();
+                if too_large {
+                    self.tell_server(net, id);
+                    self.next_part(net, id);
                     return Ok(());
                 }
+                let bytes = attempt.total();
+                self.note_reply(bytes);
                 self.pull_more(net, id);
                 self.await_memory(id);
                 self.offer_buffers(net);
@@ -370,11 +273,14 @@ impl Service for FetchService {
             self.offer_buffers(net);
         }
         self.send_put_back();
-        self.fail_overdue(net, now);
+        while let Some(request) = self.later.due(now) {
+            self.queue.dispatch(request);
+        }
+        self.end_overdue(net, now);
     }
 
     fn is_idle(&self) -> bool {
-        self.attempts.is_empty() && self.put_back.is_empty()
+        self.attempts.is_empty() && self.put_back.is_empty() && self.later.is_empty()
     }
 
     fn uses(&self, connection: ConnectionId) -> bool {
@@ -388,14 +294,16 @@ impl Service for FetchService {
             }
         }
         let waiting = std::mem::take(&mut self.waiting).into_values().flatten();
-        for request in waiting.chain(std::mem::take(&mut self.put_back)) {
+        let put_back = std::mem::take(&mut self.put_back).into_values();
+        for request in waiting.chain(put_back).chain(self.later.take()) {
             self.queue.fail_closing(request);
         }
         self.redirect_commands();
     }
 
     fn redirect_commands(&mut self) {
-        for request in std::mem::take(&mut self.put_back) {
+        let put_back = std::mem::take(&mut self.put_back).into_values();
+        for request in put_back.chain(self.later.take()) {
             self.queue.dispatch(request);
         }
         while let Ok(command) = self.commands.try_recv() {

@@ -1,31 +1,38 @@
-//! The open map outputs, and the jobs that wait for one that is not open.
+//! The known map outputs, and the jobs that wait for one that is not known.
 //!
 //! Only Spark knows where a map output is (its directory layout, migrated blocks), and native threads
-//! never call into the JVM. So an unknown output is a question in a queue that a Java thread takes;
-//! the job that needs it waits aside and returns with the answer. An output never changes under a map
-//! id, which is unique to the attempt, so an open file stays right until the shuffle is forgotten. A
-//! "no such output" is not remembered: a block may migrate here later.
+//! never call into the JVM. So an unknown output is a question in a queue that Java threads take;
+//! the job that needs it waits aside and returns with the answer. A "no such output" is not remembered:
+//! a block may migrate here later.
+//!
+//! ```text
+//!   Catalog ── known: id ─▶ Output (paths, what the files were)      bounded in bytes
+//!      │                       │
+//!      │                    Stores ── open files                     bounded in number
+//!      │                       └───── offset tables                  bounded in bytes
+//!      └────── questions: id ─▶ jobs that wait                       bounded in number
+//! ```
+//! What a store had no room for is opened or read again without a question to Java. An output whose
+//! files turn out to be others, or gone, is not known any more, and the next job asks.
 
-use super::{Output, OutputFiles};
-use crate::limits::{MAX_OFFSET_BYTES, MAX_OPEN_OUTPUTS, MAX_UNRESOLVED, TICK};
-use crossbeam_channel::{Receiver, Sender};
-use faro_sync::lock;
+use super::cache::{self, Cache};
+use super::descriptors::open_file_bound;
+use super::identity::OutputFiles;
+use super::output::Output;
+use super::questions::{Asked, Questions, Resume};
+use super::stores::Stores;
+use crate::limits::{MAX_KNOWN_BYTES, SWEPT_FILES, TICK};
 use faro_wire::{BlockStatus, OutputId};
-use std::collections::hash_map::Entry;
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use quick_cache::Weighter;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The answer to a question.
-pub(crate) type Answer = Result<Arc<Output>, BlockStatus>;
-
-/// Called with the answer. It must not block and must not call the catalog.
-pub(crate) type Resume = Box<dyn FnOnce(Answer) + Send>;
+/// Bytes of a known output with usual paths, roughly.
+const TYPICAL_OUTPUT: u64 = 1 << 10;
 
 /// Answer to a look-up.
 pub(crate) enum Lookup {
-    /// Open.
+    /// Known.
     Ready(Arc<Output>),
     /// Asked for; the `resume` was kept.
     Waiting,
@@ -33,101 +40,73 @@ pub(crate) enum Lookup {
     Full,
 }
 
-struct Question {
-    since: Instant,
-    waiting: Vec<Resume>,
-}
+#[derive(Clone)]
+struct OutputBytes;
 
-#[derive(Default)]
-struct State {
-    open: HashMap<OutputId, Arc<Output>>,
-    /// Sum of `offset_bytes` of `open`.
-    offset_bytes: usize,
-    asked: HashMap<OutputId, Question>,
+impl Weighter<OutputId, Arc<Output>> for OutputBytes {
+    fn weight(&self, _id: &OutputId, output: &Arc<Output>) -> u64 {
+        output.bytes() as u64
+    }
 }
 
 /// The map outputs of this endpoint.
 pub(crate) struct Catalog {
-    state: Mutex<State>,
-    questions: (Sender<OutputId>, Receiver<OutputId>),
-    clock: AtomicU64,
-    /// When `tick` looked last.
+    known: Cache<OutputId, Arc<Output>, OutputBytes>,
+    stores: Arc<Stores>,
+    questions: Questions,
+    /// When `tick` and `sweep` looked last.
     looked: Mutex<Instant>,
+    swept: Mutex<Instant>,
 }
 
 impl Catalog {
     pub(crate) fn new() -> Self {
+        Self::with_open_files(open_file_bound())
+    }
+
+    /// With at most so many open files, at least 2.
+    pub(crate) fn with_open_files(bound: usize) -> Self {
+        let outputs = (MAX_KNOWN_BYTES / TYPICAL_OUTPUT) as usize;
         Self {
-            state: Mutex::default(),
-            questions: crossbeam_channel::bounded(MAX_UNRESOLVED),
-            clock: AtomicU64::new(1),
+            known: cache::new(MAX_KNOWN_BYTES, outputs, OutputBytes),
+            stores: Stores::new(bound),
+            questions: Questions::new(),
             looked: Mutex::new(Instant::now()),
+            swept: Mutex::new(Instant::now()),
         }
     }
 
     /// The output; or `resume`, which is made only then, is called with the answer later.
     pub(crate) fn look_up(&self, id: OutputId, resume: impl FnOnce() -> Resume) -> Lookup {
-        let mut state = self.lock();
-        if let Some(output) = state.find(id, &self.clock) {
+        if let Some(output) = self.ready(id) {
             return Lookup::Ready(output);
         }
-        if state.asked.len() >= MAX_UNRESOLVED && !state.asked.contains_key(&id) {
-            return Lookup::Full;
+        match self.questions.ask(id, || self.ready(id), resume) {
+            Asked::Known(output) => Lookup::Ready(output),
+            Asked::Waiting => Lookup::Waiting,
+            Asked::Full => Lookup::Full,
         }
-        match state.asked.entry(id) {
-            Entry::Occupied(mut question) => question.get_mut().waiting.push(resume()),
-            Entry::Vacant(slot) => {
-                if self.questions.0.try_send(id).is_err() {
-                    return Lookup::Full;
-                }
-                slot.insert(Question {
-                    since: Instant::now(),
-                    waiting: vec![resume()],
-                });
-            }
-        }
-        Lookup::Waiting
     }
 
-    /// The output, if it is open.
+    /// The output, if it is known. Does not sleep.
     pub(crate) fn ready(&self, id: OutputId) -> Option<Arc<Output>> {
-        self.lock().find(id, &self.clock)
+        self.known.get(&id).filter(|output| !output.is_replaced())
     }
 
-    /// Waits up to `timeout` for questions.
+    /// Waits up to `timeout` for questions. Several threads may wait: each takes its share of a queue.
+    /// Also closes files that were deleted, because these threads may sleep and always come back.
     pub(crate) fn questions(&self, max: usize, timeout: Duration) -> Vec<OutputId> {
-        let mut ids: Vec<OutputId> = self.questions.1.recv_timeout(timeout).into_iter().collect();
-        if !ids.is_empty() {
-            ids.extend(self.questions.1.try_iter().take(max.saturating_sub(1)));
-        }
-        ids
+        self.sweep();
+        self.questions.take(max, timeout)
     }
 
     /// Answers a question; opens the files on the caller's thread.
     pub(crate) fn answer(&self, id: OutputId, files: Option<&OutputFiles>) {
         let opened = files
             .ok_or(BlockStatus::UnknownOutput)
-            .and_then(|files| Output::open(id, files))
-            .map(Arc::new);
-        let mut state = self.lock();
-        let waiting = state
-            .asked
-            .remove(&id)
-            .map(|question| question.waiting)
-            .unwrap_or_default();
-        if let Ok(output) = &opened {
-            output.used.store(
-                self.clock.fetch_add(1, Ordering::Relaxed),
-                Ordering::Relaxed,
-            );
-            state.offset_bytes += output.offset_bytes();
-            if let Some(old) = state.open.insert(id, Arc::clone(output)) {
-                state.offset_bytes -= old.offset_bytes();
-            }
-            state.evict(id);
-        }
-        drop(state);
-        for resume in waiting {
+            .and_then(|files| Output::open(&self.stores, id, files))
+            .map(|output| self.keep(id, output));
+        for resume in self.questions.answered(id) {
             resume(opened.clone());
         }
     }
@@ -135,26 +114,11 @@ impl Catalog {
     /// Expires questions older than `age`, once per tick. Every progress thread calls it, because any of
     /// them may end before the others; the first one does it for all.
     pub(crate) fn tick(&self, now: Instant, age: Duration) {
-        let Ok(mut looked) = self.looked.try_lock() else {
+        if !is_due(&self.looked, now) {
             return;
-        };
-        if now.saturating_duration_since(*looked) >= TICK {
-            *looked = now;
-            drop(looked);
-            self.expire(now, age);
         }
-    }
-
-    /// Answers "no" to questions older than `age`: the Java side is gone or stuck.
-    fn expire(&self, now: Instant, age: Duration) {
-        let old: Vec<OutputId> = self
-            .lock()
-            .asked
-            .iter()
-            .filter(|(_, question)| now.saturating_duration_since(question.since) > age)
-            .map(|(id, _)| *id)
-            .collect();
-        for id in old {
+        // The Java side is gone or stuck: the answer is "no".
+        for id in self.questions.older_than(now, age) {
             log::warn!(
                 "no answer from Java where map output {}/{} is",
                 id.shuffle_id,
@@ -164,65 +128,66 @@ impl Catalog {
         }
     }
 
-    /// Closes all files of a shuffle.
+    /// Forgets all outputs of a shuffle and closes their files. A request that comes later asks for them
+    /// anew, and would keep files open that are deleted meanwhile: forget again afterwards, or `sweep`
+    /// will find them.
     pub(crate) fn forget(&self, shuffle: u32) {
-        let mut state = self.lock();
-        let before = std::mem::take(&mut state.open);
-        state.open = before
-            .into_iter()
-            .filter(|(id, _)| id.shuffle_id != shuffle)
-            .collect();
-        state.offset_bytes = state
-            .open
-            .values()
-            .map(|output| output.offset_bytes())
-            .sum();
+        self.known.retain(|id, output| {
+            let stays = id.shuffle_id != shuffle;
+            if !stays {
+                // Jobs that have the output keep it, not its files.
+                output.close();
+            }
+            stays
+        });
     }
 
-    /// Number of open outputs.
-    pub(crate) fn open_outputs(&self) -> usize {
-        self.lock().open.len()
+    /// Number of open files, data and index.
+    pub(crate) fn open_files(&self) -> usize {
+        self.stores.descriptors.open_files()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Every critical section leaves the maps whole, even if it panics between two of them.
-        lock(&self.state)
+    /// The output from now on: the one that is known if nothing changed, so that its cached chunks stay.
+    fn keep(&self, id: OutputId, opened: Output) -> Arc<Output> {
+        match self.ready(id) {
+            Some(known) if known.is_same(&opened) => return known,
+            Some(known) => known.mark_replaced(),
+            None => {}
+        }
+        let output = Arc::new(opened);
+        if output.is_whole() {
+            self.known.insert(id, Arc::clone(&output));
+        } else {
+            // Good for this answer; Spark may be writing the rest.
+            self.known.remove(&id);
+        }
+        output
+    }
+
+    /// Looks at some open files, once per tick, and closes those that were deleted or replaced.
+    fn sweep(&self) {
+        if is_due(&self.swept, Instant::now()) {
+            self.stores.descriptors.sweep(SWEPT_FILES);
+        }
     }
 }
 
-impl State {
-    fn find(&self, id: OutputId, clock: &AtomicU64) -> Option<Arc<Output>> {
-        let output = self.open.get(&id)?;
-        let now = clock.fetch_add(1, Ordering::Relaxed);
-        output.used.store(now, Ordering::Relaxed);
-        Some(Arc::clone(output))
+/// Whether a tick has passed, once for all threads that ask.
+fn is_due(last: &Mutex<Instant>, now: Instant) -> bool {
+    let Ok(mut last) = last.try_lock() else {
+        return false;
+    };
+    let due = now.saturating_duration_since(*last) >= TICK;
+    if due {
+        *last = now;
     }
-
-    /// Drops the least recently used eighth when a bound is passed. Files in use by a request stay
-    /// open until it ends, through its `Arc`.
-    fn evict(&mut self, keep: OutputId) {
-        if self.open.len() <= MAX_OPEN_OUTPUTS && self.offset_bytes <= MAX_OFFSET_BYTES {
-            return;
-        }
-        let mut by_use: Vec<(u64, OutputId)> = self
-            .open
-            .iter()
-            .filter(|(id, _)| **id != keep)
-            .map(|(id, output)| (output.used.load(Ordering::Relaxed), *id))
-            .collect();
-        by_use.sort_unstable();
-        for (_, id) in by_use.iter().take(by_use.len() / 8 + 1) {
-            if let Some(output) = self.open.remove(id) {
-                self.offset_bytes -= output.offset_bytes();
-            }
-        }
-    }
+    due
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     fn id(map_id: i64) -> OutputId {
         OutputId {
@@ -304,22 +269,144 @@ mod tests {
         assert_eq!(resumed.load(Ordering::SeqCst), 200);
     }
 
+    /// A request reads every output of `maps` once.
+    fn scan(catalog: &Catalog, maps: std::ops::Range<i64>) {
+        for map in maps {
+            let output = catalog.ready(id(map)).unwrap();
+            output.region().unwrap().open().unwrap();
+            assert!(catalog.open_files() <= BOUND);
+        }
+    }
+
+    const BOUND: usize = 32;
+
     #[test]
-    fn open_files_are_bounded_and_forgotten() {
+    fn all_outputs_stay_known_and_few_files_stay_open() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = files(dir.path());
+        let catalog = Catalog::with_open_files(BOUND);
+        for map in 0..5_000 {
+            catalog.answer(id(map), Some(&files));
+            assert!(catalog.open_files() <= BOUND);
+        }
+        scan(&catalog, 0..5_000);
+        assert!(catalog.open_files() > 0);
+        catalog.forget(1);
+        assert_eq!(catalog.open_files(), 0);
+        assert_eq!(catalog.stores.offset_bytes(), 0);
+        assert!(catalog.ready(id(7)).is_none());
+        catalog.forget(1);
+    }
+
+    #[test]
+    fn a_scan_leaves_what_is_used_often_open() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = files(dir.path());
+        let catalog = Catalog::with_open_files(BOUND);
+        for map in 0..1_000 {
+            catalog.answer(id(map), Some(&files));
+        }
+        let is_open = |map: i64| {
+            let output = catalog.ready(id(map)).unwrap();
+            let region = output.region().unwrap();
+            region.opened().is_some()
+        };
+        for _ in 0..10 {
+            scan(&catalog, 0..8);
+        }
+        scan(&catalog, 8..1_000);
+        let open = (0..8).filter(|map| is_open(*map)).count();
+        assert_eq!(open, 8, "of those used often");
+    }
+
+    #[test]
+    fn many_threads_share_fewer_descriptors_than_they_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = files(dir.path());
+        let catalog = Catalog::with_open_files(4);
+        std::thread::scope(|scope| {
+            for thread in 0..8 {
+                let (catalog, files) = (&catalog, &files);
+                scope.spawn(move || {
+                    for map in 0..200 {
+                        let id = id(thread * 1_000 + map);
+                        catalog.answer(id, Some(files));
+                        let output = catalog.ready(id).unwrap();
+                        let mut buffer = [0; 3];
+                        let open = output.region().unwrap().open().unwrap();
+                        open.read(0, &mut buffer).unwrap();
+                        assert!(catalog.open_files() <= 4);
+                        assert_eq!(&buffer, b"abc");
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn what_did_not_change_stays_what_it_was() {
         let dir = tempfile::tempdir().unwrap();
         let files = files(dir.path());
         let catalog = Catalog::new();
-        for map in 0..MAX_OPEN_OUTPUTS as i64 + 10 {
-            catalog.answer(id(map), Some(&files));
-        }
-        assert!(catalog.open_outputs() <= MAX_OPEN_OUTPUTS);
-        let resumed = Arc::new(AtomicUsize::new(0));
-        assert!(
-            matches!(ask(&catalog, id(0), &resumed), Lookup::Waiting),
-            "oldest went first"
-        );
+        let name = || catalog.ready(id(7)).unwrap().region().unwrap().id();
+        catalog.answer(id(7), Some(&files));
+        let first = name();
+        catalog.answer(id(7), Some(&files));
+        assert_eq!(name(), first, "its cached chunks stay good");
+        std::fs::write(dir.path().join("new"), b"ABC").unwrap();
+        std::fs::rename(dir.path().join("new"), &files.data).unwrap();
+        catalog.answer(id(7), Some(&files));
+        let second = name();
+        assert_ne!(second, first, "other bytes, another name");
         catalog.forget(1);
-        assert_eq!(catalog.open_outputs(), 0);
-        assert_eq!(catalog.lock().offset_bytes, 0);
+        catalog.answer(id(7), Some(&files));
+        assert!(name() != first && name() != second);
+        assert_eq!(name().group, 1);
+    }
+
+    #[test]
+    fn deleted_files_are_closed_though_nothing_asks_for_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let catalog = Catalog::new();
+        for map in 0..3 * SWEPT_FILES as i64 {
+            let own = dir.path().join(map.to_string());
+            std::fs::create_dir(&own).unwrap();
+            catalog.answer(id(map), Some(&files(&own)));
+        }
+        assert_eq!(catalog.open_files(), 3 * SWEPT_FILES);
+        let stays = dir.path().join("0");
+        for map in 1..3 * SWEPT_FILES {
+            let data = dir.path().join(map.to_string()).join("d");
+            std::fs::remove_file(data).unwrap();
+        }
+        while catalog.open_files() > 1 {
+            assert!(catalog.questions(1, TICK).is_empty());
+        }
+        assert!(catalog.ready(id(0)).is_some(), "{}", stays.display());
+        let resumed = Arc::new(AtomicUsize::new(0));
+        let lookup = ask(&catalog, id(1), &resumed);
+        assert!(matches!(lookup, Lookup::Waiting), "Java is asked anew");
+    }
+
+    #[test]
+    fn each_of_several_threads_gets_some_of_many_questions() {
+        let (catalog, resumed) = (Catalog::new(), Arc::new(AtomicUsize::new(0)));
+        for map in 0..400 {
+            ask(&catalog, id(map), &resumed);
+        }
+        let mut asked = 0;
+        for takes in 0..4 {
+            let ids = catalog.questions(256, Duration::ZERO);
+            assert!(
+                !ids.is_empty() && ids.len() <= 101,
+                "{takes}: {}",
+                ids.len()
+            );
+            asked += ids.len();
+        }
+        while asked < 400 {
+            asked += catalog.questions(256, Duration::ZERO).len();
+        }
+        assert!(catalog.questions(256, Duration::ZERO).is_empty());
     }
 }

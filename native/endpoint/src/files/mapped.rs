@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// limit.
 ///
 /// # Errors
-/// `NoMemory`; `BadWrap` for a file that no range on the wire can name.
+/// `NoMemory`, also if the file cannot be opened; `BadWrap` for a file that no range on the wire can name.
 pub(super) fn map(
     pool: &Arc<Pool>,
     region: &Region,
@@ -26,8 +26,11 @@ pub(super) fn map(
         RegionMode::Odp => Access::ReadOnDemand,
         RegionMode::Pinned => Access::Read,
     };
+    let file = region.open().map_err(|error| PoolError::NoMemory {
+        bytes: region.bytes() as usize,
+        reason: error.to_string(),
+    })?;
     // SAFETY: no code calls `bytes` of this lease: it only becomes an exposure of the verbs fabric,
     // which hands its address to the device.
-    unsafe { pool.map_file(region.file(), region.bytes(), access) }
-        .map(|lease| Some(Arc::new(lease)))
+    unsafe { pool.map_file(file.file(), region.bytes(), access) }.map(|lease| Some(Arc::new(lease)))
 }

@@ -1,9 +1,17 @@
-//! Map output files as Spark wrote them, opened on the first request; their bytes are regions.
+//! Map output files as Spark wrote them; their bytes are regions.
 
+mod cache;
 mod catalog;
+mod descriptors;
+mod identity;
+mod last;
 mod mapped;
+mod offsets;
 mod output;
+mod questions;
+mod stores;
 
-pub(crate) use catalog::{Answer, Catalog, Lookup};
-pub use output::OutputFiles;
-pub(crate) use output::{FileRange, Output};
+pub(crate) use catalog::{Catalog, Lookup};
+pub use identity::OutputFiles;
+pub(crate) use output::{FileRange, Output, Unlocated};
+pub(crate) use questions::Answer;

@@ -6,48 +6,62 @@
 //! ```
 //! (Spark's `IndexShuffleBlockResolver`.) Nothing is believed: every offset is checked when it is
 //! used.
+//!
+//! An `Output` is one generation of the files: it knows their paths and what they were, and never
+//! changes. It holds no descriptor and no offsets; those are in `Stores`, as far as there is room.
 
+use super::descriptors::{Descriptor, Opened};
+use super::identity::{Files, Identity, OutputFiles, Part};
+use super::last::Last;
 use super::mapped;
+use super::offsets::{big_endian, Offsets};
+use super::stores::Stores;
+use crate::limits::SMALL_INDEX_BYTES;
 use crate::memory::RegionMode;
 use faro_pool::{Lease, Pool};
-use faro_region::{ChunkCache, Region, RegionError, RegionId, Sleep};
+use faro_region::{ChunkCache, OpenFile, OpenRegion, Region, RegionId, Sleep, Source};
 use faro_wire::{BlockStatus, OutputId};
-use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-/// Index files up to this size are kept in memory; larger ones are read at the two offsets needed.
-const MAX_LOADED_INDEX_BYTES: u64 = 1 << 20;
+/// Times that files are opened again which do not fit each other, because Spark may be replacing them.
+const REOPENINGS: u32 = 3;
+/// Pause before each.
+const REOPEN_PAUSE: Duration = Duration::from_millis(2);
+/// An index is loaded once there was a miss for each so many of its partitions.
+const PARTITIONS_PER_MISS: u64 = 64;
 
-/// The files of a map output.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OutputFiles {
-    /// Concatenated partitions; may be absent when all are empty.
-    pub data: PathBuf,
-    /// `partitions + 1` big-endian 64-bit offsets.
-    pub index: PathBuf,
+/// Why blocks cannot be located.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unlocated {
+    /// The answer for this block.
+    Status(BlockStatus),
+    /// The offsets are not in memory, and the caller may not sleep.
+    Cold,
+    /// The files are not those that were opened: the output has to be looked up again.
+    Replaced,
 }
 
-enum Offsets {
-    Loaded(Box<[u64]>),
-    OnDisk(File),
-}
-
-/// An open map output.
+/// A known map output.
 pub(crate) struct Output {
+    files: Arc<Files>,
+    stores: Arc<Stores>,
     /// `None`: there is no data file or nothing in it, which is right only if all partitions are
     /// empty.
     data: Option<Region>,
-    /// At least 1.
-    partitions: u64,
-    offsets: Offsets,
+    /// Read by `OpenRegion` only, never through the chunk cache.
+    index: Region,
+    /// The index ends where the data file does.
+    is_whole: bool,
+    /// The offset table, where it was found last.
+    table: Last<Offsets>,
+    /// Look-ups of offsets that were not in memory, since the index was loaded last.
+    misses: AtomicU32,
     /// `data`, mapped for the device, once it was wanted; `None`: it cannot be.
     mapped: OnceLock<Option<Arc<Lease>>>,
-    /// Logical time of the last use, for eviction.
-    pub(crate) used: AtomicU64,
 }
 
 /// A contiguous run of bytes of one output.
@@ -57,20 +71,78 @@ pub(crate) struct FileRange {
     pub(crate) length: u64,
 }
 
+/// Opens one of the files for its region.
+struct PartSource {
+    files: Arc<Files>,
+    part: Part,
+    stores: Arc<Stores>,
+    /// Where it was found last.
+    last: Last<Descriptor>,
+}
+
+impl Source for PartSource {
+    fn opened(&self) -> Option<Arc<dyn OpenFile>> {
+        let (key, descriptors) = (self.files.key(self.part), &self.stores.descriptors);
+        let found = self.last.find(|| descriptors.get(key))?;
+        found.is_current().then_some(found as Arc<dyn OpenFile>)
+    }
+
+    fn open(&self) -> io::Result<Arc<dyn OpenFile>> {
+        if let Some(found) = self.opened() {
+            return Ok(found);
+        }
+        let opened = self.stores.descriptors.open(&self.files, self.part)?;
+        self.last.set(&opened);
+        Ok(opened)
+    }
+}
+
 impl Output {
-    /// Opens both files.
+    /// Opens both files. If they do not fit each other it tries again for some milliseconds: Spark
+    /// replaces first the index, then the data.
     ///
     /// # Errors
     /// `UnknownOutput` if there is no index, `BadIndex` if it cannot be one, `Unreadable`.
-    pub(crate) fn open(id: OutputId, files: &OutputFiles) -> Result<Self, BlockStatus> {
-        let index = File::open(&files.index).map_err(|error| match error.kind() {
+    pub(crate) fn open(
+        stores: &Arc<Stores>,
+        id: OutputId,
+        files: &OutputFiles,
+    ) -> Result<Self, BlockStatus> {
+        let mut output = Self::open_once(stores, id, files)?;
+        for _ in 0..REOPENINGS {
+            if output.is_whole {
+                break;
+            }
+            std::thread::sleep(REOPEN_PAUSE);
+            output = Self::open_once(stores, id, files)?;
+        }
+        Ok(output)
+    }
+
+    fn open_once(
+        stores: &Arc<Stores>,
+        id: OutputId,
+        files: &OutputFiles,
+    ) -> Result<Self, BlockStatus> {
+        let [index, data] = stores.descriptors.open_both(files);
+        let unreadable = |path: &std::path::Path, error: &io::Error| {
+            log::warn!("cannot read {}: {error}", path.display());
+            BlockStatus::Unreadable
+        };
+        let index = index.map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => BlockStatus::UnknownOutput,
             _ => unreadable(&files.index, &error),
         })?;
-        let bytes = index
-            .metadata()
-            .map_err(|error| unreadable(&files.index, &error))?
-            .len();
+        let data = match data {
+            Ok(data) => Some(data),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(unreadable(&files.data, &error)),
+        };
+        let identity = |opened: &Opened| Identity::of(&opened.file);
+        let index_was = identity(&index).map_err(|error| unreadable(&files.index, &error))?;
+        let data_was = data.as_ref().map(identity).transpose();
+        let data_was = data_was.map_err(|error| unreadable(&files.data, &error))?;
+        let bytes = index_was.bytes();
         if bytes < 16 || bytes % 8 != 0 {
             log::warn!(
                 "index file {} has {bytes} bytes, which is not a list of offsets",
@@ -78,61 +150,111 @@ impl Output {
             );
             return Err(BlockStatus::BadIndex);
         }
-        let data = match Region::export(region_id(id), &files.data) {
-            Ok(region) => Some(region),
-            Err(RegionError::Empty { .. }) => None,
-            Err(RegionError::Open { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                None
-            }
-            Err(error) => {
-                log::warn!("{error}");
-                return Err(BlockStatus::Unreadable);
-            }
+        // All of a small index, the last offset of a large one.
+        let from = match bytes <= SMALL_INDEX_BYTES {
+            true => 0,
+            false => bytes - 8,
         };
-        let offsets = if bytes <= MAX_LOADED_INDEX_BYTES {
-            let mut raw = vec![0; bytes as usize];
-            index
-                .read_exact_at(&mut raw, 0)
-                .map_err(|error| unreadable(&files.index, &error))?;
-            Offsets::Loaded(raw.chunks_exact(8).map(big_endian).collect())
+        let mut raw = vec![0; (bytes - from) as usize];
+        let read = index.file.read_exact_at(&mut raw, from);
+        read.map_err(|error| unreadable(&files.index, &error))?;
+        let end = big_endian(&raw[raw.len() - 8..]);
+
+        let length = data_was.map_or(0, |was| was.bytes());
+        let generation = stores.next_generation();
+        let files = Arc::new(Files::new(generation, files, index_was, data_was));
+        let region = |part, bytes| {
+            let name = RegionId {
+                group: id.shuffle_id,
+                member: generation as i64,
+            };
+            let source = PartSource {
+                files: Arc::clone(&files),
+                part,
+                stores: Arc::clone(stores),
+                last: Last::default(),
+            };
+            Region::new(name, bytes, Box::new(source))
+        };
+        let data_region = (length > 0).then(|| region(Part::Data, length));
+        let index_region = region(Part::Index, bytes);
+        if from == 0 {
+            stores.keep_offsets(generation, Offsets::parse(&raw));
         } else {
-            Offsets::OnDisk(index)
-        };
+            stores.descriptors.keep(&files, Part::Index, index);
+        }
+        if let Some(data) = data.filter(|_| length > 0) {
+            stores.descriptors.keep(&files, Part::Data, data);
+        }
         Ok(Self {
-            data,
-            partitions: bytes / 8 - 1,
-            offsets,
+            files,
+            stores: Arc::clone(stores),
+            data: data_region,
+            index: index_region,
+            is_whole: end == length,
+            table: Last::default(),
+            misses: AtomicU32::new(0),
             mapped: OnceLock::new(),
-            used: AtomicU64::new(0),
         })
     }
 
-    /// Bytes of memory the offsets take.
-    pub(crate) fn offset_bytes(&self) -> usize {
-        match &self.offsets {
-            Offsets::Loaded(table) => table.len() * 8,
-            Offsets::OnDisk(_) => 0,
-        }
+    /// Whether index and data fit each other, so that later requests may rely on them.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    /// Its files were found to be others, or gone.
+    pub(crate) fn is_replaced(&self) -> bool {
+        self.files.is_replaced()
+    }
+
+    /// Other files were opened in their place.
+    pub(crate) fn mark_replaced(&self) {
+        self.files.mark_replaced();
+    }
+
+    /// Looks whether the paths still lead to its files.
+    pub(crate) fn check_paths(&self) -> bool {
+        self.files.check_paths()
+    }
+
+    /// Whether both are the same generation of the same files.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.files.is_same(&other.files)
+    }
+
+    /// Bytes of memory, without what the stores keep of it.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Self>() + 2 * size_of::<PartSource>() + self.files.bytes()
     }
 
     /// The bytes of partitions `start` to `end` (exclusive).
     ///
     /// # Errors
-    /// `BadRange`, `BadIndex`, `UnknownOutput` (bytes promised, no data file), `Unreadable`.
-    pub(crate) fn locate(&self, start: u32, end: u32) -> Result<FileRange, BlockStatus> {
-        if start >= end || u64::from(end) > self.partitions {
-            return Err(BlockStatus::BadRange);
+    /// `BadRange`, `BadIndex`, `UnknownOutput` (bytes promised, no data file), `Unreadable`; or that it
+    /// has to be asked otherwise.
+    pub(crate) fn locate(
+        &self,
+        start: u32,
+        end: u32,
+        sleep: Sleep,
+    ) -> Result<FileRange, Unlocated> {
+        if start >= end || u64::from(end) > self.partitions() {
+            return Err(Unlocated::Status(BlockStatus::BadRange));
         }
-        let (first, past) = match &self.offsets {
-            Offsets::Loaded(table) => (table[start as usize], table[end as usize]),
-            Offsets::OnDisk(file) => (offset_at(file, start)?, offset_at(file, end)?),
+        let generation = self.files.generation;
+        let [first, past] = match self.table.find(|| self.stores.offsets(generation)) {
+            Some(table) => [start, end].map(|at| table.get(at as usize)),
+            None => self.read_offsets(start, end, sleep)?.map(Some),
         };
+        let bad = Unlocated::Status(BlockStatus::BadIndex);
+        let (first, past) = first.zip(past).ok_or(bad)?;
         if first > past {
-            return Err(BlockStatus::BadIndex);
+            return Err(bad);
         }
         match &self.data {
-            None if first < past => return Err(BlockStatus::UnknownOutput),
-            Some(region) if past > region.bytes() => return Err(BlockStatus::BadIndex),
+            None if first < past => return Err(Unlocated::Status(BlockStatus::UnknownOutput)),
+            Some(region) if past > region.bytes() => return Err(bad),
             _ => {}
         }
         Ok(FileRange {
@@ -161,7 +283,8 @@ impl Output {
     /// Fills `buffer` from `offset`, and says how much of it (all, if it may sleep).
     ///
     /// # Errors
-    /// What the file says; `UnexpectedEof` when it has become shorter.
+    /// What the file says; `UnexpectedEof` when it has become shorter. `is_replaced` tells whether it
+    /// is another file by now.
     pub(crate) fn read(
         &self,
         cache: &Arc<ChunkCache>,
@@ -175,46 +298,92 @@ impl Output {
             None => Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }
-}
 
-/// A map output's region; a shuffle's regions are one group.
-fn region_id(output: OutputId) -> RegionId {
-    RegionId {
-        group: output.shuffle_id,
-        member: output.map_id,
+    /// Closes its files and drops its offsets from memory. It stays usable.
+    pub(crate) fn close(&self) {
+        for part in [Part::Data, Part::Index] {
+            self.stores.descriptors.close(self.files.key(part));
+        }
+        self.stores.drop_offsets(self.files.generation);
+    }
+
+    /// At least 1.
+    fn partitions(&self) -> u64 {
+        self.index.bytes() / 8 - 1
+    }
+
+    /// Two offsets of the index file; all of them are kept if it is small or asked for often.
+    fn read_offsets(&self, start: u32, end: u32, sleep: Sleep) -> Result<[u64; 2], Unlocated> {
+        if sleep == Sleep::Never {
+            let index = self.index.opened().ok_or(Unlocated::Cold)?;
+            return read_pair(start, end, |at, raw| match index.read_cached(at, raw) {
+                Ok(got) if got == raw.len() => Ok(()),
+                Ok(_) | Err(_) => Err(Unlocated::Cold),
+            });
+        }
+        let index = self.index.open().map_err(|_| Unlocated::Replaced)?;
+        let bytes = self.index.bytes();
+        let misses = u64::from(self.misses.fetch_add(1, Ordering::Relaxed));
+        let is_wanted = misses * PARTITIONS_PER_MISS >= self.partitions();
+        let is_wanted = is_wanted && self.stores.may_keep(bytes / 2);
+        let read = match is_wanted || bytes <= SMALL_INDEX_BYTES {
+            true => self.load(&index, start, end),
+            false => read_pair(start, end, |at, raw| index.read(at, raw)),
+        };
+        read.map_err(|error| {
+            let path = self.files.path(Part::Index);
+            log::warn!("cannot read {}: {error}", path.display());
+            Unlocated::Status(BlockStatus::Unreadable)
+        })
+    }
+
+    fn load(&self, index: &OpenRegion<'_>, start: u32, end: u32) -> io::Result<[u64; 2]> {
+        self.misses.store(0, Ordering::Relaxed);
+        let mut raw = vec![0; self.index.bytes() as usize];
+        index.read(0, &mut raw)?;
+        let table = Offsets::parse(&raw);
+        let pair = [start, end].map(|at| table.get(at as usize).unwrap_or(0));
+        self.stores.keep_offsets(self.files.generation, table);
+        // As long as the table is there, the index is not read.
+        self.stores.descriptors.close(self.files.key(Part::Index));
+        Ok(pair)
     }
 }
 
-fn unreadable(path: &std::path::Path, error: &io::Error) -> BlockStatus {
-    log::warn!("cannot read {}: {error}", path.display());
-    BlockStatus::Unreadable
+impl Drop for Output {
+    fn drop(&mut self) {
+        self.close();
+    }
 }
 
-fn big_endian(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0, |value, byte| value << 8 | u64::from(*byte))
-}
-
-fn offset_at(index: &File, partition: u32) -> Result<u64, BlockStatus> {
-    let mut raw = [0; 8];
-    index
-        .read_exact_at(&mut raw, u64::from(partition) * 8)
-        .map_err(|_| BlockStatus::BadIndex)?;
-    Ok(u64::from_be_bytes(raw))
+/// The offsets at two positions of an index, with one `read` of (offset, buffer) if they are neighbours.
+fn read_pair<E>(
+    start: u32,
+    end: u32,
+    read: impl Fn(u64, &mut [u8]) -> Result<(), E>,
+) -> Result<[u64; 2], E> {
+    let at = |position: u32| u64::from(position) * 8;
+    let mut raw = [0; 16];
+    if end == start + 1 {
+        read(at(start), &mut raw)?;
+    } else {
+        read(at(start), &mut raw[..8])?;
+        read(at(end), &mut raw[8..])?;
+    }
+    Ok([big_endian(&raw[..8]), big_endian(&raw[8..])])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use faro_pool::Pool;
+    use std::fs::File;
 
     fn open(files: &OutputFiles) -> Result<Output, BlockStatus> {
         let id = OutputId {
             shuffle_id: 1,
             map_id: 2,
         };
-        Output::open(id, files)
+        Output::open(&Stores::new(8), id, files)
     }
 
     fn read(output: &Output, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
@@ -225,6 +394,14 @@ mod tests {
             buffer,
             Sleep::May,
         )
+    }
+
+    fn locate(output: &Output, start: u32, end: u32) -> Result<FileRange, BlockStatus> {
+        let located = output.locate(start, end, Sleep::May);
+        located.map_err(|error| match error {
+            Unlocated::Status(status) => status,
+            other => panic!("{other:?}"),
+        })
     }
 
     fn write(dir: &std::path::Path, offsets: &[u64], data: Option<&[u8]>) -> OutputFiles {
@@ -246,21 +423,21 @@ mod tests {
         let files = write(dir.path(), &[0, 3, 3, 10], Some(b"abcdefghij"));
         let output = open(&files).unwrap();
         assert_eq!(
-            output.locate(0, 1),
+            locate(&output, 0, 1),
             Ok(FileRange {
                 offset: 0,
                 length: 3
             })
         );
         assert_eq!(
-            output.locate(1, 2),
+            locate(&output, 1, 2),
             Ok(FileRange {
                 offset: 3,
                 length: 0
             })
         );
         assert_eq!(
-            output.locate(0, 3),
+            locate(&output, 0, 3),
             Ok(FileRange {
                 offset: 0,
                 length: 10
@@ -285,7 +462,7 @@ mod tests {
             (u32::MAX - 1, u32::MAX),
         ] {
             assert_eq!(
-                output.locate(start, end),
+                locate(&output, start, end),
                 Err(BlockStatus::BadRange),
                 "{start}..{end}"
             );
@@ -298,17 +475,17 @@ mod tests {
         let files = write(dir.path(), &[0, 8, 3, 11], Some(b"abcdefghij"));
         let output = open(&files).unwrap();
         assert_eq!(
-            output.locate(1, 2),
+            locate(&output, 1, 2),
             Err(BlockStatus::BadIndex),
             "runs backwards"
         );
         assert_eq!(
-            output.locate(2, 3),
+            locate(&output, 2, 3),
             Err(BlockStatus::BadIndex),
             "beyond the file"
         );
         assert_eq!(
-            output.locate(0, 1),
+            locate(&output, 0, 1),
             Ok(FileRange {
                 offset: 0,
                 length: 8
@@ -331,7 +508,7 @@ mod tests {
         let files = write(dir.path(), &[0, 0, 0], None);
         let output = open(&files).unwrap();
         assert_eq!(
-            output.locate(0, 2),
+            locate(&output, 0, 2),
             Ok(FileRange {
                 offset: 0,
                 length: 0
@@ -341,7 +518,7 @@ mod tests {
         let files = write(dir.path(), &[0, 5], None);
         let output = open(&files).unwrap();
         assert_eq!(
-            output.locate(0, 1),
+            locate(&output, 0, 1),
             Err(BlockStatus::UnknownOutput),
             "data file is gone"
         );
@@ -349,29 +526,118 @@ mod tests {
         assert_eq!(open(&files).err(), Some(BlockStatus::UnknownOutput));
     }
 
+    /// Partitions of 1 byte each, of which the first 10 exist.
+    fn large(dir: &std::path::Path, partitions: u64) -> OutputFiles {
+        let offsets: Vec<u64> = (0..=partitions).map(|p| p * 10 / partitions).collect();
+        write(dir, &offsets, Some(b"abcdefghij"))
+    }
+
     #[test]
-    fn large_indexes_stay_on_disk() {
+    fn of_large_indexes_two_offsets_are_read_until_they_are_asked_for_often() {
         let dir = tempfile::tempdir().unwrap();
-        let partitions = 200_000;
-        let offsets: Vec<u64> = (0..=partitions).map(|p| p / 20_000).collect();
-        let files = write(dir.path(), &offsets, Some(b"abcdefghij"));
+        let files = large(dir.path(), 200_000);
+        let stores = Stores::new(8);
+        let id = OutputId {
+            shuffle_id: 1,
+            map_id: 2,
+        };
+        let output = Output::open(&stores, id, &files).unwrap();
+        assert_eq!(stores.offset_bytes(), 0);
+        let first = FileRange {
+            offset: 0,
+            length: 1,
+        };
+        assert_eq!(locate(&output, 19_999, 20_000), Ok(first));
+        let all = FileRange {
+            offset: 0,
+            length: 10,
+        };
+        assert_eq!(locate(&output, 0, 200_000), Ok(all));
+        assert_eq!(
+            locate(&output, 0, 200_001),
+            Err(BlockStatus::BadRange),
+            "there are 200,000"
+        );
+        assert_eq!(stores.offset_bytes(), 0);
+        for _ in 0..200_000 / PARTITIONS_PER_MISS + 1 {
+            assert_eq!(locate(&output, 19_999, 20_000), Ok(first));
+        }
+        let table = 200_001 * 4;
+        assert!((table..table + 64).contains(&stores.offset_bytes()));
+        let never = output.locate(19_999, 20_000, Sleep::Never);
+        assert_eq!(never, Ok(first), "from memory");
+        output.close();
+        assert_eq!(stores.offset_bytes(), 0);
+        let never = output.locate(19_999, 20_000, Sleep::Never);
+        assert_eq!(never, Err(Unlocated::Cold), "the index is not open");
+        assert_eq!(locate(&output, 19_999, 20_000), Ok(first));
+    }
+
+    #[test]
+    fn a_small_index_is_read_once_and_again_when_it_was_dropped() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = large(dir.path(), 20);
         let output = open(&files).unwrap();
-        assert_eq!(output.offset_bytes(), 0);
-        assert_eq!(
-            output.locate(19_999, 20_000),
-            Ok(FileRange {
-                offset: 0,
-                length: 1
-            })
-        );
-        assert_eq!(
-            output.locate(0, 200_000),
-            Ok(FileRange {
-                offset: 0,
-                length: 10
-            })
-        );
-        assert_eq!(output.locate(0, 200_001), Err(BlockStatus::BadRange));
+        let descriptors = &output.stores.descriptors;
+        assert_eq!(descriptors.open_files(), 1, "the data");
+        for _ in 0..2 {
+            let range = locate(&output, 2, 4).unwrap();
+            assert_eq!((range.offset, range.length), (1, 1));
+            assert!(output.stores.offset_bytes() > 0);
+            output.close();
+            assert_eq!(descriptors.open_files(), 0);
+        }
+    }
+
+    #[test]
+    fn other_files_under_the_same_paths_are_not_taken_for_these() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = write(dir.path(), &[0, 10], Some(b"abcdefghij"));
+        let replace = || {
+            std::fs::write(dir.path().join("new"), b"ABCDEFGHIJ").unwrap();
+            std::fs::rename(dir.path().join("new"), &files.data).unwrap();
+        };
+        let write_over = || std::fs::write(&files.data, b"ABCDEFGHIJK").unwrap();
+        let delete = || std::fs::remove_file(&files.data).unwrap();
+        for change in [&replace as &dyn Fn(), &write_over, &delete] {
+            for is_open in [true, false] {
+                std::fs::write(&files.data, b"abcdefghij").unwrap();
+                let output = open(&files).unwrap();
+                assert_eq!(read(&output, 0, &mut [0; 10]).unwrap(), 10);
+                if !is_open {
+                    output.close();
+                }
+                change();
+                assert!(!output.is_replaced(), "nothing was read since");
+                assert!(read(&output, 0, &mut [0; 10]).is_err());
+                assert!(output.is_replaced());
+                assert_eq!(output.stores.descriptors.open_files(), 0);
+            }
+        }
+        std::fs::write(&files.data, b"abcdefghij").unwrap();
+        let output = open(&files).unwrap();
+        assert!(output.check_paths());
+        replace();
+        assert!(!output.check_paths());
+        assert!(output.is_replaced());
+    }
+
+    #[test]
+    fn files_that_do_not_fit_each_other_are_opened_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = write(dir.path(), &[0, 10], Some(b"abc"));
+        assert!(!open(&files).unwrap().is_whole());
+        let late = dir.path().join("late");
+        std::fs::write(&late, b"ABCDEFGHIJ").unwrap();
+        let spark = std::thread::spawn({
+            let data = files.data.clone();
+            move || std::fs::rename(late, data).unwrap()
+        });
+        while !open(&files).unwrap().is_whole() {}
+        spark.join().unwrap();
+        let mut buffer = [0; 10];
+        read(&open(&files).unwrap(), 0, &mut buffer).unwrap();
+        assert_eq!(&buffer, b"ABCDEFGHIJ");
     }
 
     #[test]

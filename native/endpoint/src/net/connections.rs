@@ -24,6 +24,9 @@
 //! without having seen a fault. Both sides choose the same connection without a message about it,
 //! because the ids and the maker of each connection are the same to both.
 //!
+//! Idle connections are closed too, by their maker or where a fabric has no room for more (`idle`); a
+//! request that crosses that is asked for again, as after every loss.
+//!
 //! What remains: a may lose `ca`, take `cb` (now its best) and send, just as b, which has not heard
 //! of the loss, closes `cb`. A connection was lost then, and the request is asked for again, as after
 //! every loss.

@@ -48,6 +48,8 @@ struct World {
     conns: Vec<Conn>,
     done: HashSet<u64>,
     cuts: usize,
+    /// Makers close connections on which nothing is under way, at any time.
+    closes_idle: bool,
     /// Requests that saw a fault.
     faults: usize,
     state: u64,
@@ -69,6 +71,7 @@ impl World {
             conns: Vec::new(),
             done: HashSet::new(),
             cuts: 0,
+            closes_idle: false,
             faults: 0,
             state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
         }
@@ -137,7 +140,8 @@ impl World {
         let connection = ConnectionId(at as u64);
         if self.conns[at].ends[side] == End::Closed {
             let lost = matches!(frame, Frame::Fetch(_) | Frame::Reply(_));
-            assert!(!lost || self.cuts > 0, "{frame:?} came to a closed end");
+            let may_be_lost = self.cuts > 0 || self.closes_idle;
+            assert!(!lost || may_be_lost, "{frame:?} came to a closed end");
             return;
         }
         match frame {
@@ -185,8 +189,9 @@ impl World {
         again.into_iter().for_each(|id| self.start(side, id));
     }
 
-    fn tidy(&mut self, side: usize) {
-        for id in self.sides[side].connections.surplus() {
+    /// Closes those of the connections on which nothing is under way.
+    fn close_unused(&mut self, side: usize, connections: Vec<ConnectionId>) {
+        for id in connections {
             let (at, here) = (id.0 as usize, &self.sides[side]);
             let used = here.attempts.values().any(|on| *on == at)
                 || here.serving.iter().any(|(on, _)| *on == at);
@@ -195,6 +200,21 @@ impl World {
                 self.close(side, id);
             }
         }
+    }
+
+    fn tidy(&mut self, side: usize) {
+        let surplus = self.sides[side].connections.surplus();
+        self.close_unused(side, surplus);
+    }
+
+    /// As after the idle time: what this side made, and is open.
+    fn close_idle(&mut self, side: usize) {
+        let mut all = self.sides[side].connections.all();
+        all.retain(|id| {
+            let conn = &self.conns[id.0 as usize];
+            conn.maker == side && conn.ends[side] == End::Open
+        });
+        self.close_unused(side, all);
     }
 
     fn serve(&mut self, side: usize) {
@@ -218,6 +238,7 @@ impl World {
         match self.random(8) {
             0 => self.tidy(side),
             1 => self.serve(side),
+            2 if self.closes_idle => self.close_idle(side),
             _ if self.conns.is_empty() => {}
             _ => {
                 let at = self.random(self.conns.len());
@@ -285,4 +306,16 @@ fn after_losses_too_every_request_is_answered_and_one_connection_is_left() {
         let mut world = World::new(seed);
         world.run(8, 3);
     }
+}
+
+#[test]
+fn after_idle_connections_were_closed_every_request_is_answered_and_one_is_left() {
+    let mut faults = 0;
+    for seed in 1..=5_000 {
+        let mut world = World::new(seed);
+        world.closes_idle = true;
+        world.run(8, 0);
+        faults += world.faults;
+    }
+    assert!(faults > 100, "requests crossed a close {faults} times");
 }

@@ -6,6 +6,7 @@
 //!     ▼
 //!   Net ── connections   which connection a message to an endpoint takes
 //!    ├──── outbox        posts that the fabric has no room for yet
+//!    ├──── idle          when each connection was last used
 //!    ├──── peers         routes to each peer, best fabric first; back-off
 //!    └──── fabric        moves the bytes
 //!   inbox                how other threads reach a service of a progress thread
@@ -17,6 +18,7 @@
 mod connections;
 #[cfg(test)]
 mod connections_model;
+mod idle;
 mod inbox;
 mod outbox;
 mod peers;
@@ -37,6 +39,7 @@ use faro_fabric::{
 };
 use faro_pool::Lease;
 use faro_wire::message::{ToClient, ToMember, ToServer};
+use idle::Idleness;
 use outbox::{Outbox, Post};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -68,6 +71,7 @@ encoded_from!(ToServer, ToClient, ToMember);
 pub(crate) struct Net {
     fabric: Box<dyn Fabric>,
     connections: Connections,
+    idleness: Idleness,
     outbox: Outbox,
     peers: Arc<PeerTable>,
     counters: Arc<Counters>,
@@ -79,10 +83,12 @@ impl Net {
         fabric: Box<dyn Fabric>,
         peers: Arc<PeerTable>,
         counters: Arc<Counters>,
+        connection_idle: Duration,
     ) -> Self {
         Self {
             fabric,
             connections: Connections::new(own),
+            idleness: Idleness::new(connection_idle, Instant::now()),
             outbox: Outbox::default(),
             peers,
             counters,
@@ -96,6 +102,7 @@ impl Net {
     /// Sends a message now, or as soon as the fabric has room. To a connection that is closed it
     /// vanishes: the service hears of that by `on_closed`.
     pub(crate) fn send(&mut self, connection: ConnectionId, id: u64, message: impl Into<Encoded>) {
+        self.idleness.used(connection);
         let Encoded { kind, body } = message.into();
         let post = Post::Message(Message { kind, id, body });
         self.outbox.post(&mut *self.fabric, connection, post);
@@ -103,6 +110,7 @@ impl Net {
 
     /// Posts a write, in order with the messages of the connection. Its end comes to `on_write_ended`.
     pub(crate) fn write(&mut self, connection: ConnectionId, write: Write) {
+        self.idleness.used(connection);
         let post = Post::Write(write);
         self.outbox.post(&mut *self.fabric, connection, post);
     }
@@ -116,6 +124,7 @@ impl Net {
         connection: ConnectionId,
         read: Read,
     ) -> Result<(), Rejected<Read>> {
+        self.idleness.used(connection);
         self.fabric.read(connection, read)
     }
 
@@ -203,7 +212,21 @@ impl Net {
         events: &mut Vec<Event>,
         timeout: Duration,
     ) -> Result<(), FabricError> {
-        self.fabric.poll(events, timeout)
+        let polled = self.fabric.poll(events, timeout);
+        self.idleness.set_time(Instant::now());
+        for event in events.iter() {
+            if let Event::Message { connection, .. }
+            | Event::WriteEnded { connection, .. }
+            | Event::ReadEnded { connection, .. } = event
+            {
+                self.idleness.used(*connection);
+            }
+        }
+        if self.kind() == FabricKind::Verbs {
+            let held = self.fabric.connection_bytes();
+            self.counters.connection_bytes.set(held);
+        }
+        polled
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -217,11 +240,13 @@ impl Net {
     /// A connection that was begun here is open.
     pub(crate) fn connected(&mut self, connection: ConnectionId) {
         self.connections.connected(connection);
+        self.idleness.opened(connection, true);
         self.count();
     }
 
     /// A peer has made a connection.
     pub(crate) fn accepted(&mut self, connection: ConnectionId, endpoint: EndpointId) {
+        self.idleness.opened(connection, false);
         if let Some(unneeded) = self.connections.accepted(endpoint, connection) {
             self.counters.connections_surplus.add(1);
             self.fabric.disconnect(unneeded, CloseReason::Local);
@@ -236,6 +261,7 @@ impl Net {
         reason: &CloseReason,
     ) -> Option<EndpointId> {
         self.outbox.closed(connection);
+        self.idleness.closed(connection);
         let removed = self.connections.removed(connection)?;
         if removed.was_opening {
             self.back_off(removed.endpoint, &reason.to_string());
@@ -256,6 +282,26 @@ impl Net {
                 self.fabric.disconnect(connection, CloseReason::Local);
                 self.count();
             }
+        }
+    }
+
+    /// Closes the connections that were not used for long, unless something keeps them: see `idle`.
+    pub(crate) fn close_idle(&mut self, is_kept: impl Fn(ConnectionId) -> bool) {
+        let crowded = self.fabric.wants_fewer_connections();
+        for connection in self.idleness.expired(crowded) {
+            if is_kept(connection) {
+                continue;
+            }
+            // Now, so that no message takes it any more; `Closed` finds nothing to do.
+            self.idleness.closed(connection);
+            if let Some(removed) = self.connections.removed(connection) {
+                if self.connections.link(removed.endpoint) == Link::None {
+                    self.peers.disconnected(removed.endpoint);
+                }
+            }
+            self.counters.connections_idle.add(1);
+            self.fabric.disconnect(connection, CloseReason::Local);
+            self.count();
         }
     }
 

@@ -72,6 +72,11 @@ pub(crate) trait Service {
     /// Is anything under way on that connection?
     fn uses(&self, connection: ConnectionId) -> bool;
 
+    /// Must the connection stay, though nothing was sent on it for long?
+    fn keeps(&self, connection: ConnectionId) -> bool {
+        self.uses(connection)
+    }
+
     /// Ends everything that is under way: this endpoint closes.
     fn close(&mut self, net: &mut Net);
 

@@ -93,6 +93,11 @@ impl<T> Admission<T> {
         self.permits.len()
     }
 
+    /// Whether the number of peers at once has a bound.
+    pub(crate) fn is_bounded(&self) -> bool {
+        self.order.permits < usize::MAX
+    }
+
     /// Is anything waiting?
     pub(crate) fn waits(&self) -> bool {
         !self.queue.is_empty()

@@ -1,7 +1,7 @@
 //! The client's side: requests of all threads, each to one peer.
 
 use super::usage::Side;
-use super::{Admission, Exchange, ExchangePolicy};
+use super::{Admission, Exchange};
 use faro_fabric::EndpointId;
 use faro_sync::lock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +22,8 @@ pub(crate) struct ClientQueue<T> {
     state: Mutex<State<T>>,
     /// Something waits in `state`.
     waiting: AtomicBool,
+    /// Peers count: there is a bound on how many at once.
+    bounded: AtomicBool,
 }
 
 impl<T> ClientQueue<T> {
@@ -34,6 +36,7 @@ impl<T> ClientQueue<T> {
             }),
             exchange,
             waiting: AtomicBool::new(false),
+            bounded: AtomicBool::new(true),
         }
     }
 
@@ -56,7 +59,7 @@ impl<T> ClientQueue<T> {
     /// Something arrived from a peer that is read from.
     pub(crate) fn progress(&self, peer: EndpointId) {
         // Without a bound nothing depends on which peer is slow.
-        if self.exchange.config.policy != ExchangePolicy::Random {
+        if self.bounded.load(Ordering::Relaxed) {
             let now = Instant::now();
             lock(&self.state).admission.progress(peer, now);
         }
@@ -109,5 +112,7 @@ impl<T> ClientQueue<T> {
         self.exchange.usage.note(&mut state.admission, Side::Reads);
         let waiting = state.admission.waits();
         self.waiting.store(waiting, Ordering::Relaxed);
+        let bounded = state.admission.is_bounded();
+        self.bounded.store(bounded, Ordering::Relaxed);
     }
 }

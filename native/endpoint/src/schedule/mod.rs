@@ -44,6 +44,10 @@ use usage::Usage;
 /// link idle. Not measured: `faro sim` loses with the three of 16 endpoints (docs/scaling.md).
 const MIN_PERMITS: usize = 4;
 
+/// Most members with which policy `Auto` sets no bound. With more, each endpoint would keep as many
+/// connections and buffers active, and every server's queue would have the requests of all.
+pub const UNBOUNDED_MEMBERS: usize = 64;
+
 /// How long the members stay as they are, at least: peers come in crowds, and each change makes a
 /// new plan.
 const MEMBERS_PAUSE: Duration = Duration::from_millis(50);
@@ -51,18 +55,21 @@ const MEMBERS_PAUSE: Duration = Duration::from_millis(50);
 /// In which order peers are read from and served, and how many at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExchangePolicy {
+    /// `Random` up to [`UNBOUNDED_MEMBERS`] members, `Grouped` beyond.
+    #[default]
+    Auto,
     /// By small groups, about the root of the number of endpoints at a time.
     Grouped,
     /// Around a ring, as many at a time as with `Grouped`.
     Rotated,
     /// All at once, in the order in which requests come.
-    #[default]
     Random,
 }
 
 impl ExchangePolicy {
     /// All, with their names in the configuration.
-    pub const ALL: [(&'static str, Self); 3] = [
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("auto", Self::Auto),
         ("grouped", Self::Grouped),
         ("rotated", Self::Rotated),
         ("random", Self::Random),
@@ -149,7 +156,7 @@ impl Exchange {
     /// An admission that follows no plan yet.
     fn admission<T>(&self) -> Admission<T> {
         let order = match self.config.policy {
-            ExchangePolicy::Random => Order::none(),
+            ExchangePolicy::Auto | ExchangePolicy::Random => Order::none(),
             ExchangePolicy::Grouped | ExchangePolicy::Rotated => {
                 Order::new(MIN_PERMITS, Vec::new())
             }

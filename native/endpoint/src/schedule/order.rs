@@ -1,6 +1,6 @@
 //! In which order peers have their turn, for one endpoint and one direction, and how many at once. Made from a schedule, or without one (policy `random`).
 
-use super::{ExchangePolicy, MIN_PERMITS};
+use super::{ExchangePolicy, MIN_PERMITS, UNBOUNDED_MEMBERS};
 use faro_exchange::{ExchangeError, Member, Policy, Schedule};
 use faro_fabric::EndpointId;
 use std::collections::{BTreeMap, HashMap};
@@ -99,15 +99,15 @@ impl Plan {
         policy: ExchangePolicy,
     ) -> Result<Self, ExchangeError> {
         let epoch = epoch_of(members);
+        let unbounded = Self {
+            epoch,
+            ..Self::empty()
+        };
         let policy = match policy {
-            ExchangePolicy::Grouped => Policy::Grouped,
+            ExchangePolicy::Auto if members.len() <= UNBOUNDED_MEMBERS => return Ok(unbounded),
+            ExchangePolicy::Auto | ExchangePolicy::Grouped => Policy::Grouped,
             ExchangePolicy::Rotated => Policy::Rotated,
-            ExchangePolicy::Random => {
-                return Ok(Self {
-                    epoch,
-                    ..Self::empty()
-                })
-            }
+            ExchangePolicy::Random => return Ok(unbounded),
         };
         // Fixed width, so that the order of the texts is that of the numbers.
         let name = |id: EndpointId| format!("{id:032x}");
@@ -202,8 +202,12 @@ mod tests {
             );
             assert_eq!(plan.serves.permits, plan.reads.permits);
         }
-        let (_, plan) = plans(9, ExchangePolicy::Random).swap_remove(0);
-        assert_eq!((plan.reads.permits, plan.reads.rounds()), (usize::MAX, 0));
+        for (n, policy) in [(9, ExchangePolicy::Random), (64, ExchangePolicy::Auto)] {
+            let (_, plan) = plans(n, policy).swap_remove(0);
+            assert_eq!((plan.reads.permits, plan.reads.rounds()), (usize::MAX, 0));
+        }
+        let (_, plan) = plans(65, ExchangePolicy::Auto).swap_remove(0);
+        assert!(plan.reads.permits < 16 && plan.reads.rounds() > 1);
     }
 
     #[test]

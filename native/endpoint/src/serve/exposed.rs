@@ -2,7 +2,8 @@
 //!
 //! A page is exposed to a peer once and stays exposed while its contents change: the versions tell
 //! the peer which bytes to accept, not the exposure. So nothing is exposed or revoked per request. An
-//! exposed page cannot return to the arena; when the arena is short, all are revoked.
+//! exposed page cannot return to the arena; when the arena is short, those with the least used chunks are
+//! revoked, a few at a time.
 
 use super::offer::ResidentSlice;
 use crate::limits::MAX_EXPOSED;
@@ -96,10 +97,15 @@ impl ExposedBuffers {
         }
     }
 
-    /// Revokes everything. Reads under way end `Refused`, and their bytes are written instead.
-    pub(super) fn revoke_all(&mut self, net: &mut Net) {
-        for connection in self.peers.keys().copied().collect::<Vec<_>>() {
-            self.revoke(net, connection);
+    /// Revokes the pages of these addresses for all peers. Reads under way end `Refused`, and their
+    /// bytes are written instead.
+    pub(super) fn revoke_pages(&mut self, net: &mut Net, addresses: &[usize]) {
+        for to in self.peers.values_mut() {
+            for address in addresses {
+                if let Some(range) = to.pages.remove(address) {
+                    drop(net.revoke(range.key));
+                }
+            }
         }
     }
 }

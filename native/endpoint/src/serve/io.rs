@@ -4,12 +4,12 @@ use super::job::{Job, Turn};
 use super::lookup::look_up;
 use super::service::Returned;
 use crate::files::{Catalog, Output};
-use crate::limits::{AT_ONCE_BLOCKS, AT_ONCE_BYTES, MAX_SERVING};
+use crate::limits::{AT_ONCE_BLOCKS, AT_ONCE_BYTES, MAX_PREFETCHES};
 use crate::memory::Memory;
 use crate::net::Inbox;
 use crossbeam_channel::{Receiver, Sender};
 use faro_region::{ChunkCache, Sleep, CHUNK_BYTES};
-use faro_sync::lock;
+use faro_sync::{lock, panic_message};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -36,8 +36,9 @@ enum Task {
 pub(super) struct Shared {
     pub(super) memory: Arc<Memory>,
     pub(super) catalog: Arc<Catalog>,
-    /// Work that waited for its files comes back by it, too. Bounded: every job is in it at most once,
-    /// there are at most `MAX_SERVING` jobs per fabric, and prefetches are left out when it is full.
+    /// Work that waited for its files comes back by it, too. The channel has no bound of its own: every
+    /// job is in it at most once, and jobs are bounded by the budget of each progress thread; prefetches
+    /// are left out when it is long.
     queue: Sender<Task>,
 }
 
@@ -56,7 +57,7 @@ impl IoPool {
         memory: Arc<Memory>,
         catalog: Arc<Catalog>,
     ) -> std::io::Result<Self> {
-        let (queue, work) = crossbeam_channel::bounded(4 * MAX_SERVING + count);
+        let (queue, work) = crossbeam_channel::unbounded();
         let shared = Arc::new(Shared {
             memory,
             catalog,
@@ -97,7 +98,9 @@ impl IoPool {
                     }
                 };
             }
-            job.prepare();
+            if job.prepare(Sleep::Never).is_some() {
+                return Err(job);
+            }
         }
         if job.remaining() > AT_ONCE_BYTES {
             return Err(job);
@@ -131,14 +134,14 @@ impl IoPool {
     }
 
     fn queue_prefetch(&self, output: Arc<Output>, chunks: Range<u64>, evict: bool) {
-        if self.shared.queue.len() < MAX_SERVING {
+        if self.shared.queue.len() < MAX_PREFETCHES {
             let task = Task::Prefetch {
                 output,
                 chunks,
                 evict,
             };
-            // Full: what is not prefetched is read when it is asked for.
-            let _ = self.shared.queue.try_send(task);
+            // Not sent: the threads have ended.
+            let _ = self.shared.queue.send(task);
         }
     }
 
@@ -159,17 +162,17 @@ impl IoPool {
 }
 
 pub(super) fn submit(shared: &Shared, work: Work) {
-    if let Err(error) = shared.queue.try_send(Task::Turn(work)) {
-        if let Task::Turn(work) = error.into_inner() {
-            let detail = "the I/O queue is full".to_owned();
-            work.home.send((work.job, Turn::Broken { detail }));
+    if let Err(error) = shared.queue.send(Task::Turn(work)) {
+        if let Task::Turn(Work { job, home }) = error.into_inner() {
+            let detail = "the I/O threads have ended".to_owned();
+            home.send(Returned::Turned(job, Turn::Broken { detail }));
         }
     }
 }
 
 fn run(shared: &Arc<Shared>, queue: &Receiver<Task>) {
     while let Ok(task) = queue.recv() {
-        let Work { mut job, home } = match task {
+        let Work { job, home } = match task {
             Task::Turn(work) => work,
             Task::Prefetch {
                 output,
@@ -181,19 +184,33 @@ fn run(shared: &Arc<Shared>, queue: &Receiver<Task>) {
             }
             Task::Stop => return,
         };
-        let turn = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            if job.is_new() && job.answers.is_empty() {
-                look_up(shared, job, &home)
-            } else {
-                let turn = job.turn(&shared.memory, Sleep::May);
-                Some((job, turn))
-            }
-        }));
+        let serial = job.serial;
+        let turn =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| turn(shared, job, &home)));
         match turn {
             Ok(Some(returned)) => home.send(returned),
             Ok(None) => {}
-            // The panic dropped the job; its entry ends at its deadline.
-            Err(_) => log::error!("a turn of a fetch panicked; the request is lost"),
+            Err(panic) => {
+                let detail = panic_message(&*panic);
+                log::error!(
+                    "a thread that reads map outputs panicked ({detail}); the request fails"
+                );
+                home.send(Returned::Lost(serial));
+            }
+        }
+    }
+}
+
+/// A turn of a job, after its files were looked up; `None`: Java is asked for some of them.
+fn turn(shared: &Arc<Shared>, mut job: Box<Job>, home: &Inbox<Returned>) -> Option<Returned> {
+    loop {
+        if job.wants_files() {
+            job = look_up(shared, job, home)?;
+        }
+        match job.turn(&shared.memory, Sleep::May) {
+            // Files were replaced. This ends, because a job looks its files up a few times only.
+            Turn::Cold if job.wants_files() => {}
+            turn => return Some(Returned::Turned(job, turn)),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! One fetch as its server works on it.
 
 use super::offer::{offer, ResidentSlice};
-use crate::files::{Answer, FileRange, Output};
-use crate::limits::{MAX_BUFFERS_HELD, PREFETCHED_BLOCKS, TURN_BUFFERS};
+use crate::files::{Answer, FileRange, Output, Unlocated};
+use crate::limits::{MAX_BUFFERS_HELD, MAX_LOOKUPS, PREFETCHED_BLOCKS, TURN_BUFFERS};
 use crate::memory::Memory;
 use crate::net::Encoded;
 use faro_pool::{Lease, PoolError, Purpose, PAGE_BYTES};
@@ -20,6 +20,8 @@ pub(crate) struct Job {
     blocks: Vec<BlockId>,
     /// Filled while the job waits for its files; taken when the response is made.
     pub(crate) answers: HashMap<OutputId, Answer>,
+    /// Times that its files were looked up.
+    lookups: u8,
     /// Outputs that `runs` point to.
     outputs: Vec<Arc<Output>>,
     /// What is still to be read, adjacent ranges merged: (position in `outputs`, bytes).
@@ -70,10 +72,24 @@ pub(crate) enum Turn {
         response: Encoded,
         slices: Vec<ResidentSlice>,
     },
-    /// The next bytes are not in memory, and the turn may not sleep. It did nothing.
+    /// It did nothing. The next bytes are not in memory, and the turn may not sleep; or files were
+    /// replaced, and the job has to look them up again (`wants_files`).
     Cold,
     /// Bytes that were promised cannot be read.
     Broken { detail: String },
+}
+
+/// Why no response can be made now.
+enum NotNow {
+    Cold,
+    Replaced,
+}
+
+/// Bytes that were promised cannot be read.
+struct Unread {
+    /// Their file is another one by now, or gone.
+    replaced: bool,
+    detail: String,
 }
 
 impl Job {
@@ -84,6 +100,7 @@ impl Job {
             serial,
             blocks: fetch.blocks,
             answers: HashMap::new(),
+            lookups: 0,
             outputs: Vec::new(),
             ranges: VecDeque::new(),
             prepared: false,
@@ -119,6 +136,11 @@ impl Job {
         !self.prepared
     }
 
+    /// Its files have to be looked up before a turn.
+    pub(crate) fn wants_files(&self) -> bool {
+        !self.prepared && self.answers.is_empty()
+    }
+
     /// There is something a turn could do.
     pub(crate) fn can_turn(&self) -> bool {
         !self.prepared || (self.remaining > 0 && !self.buffers.is_empty())
@@ -142,11 +164,20 @@ impl Job {
         self.remaining
     }
 
-    /// Makes the response, when all answers are in.
-    pub(crate) fn prepare(&mut self) {
-        if !self.prepared {
-            self.prepared = true;
-            self.response = Some(self.make_response());
+    /// Makes the response, when all answers are in. `Some`: the turn ends here, because offsets are not
+    /// in memory or files were replaced.
+    pub(crate) fn prepare(&mut self, sleep: Sleep) -> Option<Turn> {
+        if self.prepared {
+            return None;
+        }
+        match self.make_response(sleep) {
+            Ok(response) => {
+                self.prepared = true;
+                self.response = Some(response);
+                None
+            }
+            Err(NotNow::Cold) => Some(Turn::Cold),
+            Err(NotNow::Replaced) => Some(self.look_up_again(Vec::new())),
         }
     }
 
@@ -167,7 +198,8 @@ impl Job {
             .take(PREFETCHED_BLOCKS)
             .filter_map(|block| {
                 let output = find(block.output())?;
-                let range = output.locate(block.start_reduce.get(), block.end_reduce.get());
+                let (start, end) = (block.start_reduce.get(), block.end_reduce.get());
+                let range = output.locate(start, end, Sleep::Never);
                 let range = range.ok().filter(|range| range.length > 0)?;
                 let end = (range.offset + range.length).div_ceil(CHUNK_BYTES);
                 Some((output, range.offset / CHUNK_BYTES..end))
@@ -178,7 +210,9 @@ impl Job {
     /// One turn: an offer to read, if the chunk cache has all of it, or up to `TURN_BUFFERS` filled
     /// leases.
     pub(crate) fn turn(&mut self, memory: &Memory, sleep: Sleep) -> Turn {
-        self.prepare();
+        if let Some(turn) = self.prepare(sleep) {
+            return turn;
+        }
         if let Some(response) = self.response.take_if(|_| !self.writes_only) {
             match offer(memory, &self.outputs, &self.ranges, self.remaining, sleep) {
                 Some(slices) => return Turn::Offered { response, slices },
@@ -209,7 +243,11 @@ impl Job {
                 Ok(true) => {}
                 Ok(false) if filled.is_empty() => return Turn::Cold,
                 Ok(false) => break,
-                Err(detail) => return Turn::Broken { detail },
+                // Nothing was sent: the new files are as good.
+                Err(Unread { replaced: true, .. }) if self.response.is_some() => {
+                    return self.look_up_again(filled);
+                }
+                Err(Unread { detail, .. }) => return Turn::Broken { detail },
             }
             let written = WrittenBuffer {
                 buffer: self.next_buffer.into(),
@@ -233,66 +271,99 @@ impl Job {
         }
     }
 
-    /// Turns blocks into entries and ranges; adjacent blocks of one file become one range.
-    fn make_response(&mut self) -> Encoded {
-        let answers = std::mem::take(&mut self.answers);
-        let mut positions: HashMap<OutputId, usize> = HashMap::with_capacity(answers.len());
+    /// Turns blocks into entries and ranges; adjacent blocks of one file become one range. An error
+    /// leaves the job as it was.
+    fn make_response(&mut self, sleep: Sleep) -> Result<Encoded, NotNow> {
+        let mut positions: HashMap<OutputId, usize> = HashMap::with_capacity(self.answers.len());
+        let mut outputs: Vec<Arc<Output>> = Vec::new();
+        let mut ranges: VecDeque<(usize, FileRange)> = VecDeque::new();
+        let mut served = Served::default();
         let mut entries = Vec::with_capacity(self.blocks.len());
         for block in &self.blocks {
             let id = block.output();
-            let located = match answers.get(&id) {
+            let located = match self.answers.get(&id) {
                 Some(Ok(output)) => output
-                    .locate(block.start_reduce.get(), block.end_reduce.get())
+                    .locate(block.start_reduce.get(), block.end_reduce.get(), sleep)
                     .map(|range| (output, range)),
-                Some(Err(status)) => Err(*status),
-                None => Err(BlockStatus::UnknownOutput),
+                Some(Err(status)) => Err(Unlocated::Status(*status)),
+                None => Err(Unlocated::Status(BlockStatus::UnknownOutput)),
             };
             let (output, range) = match located {
                 Ok(found) => found,
-                Err(status) => {
-                    self.served.refused += 1;
+                Err(Unlocated::Status(status)) => {
+                    served.refused += 1;
                     entries.push(BlockEntry::missing(status));
                     continue;
                 }
+                Err(Unlocated::Cold) => return Err(NotNow::Cold),
+                Err(Unlocated::Replaced) => return Err(NotNow::Replaced),
             };
-            self.served.blocks += 1;
-            self.served.bytes += range.length;
+            served.blocks += 1;
+            served.bytes += range.length;
             entries.push(BlockEntry::found(range.length));
             if range.length == 0 {
                 continue;
             }
             let position = *positions.entry(id).or_insert_with(|| {
-                self.outputs.push(Arc::clone(output));
-                self.outputs.len() - 1
+                outputs.push(Arc::clone(output));
+                outputs.len() - 1
             });
-            match self.ranges.back_mut() {
+            match ranges.back_mut() {
                 Some((at, last))
                     if *at == position && last.offset + last.length == range.offset =>
                 {
                     last.length += range.length;
                 }
-                _ => self.ranges.push_back((position, range)),
+                _ => ranges.push_back((position, range)),
             }
         }
-        self.remaining = self.served.bytes;
-        ToClient::FetchResponse(FetchResponse { blocks: entries }).into()
+        self.answers.clear();
+        self.remaining = served.bytes;
+        (self.outputs, self.ranges, self.served) = (outputs, ranges, served);
+        Ok(ToClient::FetchResponse(FetchResponse { blocks: entries }).into())
+    }
+
+    /// Files were replaced or deleted before anything was sent: the job begins anew, with a look-up.
+    /// The buffers of `filled` are as unused as before.
+    fn look_up_again(&mut self, filled: Vec<FilledBuffer>) -> Turn {
+        self.lookups += 1;
+        if self.lookups >= MAX_LOOKUPS {
+            let detail =
+                format!("map outputs were replaced {MAX_LOOKUPS} times during one request");
+            return Turn::Broken { detail };
+        }
+        self.next_buffer = self.next_buffer.wrapping_sub(filled.len() as u32);
+        for buffer in filled.into_iter().rev() {
+            self.buffers.push_front(buffer.target);
+        }
+        // Where one output is gone, others may be: they are looked at now, not one in each turn.
+        let located = self.outputs.drain(..);
+        let answered = self.answers.drain().filter_map(|(_, answer)| answer.ok());
+        for output in located.chain(answered) {
+            let _ = output.check_paths();
+        }
+        self.ranges.clear();
+        (self.prepared, self.response) = (false, None);
+        (self.remaining, self.served) = (0, Served::default());
+        Turn::Cold
     }
 
     /// Reads the next `bytes.len()` bytes of the stream; `false`: not all of them are in memory, and
     /// none counts as read.
-    fn fill(&mut self, bytes: &mut [u8], memory: &Memory, sleep: Sleep) -> Result<bool, String> {
+    fn fill(&mut self, bytes: &mut [u8], memory: &Memory, sleep: Sleep) -> Result<bool, Unread> {
         let mut done = 0;
         for (position, range) in &self.ranges {
             let length = range.length.min((bytes.len() - done) as u64) as usize;
             let piece = &mut bytes[done..done + length];
-            let got = self.outputs[*position]
-                .read(&memory.cache, range.offset, piece, sleep)
-                .map_err(|error| {
-                    format!(
-                        "{length} bytes at {} of a map output: {error}",
-                        range.offset
-                    )
-                })?;
+            let output = &self.outputs[*position];
+            let read = output.read(&memory.cache, range.offset, piece, sleep);
+            let got = read.map_err(|error| Unread {
+                replaced: output.is_replaced(),
+                detail: format!(
+                    "{length} bytes at {} of a map output: {error}",
+                    range.offset
+                ),
+            })?;
             if got < length {
                 return Ok(false);
             }
@@ -302,7 +373,10 @@ impl Job {
             }
         }
         if done < bytes.len() {
-            return Err("the response is longer than its ranges".to_owned());
+            return Err(Unread {
+                replaced: false,
+                detail: "the response is longer than its ranges".to_owned(),
+            });
         }
         self.consume(done as u64);
         Ok(true)

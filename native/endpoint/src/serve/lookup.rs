@@ -5,7 +5,6 @@ use super::job::Job;
 use super::service::Returned;
 use crate::files::{Answer, Lookup};
 use crate::net::Inbox;
-use faro_region::Sleep;
 use faro_sync::lock;
 use faro_wire::{BlockStatus, OutputId};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,12 +18,13 @@ struct Waiting {
     missing: AtomicUsize,
 }
 
-/// Finds all outputs; a turn follows at once if they are known, else when the last answer is in.
+/// Finds all outputs. The job comes back if they are known, else it is queued again when the last
+/// answer is in.
 pub(super) fn look_up(
     shared: &Arc<Shared>,
     mut job: Box<Job>,
     home: &Inbox<Returned>,
-) -> Option<Returned> {
+) -> Option<Box<Job>> {
     let wanted = job.wanted();
     let mut waiting: Option<Arc<Waiting>> = None;
     for id in wanted {
@@ -54,10 +54,7 @@ pub(super) fn look_up(
         }
     }
     match waiting {
-        None => {
-            let turn = job.turn(&shared.memory, Sleep::May);
-            Some((job, turn))
-        }
+        None => Some(job),
         Some(waiting) => {
             *lock(&waiting.work) = Some(Work {
                 job,

@@ -7,11 +7,14 @@
 //! What lies in the chunk cache as a whole is not sent at all: the client is offered to read it
 //! ([`offer`](offer::offer)).
 
+mod budget;
+mod entry;
 mod exposed;
 mod io;
 mod job;
 mod lookup;
 mod offer;
+mod requests;
 mod service;
 mod stage;
 mod turns;

@@ -120,6 +120,9 @@ impl ServeService {
         let Some(kept) = entry.stage.on_turn(job, starved) else {
             return;
         };
+        if starved {
+            self.starved.push(serial);
+        }
         let added = match entry.stage.on_buffers(kept) {
             super::stage::Buffers::Job(job, buffers) => job.add_buffers(buffers),
             super::stage::Buffers::Kept(_) | super::stage::Buffers::NotNeeded => Ok(()),

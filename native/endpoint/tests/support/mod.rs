@@ -48,6 +48,7 @@ pub fn config(name: &str, fabric: FabricChoice) -> Config {
         idle_release: Duration::ZERO,
         staging: faro_endpoint::Staging::OnDemand,
         regions: faro_endpoint::RegionMode::Unpinned,
+        connection_idle: Duration::from_secs(60),
         request_timeout: TIMEOUT,
         exchange: faro_endpoint::ExchangeConfig::default(),
     }
@@ -278,10 +279,10 @@ pub fn counter(endpoint: &Endpoint, name: &str) -> u64 {
 }
 
 /// Waits until no block and no offered buffer holds memory. What RDMA connections hold while they live
-/// does not count (a page to receive into and 64 KiB to send from), nor does the chunk cache.
+/// does not count, nor does the chunk cache.
 pub fn until_leases_are_back(endpoint: &Endpoint) {
     until("leases come back", || {
-        let rings = counter(endpoint, "connections.verbs") * ((256 + 64) << 10);
+        let rings = counter(endpoint, "connectionBytes");
         counter(endpoint, "pool.leasedBytes") == rings + counter(endpoint, "region.cachedBytes")
     });
 }

@@ -27,6 +27,14 @@ pub(crate) trait Transport: Send + Sized {
     const KIND: FabricKind;
     /// What the driver keeps per connection.
     type Connection: Default + Send;
+    /// See [`crate::Fabric::connection_bytes`].
+    fn connection_bytes(&self) -> u64 {
+        0
+    }
+    /// See [`crate::Fabric::wants_fewer_connections`].
+    fn wants_fewer_connections(&self) -> bool {
+        false
+    }
     /// Counters of its own, besides those of every stream fabric.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()

@@ -31,6 +31,12 @@ macro_rules! reactor_fabric {
             fn disconnect(&mut self, connection: $crate::ConnectionId, reason: $crate::CloseReason) {
                 self.reactor.close(connection, reason);
             }
+            fn connection_bytes(&self) -> u64 {
+                $crate::stream::driver::Transport::connection_bytes(&self.reactor.driver)
+            }
+            fn wants_fewer_connections(&self) -> bool {
+                $crate::stream::driver::Transport::wants_fewer_connections(&self.reactor.driver)
+            }
             fn register(&mut self, lease: &faro_pool::Lease) -> Result<(), $crate::FabricError> {
                 $crate::stream::driver::Datapath::register(&mut self.reactor.driver, lease)
             }

@@ -1,9 +1,9 @@
 //! Completions: what the device has done, and what follows for connections.
 
 use super::device::{Completion, CompletionKind, Status};
-use super::driver::{Link, Verbs};
+use super::driver::Verbs;
 use super::frames::{open_segment, Immediate};
-use super::queue_pair::{completed_by, parse_id, Id, Posted, QueuePairConnection};
+use super::queue_pair::{completed_by, parse_id, Id, Posted, QueuePairConnection, MAX_CREDITS};
 use crate::stream::dispatch::Receiver;
 use crate::stream::reactor::Reactor;
 use crate::stream::session::{Context, Phase};
@@ -108,7 +108,7 @@ impl Reactor<Verbs> {
         let Some(queue_pair) = &mut conn.state else {
             return Ok(());
         };
-        let Some(came) = queue_pair.receives.bytes(segment).get(..bytes as usize) else {
+        let Some(came) = queue_pair.received(segment).get(..bytes as usize) else {
             return Err(WireError::BadValue {
                 what: "bytes of a segment",
                 got: u64::from(bytes),
@@ -120,7 +120,14 @@ impl Reactor<Verbs> {
         // Copied, so that the segment can be posted again before the frames are handled.
         self.staging[..length].copy_from_slice(came);
         queue_pair.credits = queue_pair.credits.saturating_add(credits);
-        queue_pair.spend(connection.0, segment);
+        if queue_pair.credits > MAX_CREDITS {
+            return Err(WireError::BadValue {
+                what: "credits of a segment",
+                got: u64::from(credits),
+            }
+            .into());
+        }
+        queue_pair.spend(segment);
         self.shared.counters.bytes_in += length as u64;
         let mut receiver = Receiver {
             cx: Context {
@@ -133,14 +140,10 @@ impl Reactor<Verbs> {
         };
         conn.inbound.feed(&self.staging[..length], &mut receiver)?;
         conn.writable |= conn.session.phase == Phase::Open;
-        repost(&mut conn.state)
-    }
-}
-
-fn repost(link: &mut Link) -> Result<(), CloseReason> {
-    match link {
-        Some(queue_pair) => queue_pair.repost(),
-        None => Ok(()),
+        match &mut conn.state {
+            Some(queue_pair) => queue_pair.repost(connection),
+            None => Ok(()),
+        }
     }
 }
 
@@ -155,7 +158,7 @@ impl QueuePairConnection {
             };
             self.first = self.first.wrapping_add(1);
             match posted {
-                Posted::Segment => self.free_sends += 1,
+                Posted::Segment(segment) => self.give_send(segment),
                 Posted::Write {
                     token, key, bytes, ..
                 } => {
@@ -197,7 +200,7 @@ impl QueuePairConnection {
         bytes: u32,
     ) -> Result<(), CloseReason> {
         let immediate = Immediate::decode(bits);
-        self.spend(cx.connection.0, segment);
+        self.spend(segment);
         let Some(key) = self.exposed.written(immediate.slot, immediate.last) else {
             return Err(WireError::BadValue {
                 what: "slot of a write",
@@ -207,16 +210,18 @@ impl QueuePairConnection {
         };
         cx.shared.counters.bytes_in += u64::from(bytes);
         cx.write_came(key, immediate.word, Some(bytes as usize));
-        self.repost()
+        self.repost(cx.connection)
     }
 
-    /// Posts spent receive requests again, several in one call.
-    fn repost(&mut self) -> Result<(), CloseReason> {
-        if self.spent.len() < REPOST {
+    /// Posts spent receive requests again, several in one call. Fewer are posted with what is sent
+    /// next, or with the credits for them.
+    fn repost(&mut self, connection: ConnectionId) -> Result<(), CloseReason> {
+        if self.spent() < REPOST {
             return Ok(());
         }
-        self.post_receives().map_err(|error| CloseReason::Lost {
-            detail: format!("cannot post receive requests: {error}"),
-        })
+        self.post_receives(connection.0)
+            .map_err(|error| CloseReason::Lost {
+                detail: format!("cannot post receive requests: {error}"),
+            })
     }
 }

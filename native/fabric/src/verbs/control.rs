@@ -4,7 +4,8 @@
 use super::device;
 use super::driver::{Link, Verbs};
 use super::frames::QpInfo;
-use super::queue_pair::{QueuePairConnection, SEGMENT_BYTES};
+use super::queue_pair::{QueuePairConnection, MAX_CREDITS};
+use super::segment::SEGMENT_BYTES;
 use super::setup;
 use crate::stream::driver::{ControlChannel, Greeted};
 use crate::stream::exposure::random;
@@ -15,7 +16,6 @@ use crate::{CloseReason, FabricError};
 use faro_wire::{kind, WireError};
 use mio::net::{TcpListener, TcpStream};
 use std::io;
-use std::sync::Arc;
 use zerocopy::IntoBytes;
 
 /// Bits of a packet sequence number.
@@ -53,10 +53,9 @@ impl Verbs {
         let psn = random()
             .map(u32::from_le_bytes)
             .map_err(|error| unable(error.to_string()))?;
-        let pool = Arc::clone(&self.pool);
         let context = self.context().map_err(unable)?;
-        let made = QueuePairConnection::new(context, &pool, cx.connection.0, psn & PSN_MASK)
-            .map_err(unable)?;
+        let made =
+            QueuePairConnection::new(context, cx.connection.0, psn & PSN_MASK).map_err(unable)?;
         let address = context.device.address();
         let body = QpInfo {
             queue_pair: made.queue.number().into(),
@@ -65,7 +64,7 @@ impl Verbs {
             lid: address.lid.into(),
             mtu: address.mtu,
             reads: made.queue.depth().reads,
-            receives: made.queue.depth().receive.into(),
+            receives: made.ring_size().into(),
             segment_bytes: (SEGMENT_BYTES as u32).into(),
             reserved: 0.into(),
         };
@@ -90,7 +89,7 @@ impl Verbs {
             return wrong("QP_INFO's bytes of a segment", segment_bytes);
         }
         let receives = body.receives.get();
-        if receives == 0 || receives > 1 << 16 {
+        if receives == 0 || receives > MAX_CREDITS {
             return wrong("QP_INFO's receive requests", receives);
         }
         let connector = cx.session.expected.is_some();

@@ -3,6 +3,7 @@
 use super::frames::{AccessQuery, AccessReply, Expose, Key, QpInfo};
 use super::queue_pair::{Posted, QueuePairConnection};
 use super::rdma_context::RdmaContext;
+use super::segment::SEGMENT_BYTES;
 use super::{device, path};
 use crate::stream::driver::{Transport, TransportDriver};
 use crate::stream::exposure::ByKey;
@@ -202,6 +203,16 @@ impl TransportKind for VerbsKind {
 impl Transport for Verbs {
     const KIND: FabricKind = FabricKind::Verbs;
     type Connection = Link;
+
+    fn connection_bytes(&self) -> u64 {
+        let segments = self.context.as_ref().map_or(0, |open| open.share.used());
+        u64::from(segments) * SEGMENT_BYTES as u64
+    }
+
+    fn wants_fewer_connections(&self) -> bool {
+        let context = self.context.as_ref();
+        context.is_some_and(|open| open.share.is_crowded())
+    }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let tally = &self.tally;

@@ -25,9 +25,10 @@
 //! other has posted (`credits`), gets them back in the head of every segment, and keeps two to send
 //! such updates. The device's RNR retries are needed only if this fails.
 //!
-//! Trade-offs: a receive ring per connection (256 KiB) and not a shared receive queue, because
-//! the grouped exchange keeps the number of connections small, and a ring per connection needs no
-//! estimate of which peers send; frames are copied into a segment once, payload never.
+//! Memory of a connection: a ring of 4 to 64 segments of 4 KiB to receive into, which grows with use,
+//! and 1 to 16 to send from, lent while there is room; all rings together take at most an eighth of
+//! the arena (`ring_share`, which also says why there is no shared receive queue). Frames are copied
+//! into a segment once, payload never.
 //!
 //! Sources: credits in the head of a segment as in rsockets (librdmacm); write with immediate as
 //! completion as in RPC over RDMA stacks (Kalia et al., "Design guidelines for high performance
@@ -48,6 +49,8 @@ mod queue_pair;
 mod rdma_context;
 mod registrations;
 mod remote_access;
+mod ring_share;
+mod segment;
 mod setup;
 mod transmit;
 

@@ -96,8 +96,12 @@ impl QueuePairConnection {
     ) -> Result<(), CloseReason> {
         let verdict = AccessReply::decode(body)?.verdict.get();
         match self.question {
-            AccessQuestion::Asked { sequence } if sequence == id => {
-                self.question = AccessQuestion::Answered { sequence, verdict };
+            AccessQuestion::Asked { sequence, again } if sequence == id => {
+                self.question = AccessQuestion::Answered {
+                    sequence,
+                    again,
+                    verdict,
+                };
                 cx.touch();
                 Ok(())
             }

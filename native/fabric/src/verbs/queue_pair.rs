@@ -5,82 +5,24 @@ use super::exposed_buffers::ExposedBuffers;
 use super::frames::SEGMENT_HEAD;
 use super::rdma_context::RdmaContext;
 use super::remote_access::RemoteAccess;
+use super::ring_share::{needed_for_update, RingShare, Use, SENDS, SMALLEST};
+use super::segment::{Segment, SEGMENT_BYTES};
 use crate::stream::outbound::Outbound;
-use faro_pool::{Lease, Pool, Purpose, PAGE_BYTES};
+use faro_pool::Lease;
 use std::collections::VecDeque;
-use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Bytes of a segment: one packet at the largest RDMA MTU.
-pub(super) const SEGMENT_BYTES: usize = 4 << 10;
-/// Receive requests of a connection; their segments fill one page.
-pub(super) const RECEIVES: u32 = (PAGE_BYTES / SEGMENT_BYTES) as u32;
-/// Segments of ours on their way to the peer.
-const SENDS: u32 = 16;
 /// Work requests of ours per connection.
 pub(super) const SEND_DEPTH: u32 = 128;
+/// Receive requests that a peer may say it has posted; a device's queue holds no more.
+pub(super) const MAX_CREDITS: u32 = 1 << 16;
 /// Reads of each side under way at the device (more wait there).
 pub(super) const READS: u8 = 16;
-/// Credits kept for giving credits back. Without them two sides that have used up their credits
-/// would wait for each other.
-pub(super) const RESERVE: u32 = 2;
-
-const _: () = assert!(PAGE_BYTES % SEGMENT_BYTES == 0);
-const _: () = assert!(RESERVE < RECEIVES / 2);
-
-/// Registered memory, cut into segments.
-pub(super) struct Segments {
-    /// All of it; the device reads or writes it, so it outlives the queue pair.
-    memory: Lease,
-    address: u64,
-    pub(super) lkey: u32,
-}
-
-impl Segments {
-    fn new(context: &mut RdmaContext, pool: &Arc<Pool>, count: u32) -> Result<Self, String> {
-        let memory = pool
-            .try_lease(count as usize * SEGMENT_BYTES, Purpose::Serve)
-            .map_err(|error| format!("no memory for a queue pair: {error}"))?;
-        let keys = context.keys(&memory).map_err(|error| error.to_string())?;
-        Ok(Self {
-            address: keys.address,
-            lkey: keys.lkey,
-            memory,
-        })
-    }
-
-    pub(super) fn address(&self, segment: u32) -> u64 {
-        self.address + u64::from(segment) * SEGMENT_BYTES as u64
-    }
-
-    /// A segment's first byte. Segments are pointers and not slices of the lease, because the device
-    /// may be writing or reading the segments beside it.
-    fn start(&self, segment: u32) -> NonNull<u8> {
-        let offset = segment as usize * SEGMENT_BYTES;
-        assert!(offset + SEGMENT_BYTES <= self.memory.capacity());
-        // SAFETY: the lease has `capacity` bytes from its start on, so `offset` lies in it.
-        unsafe { self.memory.start().add(offset) }
-    }
-
-    /// The bytes of a segment that the device has completed, or was not given.
-    pub(super) fn bytes(&self, segment: u32) -> &[u8] {
-        // SAFETY: SEGMENT_BYTES bytes of a live lease (`start`), initialised by the kernel. The
-        // device has this segment no longer: it completed its request, and `&self` keeps it from
-        // being posted again. Nothing else writes there, because `memory` is owned by this value.
-        unsafe { std::slice::from_raw_parts(self.start(segment).as_ptr(), SEGMENT_BYTES) }
-    }
-
-    /// The bytes of a segment that the device has completed, or was not given.
-    pub(super) fn bytes_mut(&mut self, segment: u32) -> &mut [u8] {
-        // SAFETY: as in `bytes`; `&mut self` excludes every other reference.
-        unsafe { std::slice::from_raw_parts_mut(self.start(segment).as_ptr(), SEGMENT_BYTES) }
-    }
-}
 
 /// A work request of ours that has not completed.
 pub(super) enum Posted {
-    /// A segment.
-    Segment,
+    /// A segment, held for the device.
+    Segment(Segment),
     /// A write, its source held for the device.
     Write {
         token: u64,
@@ -97,10 +39,14 @@ pub(super) enum Posted {
 pub(super) enum AccessQuestion {
     /// There is none.
     None,
-    /// ACCESS_QUERY was sent for the operation with that sequence number.
-    Asked { sequence: u64 },
+    /// ACCESS_QUERY was sent for the operation with that sequence number. `again`: for the second time.
+    Asked { sequence: u64, again: bool },
     /// ACCESS_REPLY came.
-    Answered { sequence: u64, verdict: u32 },
+    Answered {
+        sequence: u64,
+        again: bool,
+        verdict: u32,
+    },
 }
 
 /// A connection's queue pair, with the memory and the bookkeeping that go with it.
@@ -110,17 +56,20 @@ pub(crate) struct QueuePairConnection {
     /// Which of the context's completion queues it uses.
     pub(super) completions: usize,
     pub(super) psn: u32,
-    pub(super) receives: Segments,
-    pub(super) sends: Segments,
-    /// Free segments of `sends`; they are used, and become free, in turn.
-    pub(super) free_sends: u32,
-    pub(super) next_send: u32,
+    /// The ring: segments of our receive requests, by the number in the request's id.
+    receives: Vec<Option<Segment>>,
+    /// Our own segment to send, while it is not posted.
+    own_send: Option<Segment>,
+    /// Further segments to send that this connection has; all of them are posted, but for one if
+    /// `own_send` is.
+    lent_sends: u32,
     /// Receive requests that the peer has posted for us.
     pub(super) credits: u32,
     /// Receive requests posted again that the peer does not know of.
     pub(super) owed: u32,
-    /// Segments that were read and are to be posted again.
-    pub(super) spent: Vec<ReceiveRequest>,
+    /// Numbers of the segments that were read and are to be posted again.
+    spent: Vec<u32>,
+    share: Arc<RingShare>,
     /// Work requests that have not completed, in their order.
     pub(super) posted: VecDeque<Posted>,
     /// Number of the first of `posted`.
@@ -135,31 +84,34 @@ pub(crate) struct QueuePairConnection {
 }
 
 impl QueuePairConnection {
-    /// A queue pair that is ready to be connected, with all its receive requests posted.
+    /// A queue pair that is ready to be connected, with the receive requests of the smallest ring
+    /// posted.
     ///
     /// # Errors
-    /// In words: no memory in the arena, or what the device refused.
+    /// In words: no memory for its segments, or what the device refused.
     pub(super) fn new(
         context: &mut RdmaContext,
-        pool: &Arc<Pool>,
         connection: u64,
         psn: u32,
     ) -> Result<Self, String> {
-        let receives = Segments::new(context, pool, RECEIVES)?;
-        let sends = Segments::new(context, pool, SENDS)?;
+        let share = Arc::clone(&context.share);
+        let take = |context: &mut RdmaContext| {
+            Segment::take(context, Use::Connection).map_err(|error| error.to_string())
+        };
+        let own_send = take(context)?;
         let in_words = |error: VerbsError| error.to_string();
         let (queue, completions) = context.queue_pair().map_err(in_words)?;
         let mut new = Self {
             queue,
             completions,
             psn,
-            receives,
-            sends,
-            free_sends: SENDS,
-            next_send: 0,
+            receives: Vec::new(),
+            own_send: Some(own_send),
+            lent_sends: 0,
             credits: 0,
             owed: 0,
             spent: Vec::new(),
+            share,
             posted: VecDeque::new(),
             first: 0,
             urgent: Outbound::default(),
@@ -167,34 +119,96 @@ impl QueuePairConnection {
             access: RemoteAccess::default(),
             exposed: ExposedBuffers::default(),
         };
-        for segment in 0..new.queue.depth().receive.min(RECEIVES) {
-            new.spend(connection, segment);
+        for _ in 0..new.queue.depth().receive.min(SMALLEST) {
+            match take(context) {
+                Ok(segment) => new.add_receive(segment),
+                Err(error) => {
+                    context.give_back(completions);
+                    return Err(error);
+                }
+            }
         }
-        new.post_receives().map_err(|error| error.to_string())?;
+        if let Err(error) = new.post_receives(connection) {
+            context.give_back(completions);
+            return Err(error.to_string());
+        }
         // The peer learns of the first ones by QP_INFO.
         new.owed = 0;
         Ok(new)
     }
 
-    /// A receive request was used and its segment was read: it can be posted again.
-    pub(super) fn spend(&mut self, connection: u64, segment: u32) {
-        self.spent.push(ReceiveRequest {
-            id: receive_id(connection, segment),
-            address: self.receives.address(segment),
-            length: SEGMENT_BYTES as u32,
-            lkey: self.receives.lkey,
-        });
+    /// Receive requests that there are, posted or about to be.
+    pub(super) fn ring_size(&self) -> u32 {
+        self.receives.iter().flatten().count() as u32
     }
 
-    /// Posts the spent receive requests again.
-    pub(super) fn post_receives(&mut self) -> std::io::Result<()> {
+    /// A new segment of the ring, to be posted.
+    fn add_receive(&mut self, segment: Segment) {
+        let number = match self.receives.iter().position(Option::is_none) {
+            Some(free) => free,
+            None => {
+                self.receives.push(None);
+                self.receives.len() - 1
+            }
+        };
+        self.receives[number] = Some(segment);
+        self.spent.push(number as u32);
+    }
+
+    /// The bytes of a segment that the peer has filled.
+    pub(super) fn received(&self, number: u32) -> &[u8] {
+        let segment = self.receives.get(number as usize);
+        segment.and_then(Option::as_ref).map_or(&[], Segment::bytes)
+    }
+
+    /// A receive request was used and its segment was read: it can be posted again.
+    pub(super) fn spend(&mut self, number: u32) {
+        self.spent.push(number);
+    }
+
+    /// Receive requests to be posted again.
+    pub(super) fn spent(&self) -> usize {
+        self.spent.len()
+    }
+
+    /// Lengthens the ring, if the peer has used half of it and the share and the arena have room.
+    pub(super) fn grow(&mut self, context: &mut RdmaContext) {
+        let (size, depth) = (self.ring_size(), self.queue.depth().receive);
+        for _ in 0..self.share.growth(size, self.returned(), depth) {
+            match Segment::take(context, Use::Growth) {
+                Ok(segment) => self.add_receive(segment),
+                // The ring does as it is.
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Posts the spent receive requests again; a ring that is to be shorter gives segments back
+    /// instead.
+    pub(super) fn post_receives(&mut self, connection: u64) -> std::io::Result<()> {
         if self.spent.is_empty() {
             return Ok(());
         }
+        let spent = self.spent.len() as u32;
+        for _ in 0..self.share.shrinkage(self.ring_size(), spent) {
+            if let Some(number) = self.spent.pop() {
+                self.receives[number as usize] = None;
+            }
+        }
+        let request = |number: &u32| {
+            let segment = self.receives.get(*number as usize)?.as_ref()?;
+            Some(ReceiveRequest {
+                id: receive_id(connection, *number),
+                address: segment.address,
+                length: SEGMENT_BYTES as u32,
+                lkey: segment.lkey,
+            })
+        };
+        let requests: Vec<_> = self.spent.iter().filter_map(request).collect();
         self.queue
-            .post_receive(&self.spent)
+            .post_receive(&requests)
             .map_err(|error| error.source)?;
-        self.owed += self.spent.len() as u32;
+        self.owed += requests.len() as u32;
         self.spent.clear();
         Ok(())
     }
@@ -209,17 +223,36 @@ impl QueuePairConnection {
         self.first.wrapping_add(self.posted.len() as u32)
     }
 
-    /// Whether credits are to be sent although nothing else is.
-    pub(super) fn owes_much(&self) -> bool {
-        self.owed >= RECEIVES / 2
+    /// Receive requests that the peer has used and does not know to be posted again.
+    fn returned(&self) -> u32 {
+        self.owed + self.spent.len() as u32
     }
 
-    /// Takes the next free segment to send; its number.
-    pub(super) fn take_send(&mut self) -> u32 {
-        let segment = self.next_send;
-        self.next_send = (segment + 1) % SENDS;
-        self.free_sends -= 1;
-        segment
+    /// Whether credits are to be sent although nothing else is.
+    pub(super) fn owes_much(&self) -> bool {
+        self.returned() >= needed_for_update(self.ring_size()).max(1)
+    }
+
+    /// A segment to send: our own, or one more while the share and the arena have room. `None`: one
+    /// that is posted has to complete first.
+    pub(super) fn take_send(&mut self, context: &mut RdmaContext) -> Option<Segment> {
+        if let Some(own) = self.own_send.take() {
+            return Some(own);
+        }
+        if self.lent_sends + 1 >= SENDS {
+            return None;
+        }
+        let lent = Segment::take(context, Use::Send).ok()?;
+        self.lent_sends += 1;
+        Some(lent)
+    }
+
+    /// A segment was sent.
+    pub(super) fn give_send(&mut self, segment: Segment) {
+        match &self.own_send {
+            None => self.own_send = Some(segment),
+            Some(_) => self.lent_sends -= 1,
+        }
     }
 }
 

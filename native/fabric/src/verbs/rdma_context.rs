@@ -4,8 +4,9 @@
 use super::device::{
     check_memlock, Channel, CompletionQueue, Depth, Device, QueuePair, VerbsError, VerbsOptions,
 };
-use super::queue_pair::{READS, RECEIVES, SEND_DEPTH};
+use super::queue_pair::{READS, SEND_DEPTH};
 use super::registrations::{Keys, Registrations};
+use super::ring_share::{RingShare, LARGEST};
 use crate::stream::reactor::DEVICE;
 use faro_pool::{Lease, Pool};
 use mio::unix::SourceFd;
@@ -15,11 +16,16 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Completions that a queue holds, if the device can: those of 42 connections.
-const QUEUE_DEPTH: u32 = 8 << 10;
+/// Completions that the first queue holds, if the device can: those of 42 connections. Each further
+/// queue holds as many as all before it.
+const FIRST_DEPTH: u32 = 8 << 10;
+/// Completions of one connection that may be in a queue at once.
+const PER_CONNECTION: u32 = SEND_DEPTH + LARGEST;
 
 struct Completions {
     queue: Arc<CompletionQueue>,
+    /// Connections on it.
+    connections: u32,
     /// Entries that no connection on this queue can fill.
     free: u32,
 }
@@ -27,6 +33,9 @@ struct Completions {
 /// An open device. Fields drop in order: registrations and queues before the device.
 pub(super) struct RdmaContext {
     pub(super) registrations: Registrations,
+    /// Where segments come from, and how many there may be.
+    pub(super) pool: Arc<Pool>,
+    pub(super) share: Arc<RingShare>,
     queues: Vec<Completions>,
     pub(super) channel: Arc<Channel>,
     /// Every queue is armed, and no wake-up was taken since.
@@ -47,9 +56,12 @@ impl RdmaContext {
         pool: &Arc<Pool>,
     ) -> Result<Self, VerbsError> {
         let device = Device::open(options, near)?;
-        check_memlock(pool.counters().limit_bytes)?;
+        let limit = pool.counters().limit_bytes;
+        check_memlock(limit)?;
         let mut context = Self {
             registrations: Registrations::new(&device, pool),
+            pool: Arc::clone(pool),
+            share: RingShare::of_arena(limit),
             queues: Vec::new(),
             armed: false,
             channel: Channel::new(&device)?,
@@ -87,18 +99,23 @@ impl RdmaContext {
     }
 
     fn add_queue(&mut self) -> Result<(), VerbsError> {
-        let depth = QUEUE_DEPTH.min(self.device.limits().cqe);
+        let have: u32 = self.queues.iter().map(|entry| entry.queue.depth()).sum();
+        let depth = have.max(FIRST_DEPTH).min(self.device.limits().cqe);
         let queue = CompletionQueue::new(&self.device, &self.channel, depth)?;
         let free = queue.depth();
-        self.queues.push(Completions { queue, free });
+        self.queues.push(Completions {
+            queue,
+            connections: 0,
+            free,
+        });
         self.armed = false;
         Ok(())
     }
 
     /// A queue pair whose completions fit, and which of the completion queues that is.
     pub(super) fn queue_pair(&mut self) -> Result<(QueuePair, usize), VerbsError> {
-        let need = SEND_DEPTH + RECEIVES;
-        let at = match self.queues.iter().position(|queue| queue.free >= need) {
+        let fits = |entry: &Completions| entry.free >= PER_CONNECTION;
+        let at = match self.queues.iter().position(fits) {
             Some(at) => at,
             None => {
                 self.add_queue()?;
@@ -107,19 +124,24 @@ impl RdmaContext {
         };
         let depth = Depth {
             send: SEND_DEPTH,
-            receive: RECEIVES,
+            receive: LARGEST,
             reads: READS,
         };
         let entry = &mut self.queues[at];
         let queue = QueuePair::new(&self.device, &entry.queue, depth)?;
-        entry.free = entry.free.saturating_sub(need);
+        entry.free = entry.free.saturating_sub(PER_CONNECTION);
+        entry.connections += 1;
         Ok((queue, at))
     }
 
-    /// A queue pair of that completion queue is gone.
+    /// A queue pair of that completion queue is gone. The last queues go with their last connection.
     pub(super) fn give_back(&mut self, at: usize) {
         if let Some(entry) = self.queues.get_mut(at) {
-            entry.free += SEND_DEPTH + RECEIVES;
+            entry.connections -= 1;
+            entry.free = (entry.free + PER_CONNECTION).min(entry.queue.depth());
+        }
+        while self.queues.len() > 1 && self.queues.last().is_some_and(|q| q.connections == 0) {
+            self.queues.pop();
         }
     }
 

@@ -6,11 +6,11 @@
 //! for an answer could hold up the answer that the other side waits for.
 
 use super::device::{Operation, WorkRequest};
-use super::driver::Verbs;
+use super::driver::{device_is_lost, Verbs};
 use super::frames::{AccessQuery, Immediate, SegmentHead, SEGMENT_HEAD};
-use super::queue_pair::{
-    send_id, AccessQuestion, Posted, QueuePairConnection, RESERVE, SEGMENT_ROOM,
-};
+use super::queue_pair::{send_id, AccessQuestion, Posted, QueuePairConnection, SEGMENT_ROOM};
+use super::ring_share::RESERVE;
+use super::segment::Segment;
 use crate::stream::frames::DONE;
 use crate::stream::outbound::{Frame, Work};
 use crate::stream::session::Context;
@@ -37,7 +37,10 @@ impl Verbs {
         cx: &mut Context<'_>,
         queue_pair: &mut QueuePairConnection,
     ) -> io::Result<bool> {
-        queue_pair.post_receives()?;
+        if let Some(context) = &mut self.context {
+            queue_pair.grow(context);
+        }
+        queue_pair.post_receives(cx.connection.0)?;
         let mut batch: Vec<WorkRequest> = Vec::with_capacity(BATCH);
         loop {
             while batch.len() < BATCH && queue_pair.room() > 0 {
@@ -53,17 +56,19 @@ impl Verbs {
                         Step::Waits if queue_pair.urgent.is_empty() => break,
                         Step::Waits => {}
                     }
-                } else if queue_pair.free_sends == 0 {
-                    break;
                 } else {
-                    fill_segment(cx, queue_pair, urgent, &mut batch);
+                    let Some(segment) = self.take_send(queue_pair)? else {
+                        break;
+                    };
+                    fill_segment(cx, queue_pair, segment, urgent, &mut batch);
                 }
             }
-            let can_send =
-                queue_pair.credits > 0 && queue_pair.free_sends > 0 && queue_pair.room() > 0;
+            let can_send = queue_pair.credits > 0 && queue_pair.room() > 0;
             if queue_pair.owes_much() && can_send {
-                self.tally.credit_updates += 1;
-                seal_segment(cx.connection.0, queue_pair, 0, &mut batch);
+                if let Some(segment) = self.take_send(queue_pair)? {
+                    self.tally.credit_updates += 1;
+                    seal_segment(cx.connection.0, queue_pair, segment, 0, &mut batch);
+                }
             }
             let Some(last) = batch.last_mut() else {
                 return Ok(cx.session.outbound.is_empty() && queue_pair.urgent.is_empty());
@@ -77,6 +82,14 @@ impl Verbs {
                 .post_send(&batch)
                 .map_err(|error| error.source)?;
             batch.clear();
+        }
+    }
+
+    /// A segment to send; `None`: one has to complete first.
+    fn take_send(&mut self, queue_pair: &mut QueuePairConnection) -> io::Result<Option<Segment>> {
+        match &mut self.context {
+            Some(context) => Ok(queue_pair.take_send(context)),
+            None => Err(io::Error::other(device_is_lost())),
         }
     }
 
@@ -103,34 +116,38 @@ impl Verbs {
             Work::Read(sequence, range) => (*sequence, *range, false),
         };
         let covered = queue_pair.access.covers(&range, writes);
-        let buffer = match (queue_pair.question, covered) {
-            (AccessQuestion::Asked { sequence: asked }, _) if asked == sequence => {
-                return Ok(Step::Waits);
-            }
-            (
-                AccessQuestion::Answered {
-                    sequence: asked,
-                    verdict,
-                },
-                covered,
-            ) if asked == sequence => {
+        let answer = match queue_pair.question {
+            AccessQuestion::Asked { sequence: of, .. } if of == sequence => return Ok(Step::Waits),
+            AccessQuestion::Answered {
+                sequence: of,
+                again,
+                verdict,
+            } if of == sequence => {
                 queue_pair.question = AccessQuestion::None;
-                match (covered, verdict) {
-                    (Some(buffer), DONE) => buffer,
-                    // Allowed, but revoked meanwhile; or not allowed.
-                    (None, _) | (Some(_), _) => {
-                        log::debug!(
-                            "connection {}: the peer refused an operation, verdict {verdict}",
-                            cx.connection.0
-                        );
-                        refused(cx);
-                        return Ok(Step::Went);
-                    }
-                }
+                Some((verdict, again))
             }
-            (_, Some(buffer)) => buffer,
-            (_, None) => {
-                // EXPOSE may be on its way, or there is none.
+            AccessQuestion::None
+            | AccessQuestion::Asked { .. }
+            | AccessQuestion::Answered { .. } => None,
+        };
+        let decided = match (covered, answer) {
+            (Some(buffer), None | Some((DONE, _))) => Ok(buffer),
+            // EXPOSE may be on its way, or there is none.
+            (None, None) => Err(false),
+            // It was revoked after the answer: asked again, so that the peer counts the refusal.
+            (None, Some((DONE, false))) => Err(true),
+            (_, Some((verdict, _))) => {
+                log::debug!(
+                    "connection {}: the peer refused an operation, verdict {verdict}",
+                    cx.connection.0
+                );
+                refused(cx);
+                return Ok(Step::Went);
+            }
+        };
+        let buffer = match decided {
+            Ok(buffer) => buffer,
+            Err(again) => {
                 let query = AccessQuery {
                     key: range.key.into(),
                     offset: range.offset.into(),
@@ -142,14 +159,14 @@ impl Verbs {
                     sequence,
                     query.as_bytes(),
                 ));
-                queue_pair.question = AccessQuestion::Asked { sequence };
+                queue_pair.question = AccessQuestion::Asked { sequence, again };
                 self.tally.asked += 1;
                 return Ok(Step::Waits);
             }
         };
         // Before the operation leaves the queue: if this fails, the connection's end finds it there.
         let Some(context) = &mut self.context else {
-            return Err(io::Error::other("the RDMA device is lost"));
+            return Err(io::Error::other(device_is_lost()));
         };
         let local = match work {
             Work::Write(_, write) => Some(context.keys(&write.source)),
@@ -244,11 +261,11 @@ fn refused(cx: &mut Context<'_>) {
 fn fill_segment(
     cx: &mut Context<'_>,
     queue_pair: &mut QueuePairConnection,
+    mut segment: Segment,
     urgent: bool,
     batch: &mut Vec<WorkRequest>,
 ) {
-    let segment = queue_pair.next_send;
-    let room = &mut queue_pair.sends.bytes_mut(segment)[SEGMENT_HEAD..];
+    let room = &mut segment.bytes_mut()[SEGMENT_HEAD..];
     let mut bytes = 0;
     if urgent {
         bytes = queue_pair.urgent.copy_into(room);
@@ -266,33 +283,33 @@ fn fill_segment(
         }
     }
     cx.shared.counters.bytes_out += bytes as u64;
-    seal_segment(cx.connection.0, queue_pair, bytes, batch);
+    seal_segment(cx.connection.0, queue_pair, segment, bytes, batch);
 }
 
-/// Puts the next segment into the batch, with `bytes` of the stream and all credits owed.
+/// Puts a segment into the batch, with `bytes` of the stream and all credits owed.
 fn seal_segment(
     connection: u64,
     queue_pair: &mut QueuePairConnection,
+    mut segment: Segment,
     bytes: usize,
     batch: &mut Vec<WorkRequest>,
 ) {
-    let segment = queue_pair.take_send();
     let head = SegmentHead {
         credits: std::mem::take(&mut queue_pair.owed).into(),
         bytes: (bytes as u32).into(),
     };
-    queue_pair.sends.bytes_mut(segment)[..SEGMENT_HEAD].copy_from_slice(head.as_bytes());
+    segment.bytes_mut()[..SEGMENT_HEAD].copy_from_slice(head.as_bytes());
     let number = queue_pair.next_number();
     let length = (SEGMENT_HEAD + bytes) as u32;
-    queue_pair.posted.push_back(Posted::Segment);
     queue_pair.credits -= 1;
     batch.push(WorkRequest {
         id: send_id(connection, number),
         operation: Operation::Send,
-        address: queue_pair.sends.address(segment),
+        address: segment.address,
         length,
-        lkey: queue_pair.sends.lkey,
+        lkey: segment.lkey,
         signaled: false,
         inline: length <= queue_pair.queue.inline_bytes(),
     });
+    queue_pair.posted.push_back(Posted::Segment(segment));
 }

@@ -150,7 +150,7 @@ impl Arena {
                 max: PAGE_BYTES,
             });
         }
-        // At most four, and `bytes` fits the last.
+        // At most as many as there are, and `bytes` fits the last.
         Ok(SIZE_CLASSES.iter().filter(|class| **class < bytes).count() as u8)
     }
 

@@ -200,6 +200,17 @@ impl ChunkCache {
         gone.len()
     }
 
+    /// The addresses of up to `most` pages that `release` could release if no fabric showed them to
+    /// peers, those of the least used chunks first.
+    pub fn shown_pages(&self, most: usize) -> Vec<usize> {
+        let state = lock(&self.state);
+        let page = |slot: Slot| state.pages[slot].as_ref();
+        let shown = |slot: Slot| page(slot).is_some_and(|page| Arc::strong_count(page) > 1);
+        let slots = state.table.least_used(most, shown);
+        let address = |slot: Slot| page(slot).map(|page| page.start().as_ptr() as usize);
+        slots.into_iter().filter_map(address).collect()
+    }
+
     /// For a reader in this process without a guard: whether the bytes of `slot` that it has read are
     /// those published under `version`. Peers read the lease of the versions instead.
     pub fn is_still(&self, slot: usize, version: Version) -> bool {
@@ -276,7 +287,15 @@ impl ChunkCache {
         piece: &mut [u8],
         sleep: Sleep,
     ) -> io::Result<usize> {
-        let cached = region.read_cached(offset, piece)?;
+        let file = match sleep {
+            Sleep::May => region.open()?,
+            // A progress thread does not open files.
+            Sleep::Never => match region.opened() {
+                Some(file) => file,
+                None => return Ok(0),
+            },
+        };
+        let cached = file.read_cached(offset, piece)?;
         if cached == piece.len() {
             self.counts.minor.fetch_add(1, Ordering::Relaxed);
             return Ok(cached);
@@ -284,7 +303,7 @@ impl ChunkCache {
         if sleep == Sleep::Never {
             return Ok(cached);
         }
-        region.read(offset + cached as u64, &mut piece[cached..])?;
+        file.read(offset + cached as u64, &mut piece[cached..])?;
         // Without `RWF_NOWAIT` it is unknown whether the read waited for a disk.
         let exit = match region.knows_nowait() {
             true => &self.counts.major,
@@ -401,7 +420,7 @@ impl ChunkCache {
         debug_assert!(slot < self.slots);
         let start = self.versions.get()?.start().as_ptr().cast::<u64>();
         // SAFETY: `versions` holds more than `slots` words, of which this is one. A lease is aligned to
-        // 4 KiB, so each word is aligned to 8. The lease lives as long as `self`. Once it is in
+        // 2 KiB, so each word is aligned to 8. The lease lives as long as `self`. Once it is in
         // `versions`, this process accesses the words only as atomics (no code calls `bytes` of this
         // lease); devices and peers' read-only mappings only read them.
         Some(unsafe { AtomicU64::from_ptr(start.add(slot)) })

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!  0 u32 code
-//!  4 u32 length of the detail, in bytes
-//!  8 detail, UTF-8
+//!  4 u32 retry_ms     when to ask again; 0 unless the code is BUSY
+//!  8 u32 length of the detail, in bytes
+//! 12 detail, UTF-8
 //! ```
 
 use super::body::{put_u32, Body};
@@ -15,7 +16,7 @@ coded! {
     pub enum FailureCode: "failure code" {
         /// The client sent `CANCEL`.
         Cancelled = 1,
-        /// The server holds as many requests as it can; try again later.
+        /// The server holds as many requests as it can. The client asks again after `retry_ms`.
         Busy = 2,
         /// The request's deadline passed at the server.
         DeadlinePassed = 3,
@@ -26,11 +27,13 @@ coded! {
     }
 }
 
-/// `FAILED`: 8-byte head (code, detail length), detail.
+/// `FAILED`: 12-byte head (code, retry, detail length), detail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failed {
     /// Cause.
     pub code: FailureCode,
+    /// Milliseconds after which the client should ask again; zero: it should not.
+    pub retry_ms: u32,
     /// Text for people; `encode` cuts it at [`MAX_DETAIL_BYTES`].
     pub detail: String,
 }
@@ -44,8 +47,9 @@ impl Failed {
             end -= 1;
         }
         let detail = &self.detail[..end];
-        let mut out = Vec::with_capacity(8 + detail.len());
+        let mut out = Vec::with_capacity(12 + detail.len());
         put_u32(&mut out, self.code as usize);
+        put_u32(&mut out, self.retry_ms as usize);
         put_u32(&mut out, detail.len());
         out.extend_from_slice(detail.as_bytes());
         out
@@ -58,6 +62,13 @@ impl Failed {
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
         let mut body = Body::new("FAILED", body);
         let code = FailureCode::try_from(body.u32()?)?;
+        let retry_ms = body.u32()?;
+        if retry_ms > 0 && code != FailureCode::Busy {
+            return Err(WireError::BadValue {
+                what: "retry of FAILED (its code is not BUSY)",
+                got: u64::from(retry_ms),
+            });
+        }
         let length = body.count("FAILED detail", MAX_DETAIL_BYTES as u32)?;
         let detail = std::str::from_utf8(body.bytes(length)?)
             .map_err(|_| WireError::NotUtf8 {
@@ -65,6 +76,10 @@ impl Failed {
             })?
             .to_owned();
         body.end()?;
-        Ok(Self { code, detail })
+        Ok(Self {
+            code,
+            retry_ms,
+            detail,
+        })
     }
 }

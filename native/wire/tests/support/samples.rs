@@ -112,6 +112,7 @@ pub fn data_written() -> DataWritten {
 pub fn failed() -> Failed {
     Failed {
         code: FailureCode::Busy,
+        retry_ms: 200,
         detail: "256 requests are open – try later".to_owned(),
     }
 }

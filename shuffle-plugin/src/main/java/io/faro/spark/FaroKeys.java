@@ -88,12 +88,12 @@ final class FaroKeys {
       oneOf("onDemand", "onCommit", "planned"));
 
   static final Key<String> EXCHANGE = key(
-      "exchange", "name", "random", "grouped, rotated, random",
-      "In which order an executor fetches from the others and serves them, and how many at a time. `grouped`: by a "
-          + "schedule of small groups, about the square root of the number of executors at a time. `rotated`: around a "
-          + "ring, as many at a time. `random`: all at once, in the order of Spark's requests. docs/scaling.md says "
-          + "when to use which.",
-      oneOf("grouped", "rotated", "random"));
+      "exchange", "name", "auto", "auto, grouped, rotated, random",
+      "In which order an executor fetches from the others and serves them, and how many at a time. `auto`: `random` "
+          + "up to 64 executors, `grouped` beyond. `grouped`: by a schedule of small groups, about the square root of "
+          + "the number of executors at a time. `rotated`: around a ring, as many at a time. `random`: all at once, in "
+          + "the order of Spark's requests. docs/scaling.md says when to use which.",
+      oneOf("auto", "grouped", "rotated", "random"));
 
   static final Key<Long> EXCHANGE_SLICE = key(
       "exchange.slice", "duration", "20ms", "a duration of at least 1ms and at most 10s, such as 20ms or 1s",

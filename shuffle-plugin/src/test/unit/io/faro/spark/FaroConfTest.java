@@ -50,7 +50,7 @@ class FaroConfTest {
   void theEndpointGetsEveryDefault() {
     assertEquals(
         map("fabric", "auto", "memory.limit", "268435456", "memory.idleRelease", "60000", "request.timeout", "30000",
-            "port", "0", "regions", "unpinned", "staging", "onDemand", "exchange", "random", "exchange.slice", "20",
+            "port", "0", "regions", "unpinned", "staging", "onDemand", "exchange", "auto", "exchange.slice", "20",
             "verbs.trafficClass", "0", "verbs.retryCount", "7", "verbs.rnrRetry", "7", "verbs.timeout", "14"),
         new FaroConf(with()).settings);
     assertEquals(
@@ -134,7 +134,7 @@ class FaroConfTest {
     "spark.faro.verbs.retryCount | 8                   | 0 to 7",
     "spark.faro.verbs.rnrRetry  | -1                   | 0 to 7",
     "spark.faro.verbs.timeout   | 0                    | 1 to 31",
-    "spark.faro.exchange        | sometimes            | grouped, rotated, random",
+    "spark.faro.exchange        | sometimes            | auto, grouped, rotated, random",
     "spark.faro.exchange.slice  | 0ms                  | at least 1ms",
     "spark.faro.exchange.slice  | 11s                  | at most 10s",
     "spark.faro.bindAddress     | not_a_host!          | IP address",

@@ -77,6 +77,8 @@ final class Metric {
     count("retries", "requests", "sent again after a fault");
     count("routeBackoffs", "routes", "(a peer over one fabric) not used for a while after a fault");
     count("duplicateConnections", "connections", "closed because both executors had made one at the same time");
+    count("idleConnections", "connections", "closed because nothing used them for a minute, or to make room");
+    level("connectionBytes", "bytes", "of the arena that RDMA connections hold to send and receive messages");
     count("crcErrors", "chunks", "with a wrong checksum; fetched again");
     count("timeouts", "requests", "that exceeded `spark.faro.request.timeout`");
     count("putBack", "requests", "that gave their memory up for older ones, and were sent again");

@@ -1,0 +1,49 @@
+//! One server under the load of many clients, for measuring. `tests/bench/load` runs it cell by cell.
+//!
+//! `load fabric=tcp peers=100 readers=8 window=4 block=20480 blocks=1 outputs=100 partitions=200
+//! requests=20000 limit=256`: `peers` client endpoints, each with `readers` readers, which keep `window`
+//! requests of `blocks` blocks of `block` bytes under way each, until `requests` were made by all together;
+//! `limit` is the arena of every endpoint in MiB. The server is one process, all clients are another one
+//! (an endpoint each, with its own threads and arena). All requests are made once before the measured
+//! pass. Prints one line of JSON: seconds, blocks, bytes, CPU of both sides, requests that failed, the
+//! longest request, the most memory that one client's blocks and buffers held, most open descriptors of
+//! the server.
+
+#![allow(clippy::unwrap_used)] // A measurement that goes wrong ends.
+
+mod clients;
+mod options;
+mod server;
+
+use options::Options;
+
+fn main() {
+    let words: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|w| w != "--bench")
+        .collect();
+    allow_descriptors();
+    let options = Options::parse(&words);
+    match options.card.clone() {
+        None => server::run(&options, &words),
+        Some(card) => clients::run(&options, &card),
+    }
+}
+
+/// A thousand endpoints in one process need some twenty descriptors each.
+fn allow_descriptors() {
+    use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
+    let now = getrlimit(Resource::Nofile);
+    let most = Rlimit {
+        current: now.maximum,
+        maximum: now.maximum,
+    };
+    setrlimit(Resource::Nofile, most).unwrap();
+}
+
+/// CPU time of this process, all threads, nanoseconds.
+pub fn cpu_nanos() -> u64 {
+    use rustix::time::{clock_gettime, ClockId};
+    let used = clock_gettime(ClockId::ProcessCPUTime);
+    used.tv_sec as u64 * 1_000_000_000 + used.tv_nsec as u64
+}

@@ -1,0 +1,130 @@
+//! How attempts end before their last block: the server refuses, the caller cancels, something fails.
+
+use super::queue::CANCELLED;
+use super::request::{Next, Request};
+use super::FetchService;
+use crate::fabrics::fabric_name;
+use crate::limits::MAX_BUSY_RETRY;
+use crate::net::Net;
+use faro_wire::codes::FetchErrorCode;
+use faro_wire::message::{Failed, FailureCode, ToServer};
+use std::time::{Duration, Instant};
+
+impl FetchService {
+    pub(super) fn failed(&mut self, net: &mut Net, id: u64, failed: &Failed) {
+        let Some(mut request) = self.end(net, id) else {
+            return;
+        };
+        let code = match failed.code {
+            FailureCode::DeadlinePassed => FetchErrorCode::TimedOut,
+            FailureCode::Busy if failed.retry_ms > 0 => {
+                let hint = Duration::from_millis(u64::from(failed.retry_ms)).min(MAX_BUSY_RETRY);
+                let (seed, timeout) = (request.id, request.idle_timeout);
+                match request.busy.refused(Instant::now(), hint, seed, timeout) {
+                    Some(at) => return self.later.put(at, request),
+                    None => FetchErrorCode::Refused,
+                }
+            }
+            FailureCode::Cancelled
+            | FailureCode::Busy
+            | FailureCode::Internal
+            | FailureCode::Closing => FetchErrorCode::Refused,
+        };
+        let detail = format!("the server says {:?}: {}", failed.code, failed.detail);
+        self.queue.fail(request, code, detail);
+    }
+
+    pub(super) fn cancel(&mut self, net: &mut Net, request: u64) {
+        if let Some(&id) = self.by_request.get(&request) {
+            return self.give_up(net, id, FetchErrorCode::Cancelled, CANCELLED);
+        }
+        if let Some(request) = self.withdraw(request) {
+            let (code, why) = (FetchErrorCode::Cancelled, CANCELLED.to_owned());
+            self.queue.fail(request, code, why);
+        }
+    }
+
+    /// Removes a request that no attempt is made at now.
+    fn withdraw(&mut self, id: u64) -> Option<Request> {
+        let request = self.put_back.remove(&id);
+        if let Some(request) = request.or_else(|| self.later.withdraw(id)) {
+            return Some(request);
+        }
+        self.waiting.values_mut().find_map(|waiting| {
+            let at = waiting.iter().position(|r| r.id == id)?;
+            Some(waiting.swap_remove(at))
+        })
+    }
+
+    /// A fault: what was not handed out is asked for again, on this fabric and then on the next.
+    pub(super) fn fault(&mut self, net: &mut Net, id: u64, code: FetchErrorCode, detail: &str) {
+        self.tell_server(net, id);
+        let Some(mut request) = self.end(net, id) else {
+            return;
+        };
+        match request.faults.count(net.kind()) {
+            Next::Again => {}
+            Next::OtherFabric => net.back_off(request.endpoint, detail),
+            Next::GiveUp => {
+                net.back_off(request.endpoint, detail);
+                return self.queue.fail(request, code, detail.to_owned());
+            }
+        }
+        let (caller, missing) = (request.id, request.missing().len());
+        let (of, name) = (request.blocks.len(), fabric_name(net.kind()));
+        if self.queue.dispatch_or(request, code, detail) {
+            self.counters.retries.add(1);
+            log::info!(
+                "fetch {caller} over {name}: {detail}; asking again for {missing} of {of} blocks"
+            );
+        }
+    }
+
+    /// Ends an attempt that has no more to bring. If its request has more blocks, those that the arena
+    /// cannot hold get an error each, and an attempt at the others follows.
+    pub(super) fn next_part(&mut self, net: &mut Net, id: u64) {
+        let Some(connection) = self.attempts.get(&id).map(|attempt| attempt.connection) else {
+            return;
+        };
+        let Some(mut request) = self.end(net, id) else {
+            return;
+        };
+        while let Some(bytes) = request.next_too_large() {
+            let room = self.largest_block;
+            let detail = format!("a block of {bytes} bytes, the arena has room for {room}");
+            self.queue.fail_block(&mut request, detail);
+        }
+        if !request.wanted().is_empty() {
+            self.issue(net, connection, request);
+        }
+    }
+
+    /// Ends a request with an error.
+    pub(super) fn give_up(&mut self, net: &mut Net, id: u64, code: FetchErrorCode, detail: &str) {
+        self.tell_server(net, id);
+        if let Some(request) = self.end(net, id) {
+            self.queue.fail(request, code, detail.to_owned());
+        }
+    }
+
+    /// The server need not go on. To a closed connection the message vanishes.
+    pub(super) fn tell_server(&mut self, net: &mut Net, id: u64) {
+        if let Some(attempt) = self.attempts.get(&id) {
+            net.send(attempt.connection, id, ToServer::Cancel);
+        }
+    }
+
+    /// Removes the attempt and revokes its buffers.
+    pub(super) fn end(&mut self, net: &mut Net, id: u64) -> Option<Request> {
+        let attempt = self.attempts.remove(&id)?;
+        self.deadlines.remove(attempt.look_at, id);
+        let (request, keys) = attempt.end();
+        self.by_request.remove(&request.id);
+        self.awaiting_memory.remove(&(request.id, id));
+        for key in keys {
+            // `Later`: the fabric keeps the lease until no write can reach it.
+            drop(net.revoke(key));
+        }
+        Some(request)
+    }
+}

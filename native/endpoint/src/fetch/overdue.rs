@@ -1,0 +1,100 @@
+//! Attempts that wait too long: for their server, or for arena memory.
+
+use super::attempt::Attempt;
+use super::FetchService;
+use crate::limits::MEMORY_WAIT;
+use crate::net::Net;
+use faro_fabric::CloseReason;
+use faro_wire::codes::FetchErrorCode;
+use std::time::Instant;
+
+/// What is to be done with an attempt whose time to be looked at has come.
+enum Verdict {
+    /// Look again then.
+    Later(Instant),
+    /// It has waited for memory for so long that its server is about to end its part: ask again later.
+    PutBack,
+    /// No memory has returned to the arena for so long that waiting is of no use.
+    NoMemory,
+    /// Nothing has arrived for it for as long as it may go without progress.
+    TimedOut,
+}
+
+impl FetchService {
+    /// The attempt waits for arena memory from now on, if it did not before. It has no deadline until it
+    /// has the memory.
+    pub(super) fn starved(&mut self, id: u64) {
+        let Some(attempt) = self.attempts.get_mut(&id) else {
+            return;
+        };
+        if attempt.starved_since.is_none() {
+            let now = Instant::now();
+            attempt.starved_since = Some(now);
+            let at = now + MEMORY_WAIT.min(attempt.request.idle_timeout / 2);
+            if at < attempt.look_at {
+                self.deadlines.remove(attempt.look_at, id);
+                attempt.look_at = at;
+                self.deadlines.put(at, id);
+            }
+        }
+    }
+
+    /// Ends the attempts that are past their deadline.
+    pub(super) fn end_overdue(&mut self, net: &mut Net, now: Instant) {
+        while let Some(id) = self.deadlines.due(now) {
+            let Some(attempt) = self.attempts.get(&id) else {
+                continue;
+            };
+            match self.judge_wait(attempt, now) {
+                Verdict::Later(at) => {
+                    self.deadlines.put(at, id);
+                    if let Some(attempt) = self.attempts.get_mut(&id) {
+                        attempt.look_at = at;
+                    }
+                }
+                Verdict::PutBack => self.put_back(net, id),
+                Verdict::NoMemory => {
+                    let wait = MEMORY_WAIT.as_millis();
+                    let detail = format!("no memory returned to the arena for {wait} ms");
+                    self.give_up(net, id, FetchErrorCode::PoolExhausted, &detail);
+                }
+                Verdict::TimedOut => self.time_out(net, id, now),
+            }
+        }
+    }
+
+    fn judge_wait(&self, attempt: &Attempt, now: Instant) -> Verdict {
+        let Some(since) = attempt.starved_since else {
+            return match attempt.deadline <= now {
+                true => Verdict::TimedOut,
+                false => Verdict::Later(attempt.deadline),
+            };
+        };
+        let no_memory = since.max(self.memory_returned) + MEMORY_WAIT;
+        let long = since + attempt.request.idle_timeout / 2;
+        match () {
+            () if no_memory <= now => Verdict::NoMemory,
+            () if long <= now => Verdict::PutBack,
+            () => Verdict::Later(no_memory.min(long)),
+        }
+    }
+
+    fn time_out(&mut self, net: &mut Net, id: u64, now: Instant) {
+        let Some(attempt) = self.attempts.get(&id) else {
+            return;
+        };
+        let (connection, endpoint) = (attempt.connection, attempt.request.endpoint);
+        let timeout = attempt.request.idle_timeout;
+        let heard = self.heard.get(&connection);
+        let silent = heard.is_none_or(|at| now.duration_since(*at) >= timeout);
+        let detail = format!("no progress for {} ms", timeout.as_millis());
+        self.counters.timeouts.add(1);
+        self.give_up(net, id, FetchErrorCode::TimedOut, &detail);
+        if silent {
+            // Nothing at all has arrived on the connection. Its other requests take another route, and none
+            // waits for this one's deadline again.
+            net.back_off(endpoint, &detail);
+            net.disconnect(connection, CloseReason::Lost { detail });
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! The open files of map outputs: few, whatever the number of outputs.
+//!
+//! ```text
+//!            open (a permit for each file)
+//!   path ───────────────────────────────────▶ Descriptor ── in use: its Arc is held for one read
+//!     ▲                                          │
+//!     └── closed (the permit returns) ◀──────────┴── idle: in the cache, until evicted, replaced or deleted
+//! ```
+//! A file is opened only with a permit, and the permit returns after it was closed, so open files never
+//! exceed the bound. The cache holds fewer than there are permits; the rest is for files that were
+//! evicted while they were being read. A thread that finds no permit closes idle files and waits.
+//! No thread waits for a permit while it holds a descriptor, so those that hold one go on and return it.
+//!
+//! The cache keeps what is used again and again when a scan reads each file once (`quick_cache`).
+//!
+//! Every use of a file compares its identity with that under which the output was opened first.
+//! Idle files that were deleted would keep their disk space: `sweep` closes them.
+
+use super::cache::{self, Cache};
+use super::identity::{FileKey, Files, OutputFiles, Part};
+use crate::limits::OPEN_FILES;
+use faro_region::OpenFile;
+use faro_sync::lock;
+use quick_cache::UnitWeighter;
+use rustix::process::{getrlimit, Resource};
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How long a thread that found no permit waits before it closes idle files again.
+const PERMIT_WAIT: Duration = Duration::from_millis(10);
+
+/// How many files of map outputs this process may have open: a quarter of its limit.
+pub(crate) fn open_file_bound() -> usize {
+    let limit = getrlimit(Resource::Nofile).current;
+    let quarter = limit.map_or(usize::MAX, |limit| (limit / 4) as usize);
+    quarter.clamp(*OPEN_FILES.start(), *OPEN_FILES.end())
+}
+
+/// The right to have one file open.
+struct Permit(Arc<Permits>);
+
+struct Permits {
+    bound: usize,
+    taken: Mutex<usize>,
+    returned: Condvar,
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        *lock(&self.0.taken) -= 1;
+        self.0.returned.notify_one();
+    }
+}
+
+/// An open file and its permit.
+pub(super) struct Opened {
+    // Closed before the permit returns: fields are dropped in this order.
+    pub(super) file: File,
+    _permit: Permit,
+}
+
+/// An open file of a map output.
+pub(super) struct Descriptor {
+    opened: Opened,
+    files: Arc<Files>,
+    part: Part,
+}
+
+impl Descriptor {
+    /// The file is still what it was when the output was opened first. If it is not, the output is
+    /// marked as replaced.
+    pub(super) fn is_current(&self) -> bool {
+        self.files.check_open(self.part, &self.opened.file)
+    }
+
+    fn is_shorter(&self) -> bool {
+        let is = self.opened.file.metadata();
+        is.is_ok_and(|is| is.len() < self.files.bytes_of(self.part))
+    }
+}
+
+impl OpenFile for Descriptor {
+    fn file(&self) -> &File {
+        &self.opened.file
+    }
+}
+
+/// The open files of all map outputs.
+pub(super) struct Descriptors {
+    permits: Arc<Permits>,
+    idle: Cache<FileKey, Arc<Descriptor>, UnitWeighter>,
+    /// What the sweep under way has still to look at.
+    unswept: Mutex<Vec<FileKey>>,
+}
+
+impl Descriptors {
+    /// At most `bound` files, at least 2.
+    pub(super) fn new(bound: usize) -> Self {
+        let reserve = (bound / 8).clamp(bound.min(16), 256);
+        let kept = bound.saturating_sub(reserve).max(1);
+        Self {
+            permits: Arc::new(Permits {
+                bound,
+                taken: Mutex::new(0),
+                returned: Condvar::new(),
+            }),
+            idle: cache::new(kept as u64, kept, UnitWeighter),
+            unswept: Mutex::default(),
+        }
+    }
+
+    /// Files open now.
+    pub(super) fn open_files(&self) -> usize {
+        *lock(&self.permits.taken)
+    }
+
+    /// The file, if it is open; a use of it. Does not sleep.
+    pub(super) fn get(&self, key: FileKey) -> Option<Arc<Descriptor>> {
+        self.idle.get(&key)
+    }
+
+    /// The file, opened if it is not; may sleep.
+    ///
+    /// # Errors
+    /// What opening it says; `NotFound` when it was replaced or deleted, `UnexpectedEof` when it has
+    /// become shorter. The output is then marked.
+    pub(super) fn open(&self, files: &Arc<Files>, part: Part) -> io::Result<Arc<Descriptor>> {
+        let found = match self.get(files.key(part)) {
+            Some(found) => found,
+            None => {
+                let [permit] = self.permits();
+                let opened = self.open_path(files.path(part));
+                let file = opened.inspect_err(|_| files.mark_replaced())?;
+                let opened = Opened {
+                    file,
+                    _permit: permit,
+                };
+                self.keep(files, part, opened)
+            }
+        };
+        if found.is_current() {
+            return Ok(found);
+        }
+        self.close(files.key(part));
+        Err(match found.is_shorter() {
+            true => io::Error::new(io::ErrorKind::UnexpectedEof, "the file has become shorter"),
+            false => io::Error::new(io::ErrorKind::NotFound, "the file was replaced or deleted"),
+        })
+    }
+
+    /// Opens both files of an output that is not known yet, index and data; may sleep.
+    pub(super) fn open_both(&self, files: &OutputFiles) -> [io::Result<Opened>; 2] {
+        let [index, data] = self.permits();
+        let open = |path, permit| {
+            let file = self.open_path(path)?;
+            Ok(Opened {
+                file,
+                _permit: permit,
+            })
+        };
+        [open(&files.index, index), open(&files.data, data)]
+    }
+
+    /// Keeps a file of `open_both` open from now on, as long as there is room.
+    pub(super) fn keep(&self, files: &Arc<Files>, part: Part, opened: Opened) -> Arc<Descriptor> {
+        let kept = Arc::new(Descriptor {
+            opened,
+            files: Arc::clone(files),
+            part,
+        });
+        self.idle.insert(files.key(part), Arc::clone(&kept));
+        kept
+    }
+
+    /// Closes the file, once it is idle.
+    pub(super) fn close(&self, key: FileKey) {
+        self.idle.remove(&key);
+    }
+
+    /// Looks at up to `most` open files, in turn, and closes those that were deleted or replaced.
+    /// Their outputs are marked. May sleep: the last one to close a deleted file frees its blocks.
+    pub(super) fn sweep(&self, most: usize) {
+        let mut unswept = lock(&self.unswept);
+        if unswept.is_empty() {
+            unswept.extend(self.idle.iter().map(|(key, _)| key));
+        }
+        let rest = unswept.len().saturating_sub(most);
+        let keys = unswept.split_off(rest);
+        drop(unswept);
+        for key in keys {
+            let gone = self.idle.peek(&key).filter(|found| !found.is_current());
+            if gone.is_some() {
+                self.close(key);
+            }
+        }
+    }
+
+    /// Opens a file. If this process has no descriptor left for other reasons, idle ones are closed.
+    fn open_path(&self, path: &Path) -> io::Result<File> {
+        let exhausted = |error: &io::Error| {
+            let of = |errno: rustix::io::Errno| error.raw_os_error() == Some(errno.raw_os_error());
+            of(rustix::io::Errno::MFILE) || of(rustix::io::Errno::NFILE)
+        };
+        match File::open(path) {
+            Err(error) if exhausted(&error) => {
+                self.idle.clear();
+                File::open(path)
+            }
+            result => result,
+        }
+    }
+
+    /// `N` permits at once, so that no thread holds one while it waits for another.
+    fn permits<const N: usize>(&self) -> [Permit; N] {
+        let permits = &self.permits;
+        let mut taken = lock(&permits.taken);
+        while *taken + N > permits.bound {
+            drop(taken);
+            self.close_some_idle();
+            taken = lock(&permits.taken);
+            if *taken + N > permits.bound {
+                let waited = permits.returned.wait_timeout(taken, PERMIT_WAIT);
+                taken = waited.unwrap_or_else(PoisonError::into_inner).0;
+            }
+        }
+        *taken += N;
+        drop(taken);
+        std::array::from_fn(|_| Permit(Arc::clone(permits)))
+    }
+
+    fn close_some_idle(&self) {
+        let some = (self.permits.bound / 8).max(2);
+        let keys: Vec<FileKey> = self.idle.iter().take(some).map(|(key, _)| key).collect();
+        for key in keys {
+            self.close(key);
+        }
+    }
+}

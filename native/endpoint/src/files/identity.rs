@@ -1,0 +1,164 @@
+//! What the files of a map output were when they were opened first: a later file under the same path is
+//! another one, and its bytes are not those that the offsets speak of.
+
+use rustix::fs::{fstat, stat, Stat};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The files of a map output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputFiles {
+    /// Concatenated partitions; may be absent when all are empty.
+    pub data: PathBuf,
+    /// `partitions + 1` big-endian 64-bit offsets.
+    pub index: PathBuf,
+}
+
+/// One of the two files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Part {
+    Data,
+    Index,
+}
+
+/// A file of one generation of a map output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct FileKey {
+    pub(super) generation: u64,
+    pub(super) part: Part,
+}
+
+/// Tells one file from another, and from itself after it was written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Identity {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    /// Seconds and nanoseconds.
+    modified: (i64, u64),
+    /// It has a name. (Some file systems never say so; there it cannot be told that it was deleted.)
+    linked: bool,
+}
+
+impl Identity {
+    /// # Errors
+    /// What `fstat` says.
+    pub(super) fn of(file: &File) -> io::Result<Self> {
+        Ok(Self::from(fstat(file)?))
+    }
+
+    /// Bytes of the file.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl From<Stat> for Identity {
+    fn from(stat: Stat) -> Self {
+        Self {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            bytes: stat.st_size as u64,
+            modified: (stat.st_mtime, stat.st_mtime_nsec),
+            linked: stat.st_nlink > 0,
+        }
+    }
+}
+
+/// The files of one generation of a map output: where they are and what they were.
+pub(super) struct Files {
+    pub(super) generation: u64,
+    data: Box<Path>,
+    index: Box<Path>,
+    /// `None`: there is no data file.
+    data_was: Option<Identity>,
+    index_was: Identity,
+    /// One of them is not what it was: the output has to be opened anew.
+    replaced: AtomicBool,
+}
+
+impl Files {
+    pub(super) fn new(
+        generation: u64,
+        files: &OutputFiles,
+        index_was: Identity,
+        data_was: Option<Identity>,
+    ) -> Self {
+        Self {
+            generation,
+            data: files.data.as_path().into(),
+            index: files.index.as_path().into(),
+            data_was,
+            index_was,
+            replaced: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn key(&self, part: Part) -> FileKey {
+        FileKey {
+            generation: self.generation,
+            part,
+        }
+    }
+
+    pub(super) fn path(&self, part: Part) -> &Path {
+        match part {
+            Part::Data => &self.data,
+            Part::Index => &self.index,
+        }
+    }
+
+    fn was(&self, part: Part) -> Option<Identity> {
+        match part {
+            Part::Data => self.data_was,
+            Part::Index => Some(self.index_was),
+        }
+    }
+
+    /// Bytes of the file, 0 if there was none.
+    pub(super) fn bytes_of(&self, part: Part) -> u64 {
+        self.was(part).map_or(0, |was| was.bytes())
+    }
+
+    /// Whether both speak of the same bytes under the same paths.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        (&self.data, &self.index) == (&other.data, &other.index)
+            && (self.data_was, self.index_was) == (other.data_was, other.index_was)
+    }
+
+    pub(super) fn is_replaced(&self) -> bool {
+        self.replaced.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn mark_replaced(&self) {
+        self.replaced.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether an open file is what it was; if not, the output is marked as replaced.
+    pub(super) fn check_open(&self, part: Part, file: &File) -> bool {
+        self.check(part, Identity::of(file).ok())
+    }
+
+    /// As `check_open`, of what the paths lead to now.
+    pub(super) fn check_paths(&self) -> bool {
+        [Part::Index, Part::Data].into_iter().all(|part| {
+            let is = stat(self.path(part));
+            self.check(part, is.ok().map(Identity::from))
+        })
+    }
+
+    fn check(&self, part: Part, is: Option<Identity>) -> bool {
+        let same = is == self.was(part);
+        if !same {
+            self.mark_replaced();
+        }
+        same
+    }
+
+    /// Bytes of memory.
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.data.as_os_str().len() + self.index.as_os_str().len()
+    }
+}

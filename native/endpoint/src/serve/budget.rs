@@ -1,0 +1,120 @@
+//! Memory of the requests that a progress thread holds for its clients, in bytes.
+//!
+//! A request is small, but a client chooses how many it sends and how many blocks each names. Beyond
+//! the bound a request is answered `Busy`, and its client asks again. No connection may take more than
+//! a quarter, so that one peer cannot shut the others out.
+
+use faro_fabric::ConnectionId;
+use std::collections::HashMap;
+
+/// Bytes that a request takes beside its blocks: entry, job, message.
+const REQUEST_BYTES: usize = 1 << 10;
+/// Bytes that a block takes: its id, its range, its part of the response.
+const BLOCK_BYTES: usize = 96;
+/// Bytes that an offered buffer takes.
+const BUFFER_BYTES: usize = 24;
+
+/// The bytes in use.
+#[derive(Debug)]
+pub(super) struct Budget {
+    limit: usize,
+    held: usize,
+    /// No entry is zero.
+    by_connection: HashMap<ConnectionId, usize>,
+}
+
+/// Bytes that a request takes.
+pub(super) fn bytes_of_request(blocks: usize, buffers: usize) -> usize {
+    REQUEST_BYTES + blocks * BLOCK_BYTES + bytes_of_buffers(buffers)
+}
+
+/// Bytes that buffers of a request take.
+pub(super) fn bytes_of_buffers(buffers: usize) -> usize {
+    buffers * BUFFER_BYTES
+}
+
+impl Budget {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            held: 0,
+            by_connection: HashMap::new(),
+        }
+    }
+
+    /// Most bytes at once.
+    pub(super) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Takes `bytes` for a request of that connection. False: the bound is reached. A request that is
+    /// larger than a connection's share is taken when the connection has no other.
+    pub(super) fn take(&mut self, connection: ConnectionId, bytes: usize) -> bool {
+        let of_connection = self.by_connection.get(&connection).copied().unwrap_or(0);
+        let share = of_connection == 0 || of_connection + bytes <= self.limit / 4;
+        let room = self.held == 0 || self.held + bytes <= self.limit;
+        if share && room {
+            self.held += bytes;
+            self.by_connection.insert(connection, of_connection + bytes);
+        }
+        share && room
+    }
+
+    /// Adds bytes to what a request of that connection has taken. False: the connection alone has more
+    /// than the bound, which no client of this version causes.
+    pub(super) fn add(&mut self, connection: ConnectionId, bytes: usize) -> bool {
+        self.held += bytes;
+        let of_connection = self.by_connection.entry(connection).or_default();
+        *of_connection += bytes;
+        *of_connection <= self.limit
+    }
+
+    /// Returns what `take` and `add` took.
+    pub(super) fn give(&mut self, connection: ConnectionId, bytes: usize) {
+        self.held = self.held.saturating_sub(bytes);
+        if let Some(of_connection) = self.by_connection.get_mut(&connection) {
+            *of_connection = of_connection.saturating_sub(bytes);
+            if *of_connection == 0 {
+                self.by_connection.remove(&connection);
+            }
+        }
+    }
+
+    /// Returns everything.
+    pub(super) fn clear(&mut self) {
+        self.held = 0;
+        self.by_connection.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: ConnectionId = ConnectionId(1);
+
+    #[test]
+    fn a_connection_has_a_quarter_and_all_have_the_whole() {
+        let mut budget = Budget::new(1_000);
+        assert!(budget.take(A, 200));
+        assert!(!budget.take(A, 51), "beyond its quarter");
+        assert!(budget.take(A, 50));
+        for other in 2..5 {
+            assert!(budget.take(ConnectionId(other), 250));
+        }
+        assert!(!budget.take(ConnectionId(9), 1), "beyond the whole");
+        budget.give(A, 200);
+        budget.give(A, 50);
+        assert!(budget.by_connection.len() == 3 && budget.held == 750);
+        assert!(budget.take(ConnectionId(9), 250));
+    }
+
+    #[test]
+    fn a_request_larger_than_the_bound_is_served_by_itself() {
+        let mut budget = Budget::new(1_000);
+        assert!(budget.take(A, 5_000));
+        assert!(!budget.take(ConnectionId(2), 1));
+        budget.give(A, 5_000);
+        assert!(budget.take(ConnectionId(2), 1));
+    }
+}

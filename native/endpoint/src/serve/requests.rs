@@ -1,0 +1,170 @@
+//! What clients ask of [`ServeService`], and requests that are past their deadline.
+
+use super::budget::{bytes_of_buffers, bytes_of_request};
+use super::entry::Entry;
+use super::job::Job;
+use super::service::{fail, ServeService};
+use super::stage::{Buffers, Stage};
+use crate::limits::{BUSY_RETRY, MAX_BUFFERS_HELD};
+use crate::memory::Staging;
+use crate::net::{Net, Source};
+use faro_fabric::{CloseReason, ConnectionId};
+use faro_wire::message::{Failed, FailureCode, Fetch, MoreBuffers, ToClient};
+use faro_wire::WireError;
+use std::time::{Duration, Instant};
+
+impl ServeService {
+    pub(super) fn fetch(
+        &mut self,
+        net: &mut Net,
+        source: Source,
+        request: u64,
+        fetch: Fetch,
+    ) -> Result<(), WireError> {
+        let Source {
+            connection,
+            endpoint,
+        } = source;
+        if self.by_request.contains_key(&(connection, request)) {
+            return Err(WireError::BadValue {
+                what: "request id of FETCH (in use)",
+                got: request,
+            });
+        }
+        let bytes = bytes_of_request(fetch.blocks.len(), fetch.buffers.len());
+        if !self.budget.take(connection, bytes) {
+            self.refuse(net, connection, request);
+            return Ok(());
+        }
+        let (serial, now) = (self.next_serial, Instant::now());
+        self.next_serial += 1;
+        let idle_timeout = Duration::from_millis(u64::from(fetch.deadline_ms));
+        let job = match Job::new(serial, fetch) {
+            Ok(job) => Box::new(job),
+            Err(error) => {
+                self.budget.give(connection, bytes);
+                return Err(error);
+            }
+        };
+        self.by_request.insert((connection, request), serial);
+        let due = self.schedule.submit(endpoint, serial, now);
+        let (stage, at_once) = match due.contains(&serial) {
+            true => (Stage::running(), Some(job)),
+            false => {
+                if self.memory.staging == Staging::Planned {
+                    self.io.prefetch_for(&job);
+                }
+                (Stage::queued(job), None)
+            }
+        };
+        let entry = Entry {
+            connection,
+            endpoint,
+            request,
+            stage,
+            writes: 0,
+            idle_timeout,
+            deadline: now + idle_timeout,
+            look_at: now + idle_timeout,
+            bytes,
+        };
+        self.deadlines.put(entry.look_at, serial);
+        self.entries.insert(serial, entry);
+        self.counters.served_requests.add(1);
+        self.start_turns(due);
+        if let Some(job) = at_once {
+            match self.io.at_once(job) {
+                Ok((job, turn)) => self.on_turn(net, job, turn),
+                Err(job) => self.io.submit(job, &self.inbox),
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn more_buffers(
+        &mut self,
+        key: (ConnectionId, u64),
+        more: MoreBuffers,
+    ) -> Result<(), WireError> {
+        // Unknown: the request ended while the message was under way.
+        let Some(&serial) = self.by_request.get(&key) else {
+            return Ok(());
+        };
+        let Some(entry) = self.entries.get_mut(&serial) else {
+            return Ok(());
+        };
+        let now = Instant::now();
+        entry.progress(now);
+        self.schedule.progress(entry.endpoint, now);
+        let bytes = bytes_of_buffers(more.buffers.len());
+        entry.bytes += bytes;
+        if !self.budget.add(key.0, bytes) {
+            return Err(WireError::TooLarge {
+                what: "bytes of a connection's requests",
+                got: bytes as u64,
+                limit: self.budget.limit() as u64,
+            });
+        }
+        match entry.stage.on_buffers(more.buffers) {
+            Buffers::Job(job, buffers) => job.add_buffers(buffers)?,
+            Buffers::Kept(kept) if kept > MAX_BUFFERS_HELD => {
+                return Err(WireError::TooLarge {
+                    what: "buffers of a request",
+                    got: kept as u64,
+                    limit: MAX_BUFFERS_HELD as u64,
+                });
+            }
+            Buffers::Kept(_) | Buffers::NotNeeded => {}
+        }
+        self.advance(serial);
+        Ok(())
+    }
+
+    pub(super) fn cancel(&mut self, net: &mut Net, (connection, request): (ConnectionId, u64)) {
+        let found = self.by_request.get(&(connection, request)).copied();
+        if let Some(serial) = found {
+            self.remove(serial);
+            let (code, detail) = (FailureCode::Cancelled, String::new());
+            fail(net, connection, request, code, detail);
+        }
+    }
+
+    /// There is no room for one more request: its client is to ask again.
+    pub(super) fn refuse(&mut self, net: &mut Net, connection: ConnectionId, request: u64) {
+        self.counters.busy_refusals.add(1);
+        let (held, limit) = (self.by_request.len(), self.budget.limit() >> 20);
+        let failed = Failed {
+            code: FailureCode::Busy,
+            retry_ms: BUSY_RETRY.as_millis() as u32,
+            detail: format!("{held} requests are being served, with up to {limit} MiB of memory"),
+        };
+        net.send(connection, request, ToClient::Failed(failed));
+    }
+
+    /// Ends what is past its deadline. A peer that does not take bytes into the buffers it offered is
+    /// disconnected, because pages on their way to it cannot be used again until then.
+    pub(super) fn remove_overdue(&mut self, net: &mut Net, now: Instant) {
+        while let Some(serial) = self.deadlines.due(now) {
+            if let Some(entry) = self.entries.get_mut(&serial) {
+                if entry.deadline > now {
+                    entry.look_at = entry.deadline;
+                    self.deadlines.put(entry.look_at, serial);
+                    continue;
+                }
+            }
+            let Some(entry) = self.remove(serial) else {
+                continue;
+            };
+            let timeout = entry.idle_timeout.as_millis() as u64;
+            if entry.writes > 0 {
+                let what = "milliseconds without progress of a peer that offered buffers";
+                let limit = timeout;
+                net.disconnect(entry.connection, CloseReason::Bound { what, limit });
+                continue;
+            }
+            let detail = format!("no progress for {timeout} ms");
+            let code = FailureCode::DeadlinePassed;
+            fail(net, entry.connection, entry.request, code, detail);
+        }
+    }
+}
