@@ -14,10 +14,10 @@ import org.slf4j.LoggerFactory;
 /**
  * One per process: serves this process's map outputs to peers and fetches theirs. Thread-safe.
  *
- * <p>Native threads do the work; they never attach to the JVM. Daemon Java threads connect both
- * sides: {@code faro-completions-N} take finished blocks and call the listeners, each for its share of the fetches;
- * {@code faro-resolver} finds the files of map outputs. All wait inside native code, so a finished block is not handed
- * over between Java threads.
+ * <p>Native threads do the work; they never attach to the JVM. Daemon Java threads connect both sides: {@code
+ * faro-completions-N} take finished blocks and call the listeners, each for its share of the fetches; {@code
+ * faro-resolver} finds the files of map outputs. All wait inside native code, so a finished block is not handed over
+ * between Java threads.
  */
 public final class Endpoint implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(Endpoint.class);

@@ -2,9 +2,9 @@ package io.faro;
 
 /**
  * Gets the results of a fetch. One thread ({@code faro-completions-N}) makes all calls of a fetch, in order, and those
- * of other fetches, so long work belongs on another thread. Every block of the request is reported exactly once, by {@link #onBlocks} or {@link
- * #onError}; {@link #onComplete} is the last call, also after errors. Exceptions of a listener are logged and have no
- * other effect.
+ * of other fetches, so long work belongs on another thread. Every block of the request is reported exactly once, by
+ * {@link #onBlocks} or {@link #onError}; {@link #onComplete} is the last call, also after errors. Exceptions of a
+ * listener are logged and have no other effect.
  */
 public interface FetchListener {
   /**

@@ -141,7 +141,7 @@ class EndpointTest {
     }
   }
 
-  /** As Spark removes a shuffle: a peer asks once more, after the shuffle was forgotten and before its files are gone. */
+  /** As Spark removes a shuffle: a peer asks once more after the shuffle was forgotten, before its files are gone. */
   @Test
   void aShuffleThatIsForgottenAfterItsFilesAreDeletedHoldsNoDiskSpace() throws Exception {
     MapOutputs outputs = new MapOutputs(directory).write(9, 1, 10);

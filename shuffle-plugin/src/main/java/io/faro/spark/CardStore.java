@@ -18,4 +18,7 @@ interface CardStore {
    * answers. Blocks while it connects. {@code since}: when the card was first wanted, by {@link System#nanoTime}.
    */
   void lookUp(PeerKey peer, long since, Answer answer) throws Exception;
+
+  /** The peer cannot be reached. True: another look-up will say whether its executor has ended. */
+  boolean doubt(PeerKey peer);
 }

@@ -77,6 +77,16 @@ final class EndpointCards implements CardStore {
         at.host, at.port, at.executor, new String[] {block.name()}, new Listener(peer, block, answer), null);
   }
 
+  @Override
+  public boolean doubt(PeerKey peer) {
+    if (executors == null) {
+      // Then Spark forgets the executor's map outputs, and nothing asks for them again.
+      return false;
+    }
+    executors.doubt(peer.executor);
+    return true;
+  }
+
   /** Waits for the card without a thread: a peer that accepts the connection and then hangs blocks nothing. */
   private final class Listener implements BlockFetchingListener {
     private final PeerKey peer;

@@ -124,8 +124,8 @@ final class FaroExecutor {
   private void announce() throws Exception {
     byte[] card = transport.card();
     if (!cards.publish(card)) {
-      log.info("Faro: this executor is being decommissioned and publishes no endpoint card; it fetches through Faro, and "
-          + "peers get its map outputs by Spark's own fetch or from where they are moved to");
+      log.info("Faro: this executor is being decommissioned and publishes no endpoint card; it fetches through Faro, "
+          + "and peers get its map outputs by Spark's own fetch or from where they are moved to");
     }
     env.metricsSystem().registerSource(source);
     try {

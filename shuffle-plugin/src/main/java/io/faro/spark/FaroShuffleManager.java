@@ -82,7 +82,7 @@ public final class FaroShuffleManager extends SortShuffleManager {
   }
 
   /** Waits for the block manager, of whose start Spark tells nobody. */
-  private void openWhenReady() {
+  private synchronized void openWhenReady() {
     long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(START_SECONDS);
     try {
       while (opening == null && System.nanoTime() - end < 0) {
@@ -90,7 +90,7 @@ public final class FaroShuffleManager extends SortShuffleManager {
           open();
           return;
         }
-        Thread.sleep(START_PAUSE_MILLIS);
+        wait(START_PAUSE_MILLIS);
       }
     } catch (InterruptedException e) {
       LOG.debug("The first shuffle task opens Faro's endpoint", e);
@@ -164,6 +164,7 @@ public final class FaroShuffleManager extends SortShuffleManager {
       last = opening;
       if (opening == null) {
         opening = CompletableFuture.completedFuture(null);
+        notifyAll();
       }
       if (uiState == UiState.OPENED && ui != null) {
         ui.stop();

@@ -47,8 +47,9 @@ final class MemoryDefault {
     if (conf.contains("spark.executor.memoryOverhead")) {
       return mib(conf, "spark.executor.memoryOverhead", "0");
     }
-    double share = mib(conf, "spark.executor.memory", "1g") * conf.getDouble("spark.executor.memoryOverheadFactor", 0.1);
-    return Math.max((long) share, mib(conf, "spark.executor.minMemoryOverhead", "384m"));
+    double factor = conf.getDouble("spark.executor.memoryOverheadFactor", 0.1);
+    long share = (long) (mib(conf, "spark.executor.memory", "1g") * factor);
+    return Math.max(share, mib(conf, "spark.executor.minMemoryOverhead", "384m"));
   }
 
   /** A size whose unit is MiB if it has none, in bytes. */

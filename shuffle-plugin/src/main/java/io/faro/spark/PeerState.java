@@ -14,7 +14,8 @@ import java.util.concurrent.TimeUnit;
  *   LOOKING, SLOW -- executor ended -> GONE
  *   ABSENT    -- request, time over -> LOOKING
  *   READY     -- request failed -----> BACKOFF
- *   BACKOFF   -- request, time over -> READY        (the next failure doubles the time)
+ *   BACKOFF   -- request, time over -> READY        (the next failure doubles the time), or LOOKING if the executor may
+ *                                                   have ended
  *   BACKOFF   -- request succeeded --> READY        (the next failure has the first time)
  * </pre>
  *
@@ -60,6 +61,8 @@ final class PeerState {
   private int failures;
   /** Look-ups of LOOKING, with fallback=never. */
   private int lookUps;
+  /** In BACKOFF, and in the look-up after it: the executor may have ended. */
+  private boolean doubted;
   /** Of the last look-up, if it failed with one. */
   private Throwable problem;
 
@@ -102,6 +105,10 @@ final class PeerState {
         if (now - until < 0) {
           return Decision.DECLINE_BACKOFF;
         }
+        if (doubted) {
+          state = State.LOOKING;
+          return Decision.LOOK_UP;
+        }
         state = State.READY;
         return Decision.GO;
       case GONE:
@@ -118,7 +125,8 @@ final class PeerState {
       case SLOW:
         state = State.READY;
         handle = peerHandle;
-        failures = 0;
+        failures = doubted ? failures : 0;
+        doubted = false;
         lookUps = 0;
         problem = null;
         return;
@@ -212,6 +220,11 @@ final class PeerState {
     }
   }
 
+  /** The executor may have ended: its card is looked up again before the next request to it. */
+  void doubt() {
+    doubted = state == State.BACKOFF;
+  }
+
   /** A request failed because of the peer. */
   void failed(long now) {
     switch (state) {
@@ -246,6 +259,7 @@ final class PeerState {
       case BACKOFF:
         state = State.READY;
         failures = 0;
+        doubted = false;
         return;
       case UNKNOWN:
       case LOOKING:

@@ -11,9 +11,10 @@ import java.util.function.LongSupplier;
 /**
  * The peers of an executor, each with its {@link PeerState}, and the requests that wait for a card.
  *
- * <p>A peer's card is looked up once, for its first request, on threads of their own ({@link PerHost}). Requests wait for it in a list, without
- * a thread, for a bounded time. A peer without a card, or with requests that fail, is left alone for a time that
- * doubles with each failure: a broken peer then costs one timeout now and then, and not one for each request.
+ * <p>A peer's card is looked up once, for its first request, on threads of their own ({@link PerHost}). Requests wait
+ * for it in a list, without a thread, for a bounded time. A peer without a card, or with requests that fail, is left
+ * alone for a time that doubles with each failure: a broken peer then costs one timeout now and then, and not one for
+ * each request.
  */
 final class Peers {
   /** The first pause between two look-ups of one card with fallback=never; it doubles. */
@@ -71,7 +72,8 @@ final class Peers {
   void failed(PeerKey key, Reason reason) {
     Peer peer = peers.get(key);
     if (peer != null && reason.avoidsPeer) {
-      peer.failed();
+      boolean unreachable = reason == Reason.UNREACHABLE || reason == Reason.CONNECTION_LOST;
+      peer.failed(unreachable && cards.doubt(key));
     }
   }
 
@@ -221,8 +223,11 @@ final class Peers {
       return now - used >= FORGET_NANOS && waiting.isEmpty() && !state.looksUp();
     }
 
-    synchronized void failed() {
+    synchronized void failed(boolean doubted) {
       state.failed(nanos.getAsLong());
+      if (doubted) {
+        state.doubt();
+      }
     }
 
     synchronized void worked() {

@@ -34,8 +34,8 @@ public enum Reason {
   TO_DISK("toDisk", false,
       "Spark's own fetch brings requests above spark.network.maxRemoteBlockSizeFetchToMem into files"),
   ASKED_AGAIN("askedAgain", false,
-      "Spark found the block damaged after Faro had delivered it (the task's log says how), so it now comes another way; "
-          + "check memory and disks of both hosts"),
+      "Spark found the block damaged after Faro had delivered it (the task's log says how), so it now comes another "
+          + "way; check memory and disks of both hosts"),
   FULL("full", false, "too many requests are in flight"),
   OTHER("other", true, "please report this with the executor's log");
 

@@ -32,27 +32,38 @@ final class ClientHarness {
   byte[] card = "*".getBytes(StandardCharsets.UTF_8);
   Exception lookUpFails;
   boolean gone;
+  /** As with the external shuffle service. */
+  boolean driverKnows;
 
   ClientHarness(boolean never) {
     SparkConf sparkConf = new SparkConf(false).set("spark.faro.fallback", never ? "never" : "auto");
     FaroConf conf = new FaroConf(sparkConf);
     RateLimitedLog log = new RateLimitedLog(said::add, steps);
-    peers = new Peers(transport, this::lookUp, new PerHost(lookUps), steps, steps, never, WAIT_MILLIS, counters);
+    CardStore store = new Store();
+    peers = new Peers(transport, store, new PerHost(lookUps), steps, steps, never, WAIT_MILLIS, counters);
     FallBack fallBack = new FallBack(spark, new PerHost(fallBackThreads), conf, counters, log);
     client = new FaroBlockStoreClient(
         spark, true, conf, transport, peers, fallBack, new ToFile(sparkConf), fileThreads, counters, steps);
   }
 
-  private void lookUp(PeerKey peer, long since, CardStore.Answer answer) throws Exception {
-    asked.add(peer);
-    if (lookUpFails != null) {
-      throw lookUpFails;
-    } else if (gone) {
-      answer.gone();
-    } else if (card == null) {
-      answer.missing(null);
-    } else {
-      answer.found(card);
+  private final class Store implements CardStore {
+    @Override
+    public void lookUp(PeerKey peer, long since, Answer answer) throws Exception {
+      asked.add(peer);
+      if (lookUpFails != null) {
+        throw lookUpFails;
+      } else if (gone) {
+        answer.gone();
+      } else if (card == null) {
+        answer.missing(null);
+      } else {
+        answer.found(card);
+      }
+    }
+
+    @Override
+    public boolean doubt(PeerKey peer) {
+      return driverKnows;
     }
   }
 

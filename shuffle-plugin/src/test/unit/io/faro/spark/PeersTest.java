@@ -193,6 +193,40 @@ class PeersTest {
   }
 
   @Test
+  void anExecutorThatEndsWhileItIsReadFromIsAskedForOnceMore() {
+    h.driverKnows = true;
+    fail(h.fetchStarted(block()));
+    h.gone = true;
+    pass(PeerState.BACKOFF_NANOS);
+    for (int i = 0; i < 3; i++) {
+      h.fetch(block());
+      h.lookUps.runAll();
+      h.fallBackThreads.runAll();
+      pass(PeerState.ABSENT_MAX_NANOS);
+    }
+    assertEquals(2, h.asked.size());
+    assertEquals(1, h.transport.started.size());
+    assertEquals(4, h.spark.requests);
+    assertEquals(1, h.said.size(), "the connection that broke, and nothing else");
+  }
+
+  @Test
+  void aPeerThatIsAliveAfterADoubtKeepsItsBackOff() {
+    h.driverKnows = true;
+    fail(h.fetchStarted(block()));
+    pass(PeerState.BACKOFF_NANOS);
+    fail(h.fetchStarted(block()));
+    assertEquals(2, h.asked.size());
+    assertEquals(2, h.transport.started.size());
+    pass(PeerState.BACKOFF_NANOS);
+    h.fetchStarted(block());
+    assertEquals(2, h.transport.started.size(), "is in back-off, twice as long");
+    pass(PeerState.BACKOFF_NANOS);
+    h.fetchStarted(block());
+    assertEquals(3, h.transport.started.size());
+  }
+
+  @Test
   void aPeerWithoutRequestsIsForgotten() {
     h.fetchStarted(block());
     pass(Peers.FORGET_NANOS - 1);
