@@ -64,6 +64,8 @@ pub(crate) struct Memory {
     pub(crate) staging: Staging,
     /// Refusals when the cache had nothing left to release but pages that peers may be reading.
     shortages: AtomicU64,
+    /// How often everything that is exposed was recalled.
+    recalls: AtomicU64,
     /// The cache had nothing to release, and nothing was revoked since: a look for pages would go over
     /// all its slots for nothing.
     nothing_to_release: AtomicBool,
@@ -82,6 +84,7 @@ impl Memory {
             regions,
             staging,
             shortages: AtomicU64::new(0),
+            recalls: AtomicU64::new(0),
             nothing_to_release: AtomicBool::new(false),
         })
     }
@@ -151,13 +154,23 @@ impl Memory {
     }
 
     /// Some pages that are exposed to peers are to be revoked.
-    pub(crate) fn recall(&self) {
+    fn recall(&self) {
         self.shortages.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Grows when a lease was refused, so that pages which peers may read are to be revoked.
     pub(crate) fn shortages(&self) -> u64 {
         self.shortages.load(Ordering::Relaxed)
+    }
+
+    /// Everything that is exposed to peers is to be revoked: mapped files are, and were forgotten.
+    pub(crate) fn recall_all(&self) {
+        self.recalls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Grows when everything that is exposed is to be revoked.
+    pub(crate) fn recalls(&self) -> u64 {
+        self.recalls.load(Ordering::Relaxed)
     }
 
     /// Time has passed, or pages were revoked: the chunk cache may have pages to release again.

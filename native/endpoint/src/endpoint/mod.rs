@@ -131,7 +131,7 @@ impl Endpoint {
         self.memory.cache.forget(shuffle);
         if self.memory.regions != RegionMode::Unpinned {
             // A mapping lives as long as it is exposed to a peer.
-            self.memory.recall();
+            self.memory.recall_all();
         }
     }
 

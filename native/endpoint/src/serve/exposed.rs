@@ -97,6 +97,13 @@ impl ExposedBuffers {
         }
     }
 
+    /// Revokes everything. Reads under way end `Refused`, and their bytes are written instead.
+    pub(super) fn revoke_all(&mut self, net: &mut Net) {
+        for connection in self.peers.keys().copied().collect::<Vec<_>>() {
+            self.revoke(net, connection);
+        }
+    }
+
     /// Revokes the pages of these addresses for all peers. Reads under way end `Refused`, and their
     /// bytes are written instead.
     pub(super) fn revoke_pages(&mut self, net: &mut Net, addresses: &[usize]) {

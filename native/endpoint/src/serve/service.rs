@@ -42,6 +42,8 @@ pub(crate) struct ServeService {
     pub(super) exposed: ExposedBuffers,
     /// The shortage of the arena for which pages of `exposed` were last revoked.
     shortage: u64,
+    /// The recall of everything for which `exposed` was last revoked.
+    recall: u64,
     /// Turns that wait for their peer's permit.
     pub(super) schedule: ServerQueue,
     /// By serial number.
@@ -71,6 +73,7 @@ impl ServeService {
             returned,
             counters,
             shortage: memory.shortages(),
+            recall: memory.recalls(),
             memory,
             exposed: ExposedBuffers::default(),
             schedule,
@@ -228,6 +231,11 @@ impl Service for ServeService {
         self.on_memory(net);
         let due = self.schedule.tick(now);
         self.start_turns(due);
+        let recalls = self.memory.recalls();
+        if recalls != self.recall {
+            self.recall = recalls;
+            self.exposed.revoke_all(net);
+        }
         let shortages = self.memory.shortages();
         if shortages != self.shortage {
             self.shortage = shortages;
