@@ -58,7 +58,13 @@ SCENARIOS = [
     ),
     Scenario("auto", PLAIN, AUTO, only_verbs=True),
     # tests/spark has the shape of a real executor (2,000 outputs, 8 tasks at a time): too slow here.
-    Scenario("outputs", ["someOutputs"], NEVER, only_verbs=True),
+    # Without locality, which would put a reducer on the host of its 2 MiB block.
+    Scenario(
+        "outputs",
+        ["someOutputs"],
+        {**NEVER, "spark.shuffle.reduceLocality.enabled": "false"},
+        only_verbs=True,
+    ),
     Scenario("loss-1", PLAIN, NEVER, guest=["--loss", "1%"], only_verbs=True),
     Scenario("loss-5", PLAIN, NEVER, guest=["--loss", "5%"], only_verbs=True),
     Scenario(
