@@ -113,7 +113,8 @@ class LeakTest {
   }
 
   private ByteBuffer viewThatOutlivesItsEndpoint(FabricChoice fabric) throws Exception {
-    MapOutputs outputs = new MapOutputs(directory).write(1, 1, 100_000);
+    // A block in one slice, so that the view is of the slab and no copy.
+    MapOutputs outputs = new MapOutputs(directory).write(1, 1, 60_000);
     try (Pair pair = new Pair(fabric, outputs)) {
       Collected got = pair.fetch(new BlockIds().add(1, 1, 0, 1)).await();
       ByteBuffer view = got.blocks[0].nioByteBuffer();
