@@ -32,8 +32,8 @@ GROUPS = {
 INTRODUCTION = """One server, in a process of its own; all clients are endpoints of another
 process, each with its own threads and arena. Over {fabric}, both on this machine, with the defaults
 of all settings (arena of 256 MiB) where a line does not say otherwise. The data files are sparse
-and in the page cache after the first, unmeasured pass. *Held*: the most that blocks and buffers of one
-client held. *Busy*: requests that the server had no room for and that were asked for again.
+and in the page cache after the first, unmeasured pass. *Held*: the most that blocks and buffers of
+one client held. *Busy*: requests that the server had no room for and that were asked for again.
 *Longest*: from asking to the last block. *Descriptors*: the most that the server had open.
 *Failures* are those of both passes. Median (least–most) of the rounds."""
 HEAD = [
