@@ -57,7 +57,7 @@ SCENARIOS = [
         says="verbs fabric: rxe[12] port 1, GID 1 10.77.0",
     ),
     Scenario("auto", PLAIN, AUTO, only_verbs=True),
-    # The shape of a real executor is in tests/spark (2,000 outputs, 8 tasks at a time): too slow here.
+    # tests/spark has the shape of a real executor (2,000 outputs, 8 tasks at once): too slow here.
     # Without locality, which would put a reducer on the host of its 2 MiB block.
     Scenario(
         "outputs",
