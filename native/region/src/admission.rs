@@ -6,20 +6,29 @@
 //! evicted before the next reader comes. So a chunk gets a slot at its third access; a scan accesses
 //! each chunk once. Accesses are counted in two generations, so that a chunk that is not accessed
 //! again within some thousand accesses is forgotten. This is TinyLFU's doorkeeper (Einziger et al.
-//! 2017) with exact counts, which are possible because there are few chunks.
+//! 2017) with exact counts, which are possible because there are few chunks. The table compares the
+//! count with that of the chunk which would be evicted.
+//!
+//! After some accesses for each slot, all counts are halved: what was asked for often, and is not any
+//! more, must not keep its slot for ever.
 
 use crate::table::Chunk;
 use std::collections::HashMap;
 
 /// The access at which a chunk gets a slot.
-const ACCESSES: u8 = 3;
+const ACCESSES: u16 = 3;
+/// Accesses for each slot after which counts are halved.
+const SAMPLE: usize = 10;
 
 /// Counts accesses, of at most twice `capacity` chunks.
 pub(crate) struct Admission {
-    now: HashMap<Chunk, u8>,
-    before: HashMap<Chunk, u8>,
+    now: HashMap<Chunk, u16>,
+    before: HashMap<Chunk, u16>,
     /// Chunks in one generation.
     capacity: usize,
+    /// Accesses until counts are halved.
+    until_halved: usize,
+    sample: usize,
 }
 
 impl Admission {
@@ -30,18 +39,34 @@ impl Admission {
             // Enough to count the chunks that will find a slot. More would admit chunks that are
             // evicted before they are used again.
             capacity: 4 * slots,
+            until_halved: SAMPLE * slots,
+            sample: SAMPLE * slots,
         }
     }
 
-    /// Counts an access. `true`: the chunk is worth a slot.
-    pub(crate) fn count_access(&mut self, chunk: Chunk) -> bool {
+    /// Counts an access of a chunk without a slot. `Some`: it is worth a slot, with that many accesses.
+    pub(crate) fn count_access(&mut self, chunk: Chunk) -> Option<u16> {
         let earlier = self.before.get(&chunk).copied().unwrap_or(0);
         if self.now.len() >= self.capacity && !self.now.contains_key(&chunk) {
             self.before = std::mem::take(&mut self.now);
         }
         let count = self.now.entry(chunk).or_insert(earlier);
         *count = count.saturating_add(1);
-        *count >= ACCESSES
+        (*count >= ACCESSES).then_some(*count)
+    }
+
+    /// Any access, of a chunk with a slot or without. True: counts were halved here, and those of the
+    /// table are to be halved.
+    pub(crate) fn halves(&mut self) -> bool {
+        self.until_halved = self.until_halved.saturating_sub(1);
+        if self.until_halved > 0 {
+            return false;
+        }
+        self.until_halved = self.sample;
+        for count in self.now.values_mut().chain(self.before.values_mut()) {
+            *count /= 2;
+        }
+        true
     }
 
     /// Forgets the accesses of all regions of a group: what will have their names is not what was
@@ -75,11 +100,14 @@ mod tests {
             admission.count_access(chunk(number));
         }
         admission.forget(1);
-        assert!(admission.count_access(chunk(4)), "another group's");
+        assert!(
+            admission.count_access(chunk(4)).is_some(),
+            "another group's"
+        );
         admission.forget(0);
         for number in 0..4 {
-            assert!(!admission.count_access(chunk(number)));
-            assert!(!admission.count_access(chunk(number)));
+            assert!(admission.count_access(chunk(number)).is_none());
+            assert!(admission.count_access(chunk(number)).is_none());
         }
     }
 
@@ -92,16 +120,16 @@ mod tests {
     #[test]
     fn the_third_visit_stages() {
         let mut admission = Admission::new(4);
-        assert!(!admission.count_access(chunk(1)));
-        assert!(!admission.count_access(chunk(1)));
-        assert!(admission.count_access(chunk(1)));
+        assert_eq!(admission.count_access(chunk(1)), None);
+        assert_eq!(admission.count_access(chunk(1)), None);
+        assert_eq!(admission.count_access(chunk(1)), Some(3));
     }
 
     #[test]
     fn a_scan_stages_nothing_and_takes_no_memory() {
         let mut admission = Admission::new(4);
         for number in 0..10_000 {
-            assert!(!admission.count_access(chunk(number)));
+            assert!(admission.count_access(chunk(number)).is_none());
         }
         assert!(admission.now.len() + admission.before.len() <= 32);
     }
@@ -112,11 +140,17 @@ mod tests {
         admission.count_access(chunk(1));
         admission.count_access(chunk(1));
         scan(&mut admission, 10..14);
-        assert!(admission.count_access(chunk(1)), "one generation later");
+        assert!(
+            admission.count_access(chunk(1)).is_some(),
+            "one generation later"
+        );
         let mut admission = Admission::new(1);
         admission.count_access(chunk(1));
         admission.count_access(chunk(1));
         scan(&mut admission, 10..20);
-        assert!(!admission.count_access(chunk(1)), "two generations later");
+        assert!(
+            admission.count_access(chunk(1)).is_none(),
+            "two generations later"
+        );
     }
 }

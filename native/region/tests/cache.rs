@@ -227,6 +227,29 @@ fn what_was_used_since_the_hand_came_by_stays() {
     assert!(world.cache.get(id(3), 0).is_none());
 }
 
+/// As reduce tasks read map outputs, of which there are three times as many as slots.
+#[test]
+fn regions_that_are_read_in_turn_do_not_evict_each_other() {
+    let world = World::new(4);
+    let regions: Vec<_> = (0..12).map(|member| world.region(member, 5_000)).collect();
+    for part in 0..200 {
+        for (region, member) in regions.iter().zip(0..) {
+            let at = part * 20;
+            let bytes = world.read(region, at as u64, 20);
+            assert_eq!(bytes, pattern(member, 5_000)[at..at + 20]);
+        }
+    }
+    let counters = world.cache.counters();
+    // Two rounds until chunks are worth a slot; a few change places while the counts are small.
+    assert!(counters.evictions < 20, "{counters:?}");
+    assert!(counters.exits.resident > 180 * 4, "{counters:?}");
+    // What all ask for later gets a slot all the same.
+    for _ in 0..400 {
+        world.read(&regions[11], 0, 20);
+    }
+    assert!(world.cache.has(id(11), 0));
+}
+
 #[test]
 fn what_is_forgotten_cannot_be_believed_and_what_is_held_lasts() {
     let world = World::new(2);

@@ -43,6 +43,8 @@ pub enum Sleep {
 enum Cause {
     /// A read asked for the chunk. Another chunk may be evicted for it.
     Demand,
+    /// Reads ask for the chunk so often. A chunk that is asked for less may be evicted for it.
+    Often { accesses: u16 },
     /// A read will ask for it. `evict`: another chunk may be evicted for it.
     Prefetch { evict: bool },
 }
@@ -251,9 +253,12 @@ impl ChunkCache {
         piece: &mut [u8],
         sleep: Sleep,
     ) -> io::Result<usize> {
-        let mut admitted = false;
+        let mut admitted = None;
         let guard = {
             let mut state = lock(&self.state);
+            if state.admission.halves() {
+                state.table.halve_accesses();
+            }
             let slot = state.table.acquire((region.id(), chunk));
             if slot.is_none() && sleep == Sleep::May && piece.len() < CHUNK_BYTES as usize {
                 admitted = state.admission.count_access((region.id(), chunk));
@@ -266,8 +271,10 @@ impl ChunkCache {
                 Some(guard)
             }
             // If the chunk cannot be read as a whole, the wanted part may still be readable.
-            None if admitted => self.fill(region, chunk, Cause::Demand).unwrap_or(None),
-            None => None,
+            None => admitted.and_then(|accesses| {
+                let cause = Cause::Often { accesses };
+                self.fill(region, chunk, cause).unwrap_or(None)
+            }),
         };
         if let Some(bytes) = guard
             .as_ref()
@@ -339,12 +346,22 @@ impl ChunkCache {
         if cause == (Cause::Prefetch { evict: false }) && !state.table.has_room() {
             return None;
         }
-        let slot = match state.table.begin_fill((id, chunk)) {
+        let (found, prefetched) = match cause {
+            Cause::Demand => (state.table.begin_fill((id, chunk)), false),
+            Cause::Often { accesses } => {
+                let found = state.table.begin_fill_if_worth((id, chunk), accesses);
+                (found, false)
+            }
+            Cause::Prefetch { .. } => (state.table.begin_fill((id, chunk)), true),
+        };
+        let slot = match found {
             Ok(slot) => slot,
-            Err(NoSlot::Resident | NoSlot::Filling | NoSlot::AllHeld) => return None,
+            Err(NoSlot::Resident | NoSlot::Filling | NoSlot::AllHeld | NoSlot::NotWorth) => {
+                return None
+            }
         };
         self.begin(slot);
-        state.prefetched[slot] = cause != Cause::Demand;
+        state.prefetched[slot] = prefetched;
         let page = state.pages[slot].clone()?;
         Some(FillGuard {
             cache: Arc::clone(self),
