@@ -1,4 +1,4 @@
-//! The pool without its memory: which pages and small buffers are free, and who may take them.
+//! The pool without its memory: which pages and small buffers are free, and which purpose may take them.
 //!
 //! It knows only numbers, so that models and property tests can explore it at any size: three pages
 //! in a loom model, thousands in a pool. The caller passes the function that maps a slab.

@@ -52,7 +52,7 @@ pub(crate) struct Completion {
     pub(crate) bytes: u32,
 }
 
-/// Wakes whoever waits for any of its completion queues.
+/// Wakes the thread that waits for any of its completion queues.
 pub(crate) struct Channel {
     channel: NonNull<ibv_comp_channel>,
     device: Arc<Device>,
@@ -169,7 +169,7 @@ impl CompletionQueue {
 
     /// Completions that fit.
     pub(crate) fn depth(&self) -> u32 {
-        // SAFETY: the queue lives; the field changes by resizing only, which nobody does.
+        // SAFETY: the queue lives; the field changes by resizing only, which this code never does.
         unsafe { (*self.queue.as_ptr()).cqe.max(0) as u32 }
     }
 
@@ -238,7 +238,7 @@ impl CompletionQueue {
     }
 }
 
-/// What a status means for those who read logs.
+/// What a status means, as a log line says it.
 fn meaning(status: c_uint) -> &'static str {
     match status {
         IBV_WC_RETRY_EXC_ERR => {

@@ -179,7 +179,7 @@ fn a_peer_that_is_gone_is_noticed() {
 
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
-fn nobody_can_be_reached_before_connecting_or_by_nonsense() {
+fn no_peer_is_reached_before_connecting_or_with_wrong_addresses() {
     let bench = Bench::new();
     let memory = bench.memory(0);
     let (mut a, b) = (bench.queue_pair(), bench.queue_pair());

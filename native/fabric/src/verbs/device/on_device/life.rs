@@ -77,7 +77,7 @@ fn objects_hold_what_they_are_made_from() {
 
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
-fn wake_ups_that_nobody_took_do_not_hold_the_end_up() {
+fn wake_ups_that_were_not_taken_do_not_delay_the_end() {
     let bench = Bench::new();
     let [mut a, b] = bench.pair();
     let (from, to) = (bench.memory(1), bench.memory(0));

@@ -82,7 +82,7 @@ impl Bench {
         }
     }
 
-    /// All of it goes, and nobody else begins yet.
+    /// All of it goes before another test begins.
     fn end(self) -> MutexGuard<'static, ()> {
         self._alone
     }
@@ -174,7 +174,7 @@ impl Bench {
                 break;
             }
             self.queue.arm().unwrap();
-            // One that came before the arming wakes nobody.
+            // One that came before the arming causes no wake-up.
             if self.queue.poll(&mut got).unwrap() > 0 {
                 continue;
             }

@@ -81,7 +81,7 @@ public final class FaroShuffleManager extends SortShuffleManager {
     }
   }
 
-  /** Waits for the block manager, of whose start Spark tells nobody. */
+  /** Waits for the block manager: Spark has no call that says when it has started. */
   private synchronized void openWhenReady() {
     long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(START_SECONDS);
     try {
