@@ -179,7 +179,7 @@ fn a_chunk_is_filled_once() {
                     1
                 }
                 Err(NoSlot::Filling | NoSlot::Resident) => 0,
-                Err(NoSlot::AllHeld) => panic!("one of two slots is free"),
+                Err(NoSlot::AllHeld | NoSlot::NotWorth) => panic!("one of two slots is free"),
             }
         };
         let other = thread::spawn({
