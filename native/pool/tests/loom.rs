@@ -7,14 +7,15 @@
 #![cfg(loom)]
 
 use faro_pool::arena::{Allocation, Arena, Geometry, MapSlab};
-use faro_pool::{PoolError, Purpose};
+use faro_pool::{PoolError, Purpose, SIZE_CLASSES};
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use loom::sync::Arc;
 use loom::thread;
 use std::time::{Duration, Instant};
 
-const SMALL: u8 = 2;
-const PAGE: u8 = 3;
+/// The class of whole pages, and the largest one below.
+const PAGE: u8 = SIZE_CLASSES.len() as u8 - 1;
+const SMALL: u8 = PAGE - 1;
 
 fn model(body: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
