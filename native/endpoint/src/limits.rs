@@ -51,6 +51,8 @@ pub const MEMORY_WAIT: Duration = Duration::from_secs(5);
 pub const BACKOFF_MIN: Duration = Duration::from_secs(2);
 /// Longest back-off of a route.
 pub const BACKOFF_MAX: Duration = Duration::from_secs(60);
+/// How long a peer is known that is asked for nothing.
+pub const PEER_IDLE: Duration = Duration::from_secs(3_600);
 /// Map outputs whose paths Java was asked for and has not answered.
 pub const MAX_UNRESOLVED: usize = 65_536;
 /// Bytes of memory for what is known of map outputs: their paths and what their files were.

@@ -254,6 +254,7 @@ impl Progress {
         self.net.close_idle(|at| services.keep_connection(at));
         let shared = &self.shared;
         shared.queue.tick(now);
+        shared.peers.forget_idle(now);
         shared.catalog.tick(now, shared.question_timeout);
         shared.memory.pool.release_idle();
     }

@@ -44,8 +44,8 @@ impl Endpoint {
         self.card.encode()
     }
 
-    /// A handle for the endpoint behind `card`; the same endpoint always gets the same handle.
-    /// Does not connect.
+    /// A handle for the endpoint behind `card`, the same one for the same endpoint. Does not connect. A
+    /// peer that is asked for nothing for an hour is forgotten, and has to be added again.
     ///
     /// # Errors
     /// `Card`.

@@ -1,10 +1,14 @@
 //! The peers that this endpoint knows by their cards, each with its [`Routes`].
 //!
 //! Shared by all threads; every method holds the lock for a look-up only, and logs after it.
+//!
+//! Executors come and go for months. A peer that was not asked for anything for [`PEER_IDLE`] is
+//! forgotten, and its handle is unknown from then on; the caller adds its card again.
 
 use super::routes::{Line, Route, Routes};
 use crate::counters::Counters;
 use crate::fabrics::fabric_name;
+use crate::limits::PEER_IDLE;
 use crate::schedule::{host_of, Exchange};
 use faro_fabric::shm::same_host;
 use faro_fabric::{EndpointId, FabricKind};
@@ -14,13 +18,21 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
+struct Peer {
+    routes: Routes,
+    /// Handles count from 1, and none is used twice.
+    handle: u64,
+    /// When something was last asked of it.
+    used: Instant,
+}
+
 #[derive(Default)]
 struct State {
-    routes: HashMap<EndpointId, Routes>,
-    /// Handles count from 1.
-    handles: HashMap<EndpointId, u64>,
-    /// Of handle `n + 1` at `n`.
-    endpoints: Vec<EndpointId>,
+    peers: HashMap<EndpointId, Peer>,
+    by_handle: HashMap<u64, EndpointId>,
+    last_handle: u64,
+    /// When idle peers were last looked for.
+    looked: Option<Instant>,
     /// Fabrics of this endpoint that have failed for good, and why.
     lost: Vec<(FabricKind, String)>,
 }
@@ -53,11 +65,13 @@ impl PeerTable {
         }
     }
 
-    /// The handle of the endpoint on `card`, which is always the same for one endpoint.
+    /// The handle of the endpoint on `card`, which is the same for one endpoint until it is forgotten.
     pub(crate) fn add(&self, card: &Card) -> u64 {
+        let used = Instant::now();
         let mut state = self.lock();
-        if let Some(handle) = state.handles.get(&card.endpoint) {
-            return *handle;
+        if let Some(peer) = state.peers.get_mut(&card.endpoint) {
+            peer.used = used;
+            return peer.handle;
         }
         let routes = self.fabrics.iter();
         let routes = routes.filter_map(|fabric| self.route(*fabric, card));
@@ -65,10 +79,15 @@ impl PeerTable {
         for (fabric, cause) in &state.lost {
             routes.fabric_lost(*fabric, cause);
         }
-        state.routes.insert(card.endpoint, routes);
-        state.endpoints.push(card.endpoint);
-        let handle = state.endpoints.len() as u64;
-        state.handles.insert(card.endpoint, handle);
+        state.last_handle += 1;
+        let handle = state.last_handle;
+        let peer = Peer {
+            routes,
+            handle,
+            used,
+        };
+        state.peers.insert(card.endpoint, peer);
+        state.by_handle.insert(handle, card.endpoint);
         drop(state);
         self.exchange.join(card.endpoint, host_of(card));
         handle
@@ -89,10 +108,33 @@ impl PeerTable {
         })
     }
 
-    /// The endpoint behind a handle.
+    /// The endpoint behind a handle, which is about to be asked for something.
     pub(crate) fn endpoint(&self, handle: u64) -> Option<EndpointId> {
-        let at = usize::try_from(handle).ok()?.checked_sub(1)?;
-        self.lock().endpoints.get(at).copied()
+        let mut state = self.lock();
+        let endpoint = *state.by_handle.get(&handle)?;
+        state.peers.get_mut(&endpoint)?.used = Instant::now();
+        Some(endpoint)
+    }
+
+    /// Forgets the peers that were not asked for anything for `PEER_IDLE`. Looks a few times in that time.
+    pub(crate) fn forget_idle(&self, now: Instant) {
+        let mut state = self.lock();
+        let since = now.saturating_duration_since(*state.looked.get_or_insert(now));
+        if since < PEER_IDLE / 8 {
+            return;
+        }
+        state.looked = Some(now);
+        let idle = |peer: &Peer| now.saturating_duration_since(peer.used) >= PEER_IDLE;
+        let peers = state.peers.iter().filter(|(_, peer)| idle(peer));
+        let gone: Vec<_> = peers.map(|(id, peer)| (*id, peer.handle)).collect();
+        for (endpoint, handle) in &gone {
+            state.peers.remove(endpoint);
+            state.by_handle.remove(handle);
+        }
+        drop(state);
+        for (endpoint, _) in gone {
+            self.exchange.forget(endpoint);
+        }
     }
 
     /// The best route to `peer` that is not in back-off.
@@ -100,8 +142,8 @@ impl PeerTable {
     /// # Errors
     /// There is none: why.
     pub(crate) fn route_to(&self, peer: EndpointId) -> Result<Route, String> {
-        match self.lock().routes.get(&peer) {
-            Some(routes) => routes.choose(Instant::now()).cloned(),
+        match self.lock().peers.get(&peer) {
+            Some(peer) => peer.routes.choose(Instant::now()).cloned(),
             None => Err("no such peer".to_owned()),
         }
     }
@@ -110,8 +152,8 @@ impl PeerTable {
     pub(crate) fn back_off(&self, peer: EndpointId, fabric: FabricKind, cause: &str) {
         let now = Instant::now();
         let mut state = self.lock();
-        let routes = state.routes.get_mut(&peer);
-        let line = routes.and_then(|routes| routes.failed(fabric, cause, now));
+        let peer = state.peers.get_mut(&peer);
+        let line = peer.and_then(|peer| peer.routes.failed(fabric, cause, now));
         drop(state);
         if line.is_some() {
             self.counters.demotions.add(1);
@@ -122,8 +164,8 @@ impl PeerTable {
     /// Blocks arrived by that route.
     pub(crate) fn carried(&self, peer: EndpointId, fabric: FabricKind) {
         let mut state = self.lock();
-        let routes = state.routes.get_mut(&peer);
-        let line = routes.and_then(|routes| routes.carried(fabric, Instant::now()));
+        let peer = state.peers.get_mut(&peer);
+        let line = peer.and_then(|peer| peer.routes.carried(fabric, Instant::now()));
         drop(state);
         log(line);
     }
@@ -131,15 +173,19 @@ impl PeerTable {
     /// This endpoint's fabric has failed for good: no request takes it again.
     pub(crate) fn fabric_lost(&self, fabric: FabricKind, cause: &str) {
         let mut state = self.lock();
-        for routes in state.routes.values_mut() {
-            routes.fabric_lost(fabric, cause);
+        for peer in state.peers.values_mut() {
+            peer.routes.fabric_lost(fabric, cause);
         }
         state.lost.push((fabric, cause.to_owned()));
     }
 
     /// The last connection to `peer` on a fabric is gone.
     pub(super) fn disconnected(&self, peer: EndpointId) {
+        let known = self.lock().peers.contains_key(&peer);
         self.exchange.leave(peer);
+        if !known {
+            self.exchange.forget(peer);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -151,5 +197,42 @@ impl PeerTable {
 fn log(line: Option<Line>) {
     if let Some((level, text)) = line {
         log::log!(level, "{text}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::ExchangeConfig;
+    use std::time::Duration;
+
+    #[test]
+    fn a_peer_that_is_asked_for_nothing_is_forgotten() {
+        let timeout = Duration::from_secs(1);
+        let config = ExchangeConfig::default();
+        let exchange = Arc::new(Exchange::new(1, String::new(), config, timeout));
+        let counters = Arc::new(Counters::default());
+        let peers = PeerTable::new(vec![FabricKind::Tcp], None, exchange, counters);
+        let card = |endpoint| Card {
+            endpoint,
+            name: "executor".to_owned(),
+            addresses: Vec::new(),
+        };
+        let (first, second) = (peers.add(&card(10)), peers.add(&card(20)));
+        assert_eq!(peers.add(&card(10)), first);
+        let start = Instant::now();
+        peers.forget_idle(start);
+        peers.forget_idle(start + PEER_IDLE / 2);
+        assert_eq!(peers.endpoint(first), Some(10));
+        // The other was used a moment before; nothing has passed for it in this test's clock.
+        let late = Instant::now() + PEER_IDLE;
+        peers.forget_idle(late);
+        assert_eq!(
+            (peers.endpoint(first), peers.endpoint(second)),
+            (None, None)
+        );
+        let again = peers.add(&card(20));
+        assert!(again != second && again != first, "no handle is used twice");
+        assert_eq!(peers.endpoint(again), Some(20));
     }
 }

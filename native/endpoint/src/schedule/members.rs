@@ -47,6 +47,11 @@ impl Members {
         true
     }
 
+    /// A peer that has gone will not come back under this id.
+    pub(super) fn forget(&mut self, peer: EndpointId) {
+        self.away.remove(&peer);
+    }
+
     /// True: it had gone and is here again.
     pub(super) fn back(&mut self, peer: EndpointId) -> bool {
         let host = self.away.remove(&peer);

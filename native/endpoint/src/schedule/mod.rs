@@ -142,6 +142,11 @@ impl Exchange {
         }
     }
 
+    /// A peer that has gone is not known any more.
+    pub(crate) fn forget(&self, peer: EndpointId) {
+        lock(&self.members).forget(peer);
+    }
+
     /// A peer is asked for something.
     fn wanted(&self, peer: EndpointId) {
         if lock(&self.members).back(peer) {

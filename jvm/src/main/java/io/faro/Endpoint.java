@@ -74,7 +74,10 @@ public final class Endpoint implements AutoCloseable {
     return Native.card(handle);
   }
 
-  /** A handle for the endpoint behind a card; the same endpoint always gets the same handle. Does not connect. */
+  /**
+   * A handle for the endpoint behind a card, the same one for the same endpoint. Does not connect. A peer that is asked
+   * for nothing for an hour is forgotten, and has to be added again.
+   */
   public long addPeer(byte[] card) throws FaroException {
     return Native.addPeer(handle, card);
   }
