@@ -15,7 +15,7 @@ from pathlib import Path
 from . import build, scenarios
 
 MANAGER = "io.faro.spark.FaroShuffleManager"
-TIME_LIMIT = 300  # seconds for one application
+TIME_LIMIT = 600  # seconds for one application, of which two run at a time
 # Executors end after the driver does, and write their last lines then.
 EXECUTORS_END = 20
 
