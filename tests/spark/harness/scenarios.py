@@ -64,11 +64,11 @@ def faults(name, plan, counter, conf=None, newest=True):
     )
 
 
-def executor_shape(fabric):
+def executor_shape(fabric, cases):
     """Executors as users run them: 8 tasks at a time, Faro's defaults except for the fabric."""
     return Scenario(
         f"executor-shape-{fabric}",
-        ["manyOutputs", "sqlLargeJoin"],
+        cases,
         {
             "spark.faro.fabric": fabric,
             "spark.sql.adaptive.enabled": "false",
@@ -261,8 +261,8 @@ SCENARIOS = [
         faro_only=True,
         cores=8,
     ),
-    executor_shape("tcp"),
-    executor_shape("shm"),
+    executor_shape("tcp", ["manyOutputs", "sqlLargeJoin"]),
+    executor_shape("shm", ["manyOutputs"]),
     # A block that the arena cannot hold is left to Spark; all others are not.
     Scenario(
         "tiny-arena",
