@@ -23,15 +23,7 @@ fn pass(pair: &Pair, blocks: u32) -> Attempt<()> {
     let all: Vec<(usize, u32)> = (0..blocks)
         .flat_map(|block| (0..MAPS).map(move |map| (map, block)))
         .collect();
-    let mut under_way = 0;
-    for blocks in all.chunks(REQUEST_BLOCKS) {
-        if under_way == UNDER_WAY {
-            under_way -= pair.settle(1)?;
-        }
-        pair.request(blocks)?;
-        under_way += 1;
-    }
-    pair.settle(under_way)?;
+    pair.request_all(all.chunks(REQUEST_BLOCKS), UNDER_WAY)?;
     Ok(())
 }
 

@@ -70,15 +70,7 @@ fn pass(pair: &Pair, outputs: usize, partitions: std::ops::Range<u32>) -> Attemp
         .flat_map(|partition| (0..outputs).map(move |map| (map, 2 * partition)))
         .collect();
     let start = Instant::now();
-    let mut under_way = 0;
-    for blocks in all.chunks(REQUEST_BLOCKS) {
-        if under_way == UNDER_WAY {
-            under_way -= pair.settle(1)?;
-        }
-        pair.request(blocks)?;
-        under_way += 1;
-    }
-    pair.settle(under_way)?;
+    pair.request_all(all.chunks(REQUEST_BLOCKS), UNDER_WAY)?;
     Ok(start.elapsed().as_secs_f64() * 1e6 / all.len() as f64)
 }
 

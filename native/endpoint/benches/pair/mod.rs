@@ -109,6 +109,24 @@ impl Pair {
         Ok(self.client.fetch(self.peer, &ids, TIMEOUT)?)
     }
 
+    /// Makes a request of each list of blocks, at most `at_once` at a time, and waits for all.
+    pub fn request_all<'a>(
+        &self,
+        lists: impl Iterator<Item = &'a [(usize, u32)]>,
+        at_once: usize,
+    ) -> Attempt<()> {
+        let mut under_way = 0;
+        for blocks in lists {
+            if under_way == at_once {
+                under_way -= self.settle(1)?;
+            }
+            self.request(blocks)?;
+            under_way += 1;
+        }
+        self.settle(under_way)?;
+        Ok(())
+    }
+
     /// Waits until at least so many requests have ended; how many did.
     pub fn settle(&self, requests: usize) -> Attempt<usize> {
         let (mut ended, mut completions) = (0, Vec::with_capacity(64));

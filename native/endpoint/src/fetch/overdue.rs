@@ -8,7 +8,7 @@ use faro_fabric::CloseReason;
 use faro_wire::codes::FetchErrorCode;
 use std::time::Instant;
 
-/// What is to be done with an attempt whose time to be looked at has come.
+/// What happens to an attempt when its entry in `FetchService::deadlines` is due.
 enum Verdict {
     /// Look again then.
     Later(Instant),

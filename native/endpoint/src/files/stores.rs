@@ -1,4 +1,4 @@
-//! What is kept of known map outputs while there is room: open files and offset tables.
+//! Open files and offset tables of known map outputs. Each store has a bound, and drops what is used least.
 
 use super::cache::{self, Cache};
 use super::descriptors::Descriptors;
