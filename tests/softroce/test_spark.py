@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import spark_home
 from guests import SKIPPED, no_guest
-from harness import build
+from harness import build, launch
 from spark_scenarios import SCENARIOS, Scenario
 
 HERE = Path(__file__).resolve().parent
@@ -118,6 +118,7 @@ def run(scenario: Scenario, home: Path, jobs: Path) -> Ended:
     logs.mkdir(parents=True)
     environment = {
         **os.environ,
+        "JAVA_TOOL_OPTIONS": launch.SHORT_LIVED,
         "SPARK_HOME": str(home),
         "JOBS": str(jobs),
         "FARO_JAR": str(JAR),

@@ -36,6 +36,9 @@ class Scenario:
     must_not_count: tuple = ()  # counters that must be there and zero
     executors: int = 2
     cores: int = 1  # tasks at a time in an executor
+    # With the JVM's defaults, as users run it; otherwise with what lets a short application start
+    # and end soon (launch.SHORT_LIVED).
+    jvm_defaults: bool = False
     bad_values: list = field(default_factory=list)
 
     def names(self):
@@ -77,6 +80,7 @@ def executor_shape(fabric, cases):
         faro_only=True,
         newest=True,
         cores=8,
+        jvm_defaults=True,
         must_not_count=("fallbacks", "failedBlocks", "requestsFailed", "busyRefusals"),
     )
 
@@ -112,7 +116,7 @@ SCENARIOS = [
         ],
         smoke=True,
     ),
-    Scenario("default", RDD + BLOCKS + SQL + AQE),
+    Scenario("default", RDD + BLOCKS + SQL + AQE, jvm_defaults=True),
     Scenario("aqe-off", SQL, {"spark.sql.adaptive.enabled": "false"}, newest=True),
     Scenario(
         "no-batch-fetch",
