@@ -1,0 +1,18 @@
+//! From the bytes of Spark's shuffle blocks to rows in native memory.
+//!
+//! A part is the bytes of some consecutive partitions of one map output: concatenated streams of
+//! the codec, or plain bytes. Decoded they are Spark's row stream: a 4-byte big-endian length and
+//! the row's bytes, again and again, with no header and no end mark. [`RowDecoder`] takes the parts
+//! of a reader one after the other, in any cuts, and fills batches with their rows.
+//!
+//! In a batch each row is a head of 8 bytes (the row's length as a native-endian `u32`, 4 zero
+//! bytes) and the row's bytes. Row lengths are multiples of 8, so every head and every row starts at
+//! an address that is a multiple of 8. A row is in a batch only when all its bytes were decoded and
+//! every check of its codec passed.
+#![forbid(unsafe_code)]
+
+mod corruption;
+mod decoder;
+
+pub use corruption::Corruption;
+pub use decoder::{BatchView, Codec, Ended, Pushed, RowDecoder, SetupError, ROW_HEAD_BYTES};
