@@ -8,6 +8,7 @@
 //!   collective   all-reduce of a team                     ┘
 //!   net          connections, routes, outbox, peer table: all that services have of the fabric
 //!   schedule     grouped exchange: which peers go first, and how many at once
+//!   local        own map outputs, read on the caller's thread
 //!   files        map outputs as Spark wrote them
 //!   memory       arena and chunk cache
 //! ```
@@ -28,6 +29,7 @@ mod faults;
 mod fetch;
 mod files;
 pub mod limits;
+mod local;
 mod memory;
 mod net;
 mod progress;
@@ -41,5 +43,6 @@ pub use endpoint::{Endpoint, EndpointError};
 pub use faro_fabric::verbs::VerbsOptions;
 pub use fetch::{BufferSlice, Completion, Delivery, FetchFailure, MAX_COMPLETION_QUEUES};
 pub use files::OutputFiles;
+pub use local::{LocalBlock, LocalError};
 pub use memory::{RegionMode, Staging};
 pub use schedule::{ExchangeConfig, ExchangePolicy, UNBOUNDED_MEMBERS};

@@ -1,4 +1,5 @@
-//! `libfaro_jni.so`: the JNI side of `io.faro.Native` and `io.faro.collective.TeamNative`.
+//! `libfaro_jni.so`: the JNI side of `io.faro.Native`, `io.faro.collective.TeamNative` and
+//! `io.faro.rows.RowsNative`.
 //!
 //! ```text
 //!  Java thread --- Native.x(handle, ..) ---> entry point --- registry: handle -> Arc ---> Endpoint
@@ -32,6 +33,7 @@ mod record;
 mod record_test;
 mod registry;
 mod resolver;
+mod rows;
 mod settings;
 mod throw;
 

@@ -10,6 +10,7 @@ use crate::collective::{Dispatch, Member};
 use crate::counters::Counters;
 use crate::fetch::{Completion, RequestQueue};
 use crate::files::{Catalog, OutputFiles};
+use crate::local::{LocalBlock, LocalError};
 use crate::memory::{Memory, RegionMode, Staging};
 use crate::net::{Doorbell, PeerTable};
 use crate::schedule::Exchange;
@@ -112,6 +113,15 @@ impl Endpoint {
     /// Answers an `unresolved`, opening the files; `None`: there is no such output.
     pub fn resolve(&self, output: OutputId, files: Option<OutputFiles>) {
         self.catalog.answer(output, files.as_ref());
+    }
+
+    /// Partitions `start` to `end` (exclusive) of an own map output, to be read on the caller's thread.
+    /// May sleep.
+    ///
+    /// # Errors
+    /// `Unresolved`: `resolve` it and ask again. `Status`.
+    pub fn local(&self, output: OutputId, start: u32, end: u32) -> Result<LocalBlock, LocalError> {
+        LocalBlock::find(&self.catalog, output, start, end)
     }
 
     /// Tells that a map output was written, so that it can be prefetched if that is wanted. Opens its

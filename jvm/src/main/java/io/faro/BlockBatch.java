@@ -1,5 +1,6 @@
 package io.faro;
 
+import io.faro.rows.MemorySlices;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicIntegerArray;
@@ -253,5 +254,12 @@ public final class BlockBatch {
     view.limit((int) (Math.min(end, sliceStarts[slice + 1]) + shift));
     view.position((int) (position + shift));
     return view;
+  }
+
+  /** Appends the bytes that {@link #view} would show; how many they are. */
+  int addSlice(MemorySlices slices, int slice, long position, long end) {
+    int bytes = (int) (Math.min(end, sliceStarts[slice + 1]) - position);
+    slices.add(slabs[slice], (int) (position - sliceStarts[slice]) + slabOffsets[slice], bytes);
+    return bytes;
   }
 }

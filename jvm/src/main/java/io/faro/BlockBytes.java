@@ -1,5 +1,6 @@
 package io.faro;
 
+import io.faro.rows.MemorySlices;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
@@ -110,6 +111,16 @@ public final class BlockBytes {
       throw new IllegalStateException(batch.nameOf(index), e);
     }
     return ByteBuffer.wrap(copy).asReadOnlyBuffer();
+  }
+
+  /** Appends where the bytes lie, as one part. They are there as long as the caller holds a reference. */
+  public void addTo(MemorySlices slices) {
+    checkHeld();
+    long end = batch.start(index) + length();
+    for (long at = batch.start(index); at < end; ) {
+      at += batch.addSlice(slices, batch.sliceAt(at), at, end);
+    }
+    slices.endPart();
   }
 
   /** Copies the bytes into {@code target}, which has room for all of them. */

@@ -1,0 +1,67 @@
+package io.faro.rows;
+
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+
+/** Where the parts of an input lie in native memory. Reusable; for one thread at a time. */
+public final class MemorySlices {
+  private long[] slices = new long[64];
+  private int count;
+  private int parts;
+  /** The buffer whose address was asked for last: neighbours often lie in one slab. */
+  private ByteBuffer root;
+  private long rootAddress;
+
+  public MemorySlices clear() {
+    count = 0;
+    parts = 0;
+    // Not kept between inputs: the buffer may be all that keeps a slab mapped.
+    root = null;
+    return this;
+  }
+
+  /** Appends {@code bytes} bytes of a direct buffer from {@code offset} on. */
+  public void add(ByteBuffer direct, int offset, int bytes) {
+    if (offset < 0 || bytes < 0 || offset > direct.capacity() - bytes) {
+      throw new IllegalArgumentException(
+          bytes + " bytes at " + offset + " of a buffer of " + direct.capacity());
+    }
+    if (direct != root) {
+      rootAddress = RowsNative.address(direct);
+      root = direct;
+    }
+    if (2 * count == slices.length) {
+      slices = Arrays.copyOf(slices, 2 * slices.length);
+    }
+    slices[2 * count] = rootAddress + offset;
+    slices[2 * count + 1] = (long) bytes << 1;
+    count++;
+  }
+
+  /** The slices since the last part are a part. One without slices is a part of no bytes. */
+  public void endPart() {
+    if (count == 0 || (slices[2 * count - 1] & 1) == 1) {
+      if (2 * count == slices.length) {
+        slices = Arrays.copyOf(slices, 2 * slices.length);
+      }
+      slices[2 * count] = 0;
+      slices[2 * count + 1] = 0;
+      count++;
+    }
+    slices[2 * count - 1] |= 1;
+    parts++;
+  }
+
+  /** Complete parts. */
+  public int parts() {
+    return parts;
+  }
+
+  long[] slices() {
+    return slices;
+  }
+
+  int count() {
+    return count;
+  }
+}

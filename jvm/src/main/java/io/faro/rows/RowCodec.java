@@ -1,0 +1,28 @@
+package io.faro.rows;
+
+import java.util.Locale;
+
+/** How shuffle blocks are compressed. */
+public enum RowCodec {
+  NONE(0), LZ4(1), ZSTD(2);
+
+  final int code;
+
+  RowCodec(int code) {
+    this.code = code;
+  }
+
+  /** The codec of {@code spark.io.compression.codec}, a short name or a class name; {@code null}: not known here. */
+  public static RowCodec named(String name) {
+    switch (name.toLowerCase(Locale.ROOT)) {
+      case "lz4":
+      case "org.apache.spark.io.lz4compressioncodec":
+        return LZ4;
+      case "zstd":
+      case "org.apache.spark.io.zstdcompressioncodec":
+        return ZSTD;
+      default:
+        return null;
+    }
+  }
+}

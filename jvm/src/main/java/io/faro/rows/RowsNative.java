@@ -1,0 +1,46 @@
+package io.faro.rows;
+
+import java.nio.ByteBuffer;
+
+/**
+ * The JNI boundary of row readers, one method for each symbol of native/jni/src/rows. Handles are checked numbers; a
+ * stale one throws {@link IllegalStateException}. One thread at a time may call with the same handle.
+ */
+final class RowsNative {
+  /** Codes of {@link #next}. */
+  static final int FULL = 0;
+  static final int DONE = 1;
+  static final int UNRESOLVED = 2;
+  static final int CORRUPT = 3;
+  static final int UNREADABLE = 4;
+
+  private RowsNative() {}
+
+  /** A reader; {@code codec}: see {@link RowCodec}. */
+  static native long open(int codec);
+
+  /** The address of a direct buffer's first byte. */
+  static native long address(ByteBuffer buffer);
+
+  /**
+   * The bytes to decode from now on: pairs of an address and (bytes x 2, + 1 if a part ends here). They must be readable
+   * and unchanged until the next {@code input}, {@code inputLocal} or {@code close}.
+   */
+  static native void input(long reader, long[] slices, int count);
+
+  /** As {@link #input}, from files: triples of a map id, the first and the last (exclusive) partition. */
+  static native void inputLocal(long reader, long endpoint, int shuffle, long[] parts, int count);
+
+  /**
+   * Decodes until a batch is full or the input ends. {@code result}: address, bytes and rows of the batch (0 rows: none,
+   * the last one stays valid), the position of the part under way, bytes read from files, whether rows of a failed part
+   * were handed out. A batch stays valid until the second {@code next} after it that brings rows.
+   */
+  static native int next(long reader, long[] result);
+
+  /** What the last failure was. */
+  static native String problem(long reader);
+
+  /** Ends the reader; its memory goes to another one. */
+  static native void close(long reader);
+}

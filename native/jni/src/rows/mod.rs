@@ -1,0 +1,220 @@
+//! Readers of rows: `io.faro.rows.RowsNative`. A reader decodes blocks into batches of rows in native
+//! memory, on the Java thread that calls; Java walks the batches.
+//!
+//! ```text
+//!  input: slices of memory | own map outputs ──▶ session ──▶ decoder ──▶ batch: address, bytes, rows
+//! ```
+
+mod input;
+mod pool;
+mod session;
+
+use crate::registry::Registry;
+use crate::throw::{Failure, Outcome, Typed};
+use crate::{args, endpoints};
+use faro_rows::Codec;
+use faro_wire::OutputId;
+use input::{Input, LocalPart, Slice};
+use jni::objects::{JByteBuffer, JClass, JLongArray, JString};
+use jni::sys::{jint, jlong};
+use jni::{Env, EnvUnowned};
+use session::{Session, Step};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// `Java` reads a step's results from a `long[]` of this length.
+const RESULT_LONGS: usize = 6;
+
+static SESSIONS: Registry<Arc<Mutex<Session>>> = Registry::new();
+
+fn session(handle: jlong) -> Outcome<Arc<Mutex<Session>>> {
+    SESSIONS.get(handle as u64).ok_or(Failure::NotHeld {
+        what: "row reader",
+        handle: handle as u64,
+    })
+}
+
+/// Java calls a session from one thread at a time. After a panic its decoder may be in any state, which
+/// is safe: it hands out only what it has checked.
+fn lock(session: &Mutex<Session>) -> MutexGuard<'_, Session> {
+    session.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn longs(env: &Env<'_>, what: &str, array: &JLongArray<'_>, count: usize) -> Outcome<Vec<jlong>> {
+    if array.is_null() || array.len(env)? < count {
+        return Err(Failure::Argument(format!(
+            "{what} has fewer than {count} longs"
+        )));
+    }
+    let mut values = vec![0; count];
+    array.get_region(env, 0, &mut values)?;
+    Ok(values)
+}
+
+fn count(value: jint, per_item: usize) -> Outcome<usize> {
+    usize::try_from(value)
+        .ok()
+        .and_then(|count| count.checked_mul(per_item))
+        .ok_or_else(|| Failure::Argument(format!("{value} items")))
+}
+
+/// `RowsNative.open`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_rows_RowsNative_open<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    codec: jint,
+) -> jlong {
+    env.with_env(|_| -> Outcome<jlong> {
+        let codec = match codec {
+            0 => Codec::None,
+            1 => Codec::Lz4,
+            2 => Codec::Zstd,
+            other => return Err(Failure::Argument(format!("codec {other}"))),
+        };
+        let session = pool::take(codec)?;
+        Ok(SESSIONS.insert(Arc::new(Mutex::new(session))) as jlong)
+    })
+    .resolve::<Typed>()
+}
+
+/// `RowsNative.address`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_rows_RowsNative_address<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    buffer: JByteBuffer<'local>,
+) -> jlong {
+    env.with_env(|env| -> Outcome<jlong> {
+        let (address, _) = args::direct(env, "buffer", &buffer)?;
+        Ok(address as jlong)
+    })
+    .resolve::<Typed>()
+}
+
+/// `RowsNative.input`; `slices`: pairs of address and (bytes x 2, + 1 if a part ends here).
+#[no_mangle]
+pub extern "system" fn Java_io_faro_rows_RowsNative_input<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    reader: jlong,
+    slices: JLongArray<'local>,
+    slice_count: jint,
+) {
+    env.with_env(|env| -> Outcome<()> {
+        let values = longs(env, "slices", &slices, count(slice_count, 2)?)?;
+        let slices = values
+            .chunks_exact(2)
+            .map(|pair| Slice::new(pair[0] as usize, pair[1]))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(Failure::Argument)?;
+        let session = session(reader)?;
+        lock(&session).start(Input::memory(slices));
+        Ok(())
+    })
+    .resolve::<Typed>();
+}
+
+/// `RowsNative.inputLocal`; `parts`: triples of map id, first and last (exclusive) partition.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_rows_RowsNative_inputLocal<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    reader: jlong,
+    endpoint: jlong,
+    shuffle: jint,
+    parts: JLongArray<'local>,
+    part_count: jint,
+) {
+    env.with_env(|env| -> Outcome<()> {
+        let values = longs(env, "parts", &parts, count(part_count, 3)?)?;
+        let part = |triple: &[jlong]| LocalPart {
+            output: OutputId {
+                shuffle_id: shuffle as u32,
+                map_id: triple[0],
+            },
+            start: triple[1] as u32,
+            end: triple[2] as u32,
+        };
+        let parts = values.chunks_exact(3).map(part).collect();
+        let endpoint = Arc::clone(&endpoints::get(endpoint)?.endpoint);
+        let session = session(reader)?;
+        lock(&session).start(Input::local(endpoint, parts));
+        Ok(())
+    })
+    .resolve::<Typed>();
+}
+
+/// `RowsNative.next`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_rows_RowsNative_next<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    reader: jlong,
+    result: JLongArray<'local>,
+) -> jint {
+    env.with_env(|env| -> Outcome<jint> {
+        if result.is_null() || result.len(env)? < RESULT_LONGS {
+            return Err(Failure::Argument(format!(
+                "result has fewer than {RESULT_LONGS} longs"
+            )));
+        }
+        let session = session(reader)?;
+        let mut session = lock(&session);
+        let step = session.next();
+        let batch = session.hand_out();
+        let values: [jlong; RESULT_LONGS] = [
+            batch.map_or(0, |batch| batch.address as jlong),
+            batch.map_or(0, |batch| batch.bytes as jlong),
+            batch.map_or(0, |batch| jlong::from(batch.rows)),
+            session.part() as jlong,
+            session.file_bytes() as jlong,
+            jlong::from(session.part_was_handed_out()),
+        ];
+        result.set_region(env, 0, &values)?;
+        Ok(match step {
+            Step::Full => 0,
+            Step::Done => 1,
+            Step::Unresolved => 2,
+            Step::Corrupt => 3,
+            Step::Unreadable => 4,
+        })
+    })
+    .resolve::<Typed>()
+}
+
+/// `RowsNative.problem`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_rows_RowsNative_problem<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    reader: jlong,
+) -> JString<'local> {
+    env.with_env(|env| -> Outcome<JString<'local>> {
+        let session = session(reader)?;
+        let problem = lock(&session).problem();
+        Ok(JString::new(env, problem)?)
+    })
+    .resolve::<Typed>()
+}
+
+/// `RowsNative.close`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_rows_RowsNative_close<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    reader: jlong,
+) {
+    env.with_env(|_| -> Outcome<()> {
+        let handle = reader as u64;
+        let session = SESSIONS.remove(handle).ok_or(Failure::NotHeld {
+            what: "row reader",
+            handle,
+        })?;
+        // Java does not close a reader during another call, so this is the last reference.
+        if let Ok(session) = Arc::try_unwrap(session) {
+            pool::put(session.into_inner().unwrap_or_else(PoisonError::into_inner));
+        }
+        Ok(())
+    })
+    .resolve::<Typed>();
+}
