@@ -121,6 +121,17 @@ public final class Endpoint implements AutoCloseable {
     }
   }
 
+  /** Tells where the files of a map output of this process are, before {@link io.faro.rows.RowReader} reads it. */
+  public void resolve(int shuffleId, long mapId, OutputFiles files) {
+    try {
+      Native.resolve(handle, shuffleId, mapId, files.data().getPath(), files.index().getPath());
+    } catch (EndpointException.Closed e) {
+      LOG.trace("Map output {}/{} was looked up after its endpoint was closed", shuffleId, mapId);
+    } catch (FaroException e) {
+      LOG.warn("Map output {}/{} cannot be read natively", shuffleId, mapId, e);
+    }
+  }
+
   /** Buffers of this endpoint's arena; closed with the endpoint. */
   public RegisteredBufferPool buffers() {
     return buffers;

@@ -1,5 +1,6 @@
 package io.faro.spark;
 
+import io.faro.rows.MemorySlices;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
 
@@ -14,4 +15,7 @@ interface BlockMemory {
   InputStream inputStream();
 
   ByteBuffer nioByteBuffer();
+
+  /** Appends the bytes as one part. */
+  void addTo(MemorySlices slices);
 }

@@ -11,6 +11,7 @@ import io.faro.FetchException;
 import io.faro.FetchHandle;
 import io.faro.FetchListener;
 import io.faro.OutputFiles;
+import io.faro.rows.MemorySlices;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
 import java.util.Map;
@@ -158,6 +159,11 @@ final class EndpointTransport implements FaroTransport {
     @Override
     public ByteBuffer nioByteBuffer() {
       return bytes.nioByteBuffer();
+    }
+
+    @Override
+    public void addTo(MemorySlices slices) {
+      bytes.addTo(slices);
     }
   }
 }

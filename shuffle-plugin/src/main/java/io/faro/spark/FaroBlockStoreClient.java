@@ -1,6 +1,8 @@
 package io.faro.spark;
 
 import com.codahale.metrics.MetricSet;
+import io.faro.spark.rows.PartClient;
+import io.faro.spark.rows.Parts;
 import java.io.IOException;
 import java.util.Arrays;
 import java.util.Map;
@@ -26,7 +28,7 @@ import org.apache.spark.network.shuffle.checksum.Cause;
  *
  * <p>The fields of the base class are not used: their types differ between Spark versions.
  */
-final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.Client {
+final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.Client, PartClient {
   private final BlockStoreClient spark;
   private final boolean closesSpark;
   private final FaroConf conf;
@@ -78,18 +80,44 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
     }
     int most = transport.maxBlocks();
     if (blockIds.length <= most) {
-      start(peer, blockIds, ids, listener, files, task);
+      start(peer, ids, listener, files, task);
       return;
     }
     for (int from = 0; from < blockIds.length; from += most) {
       String[] part = Arrays.copyOfRange(blockIds, from, Math.min(blockIds.length, from + most));
-      start(peer, part, ShuffleIds.parse(part), listener, files, task);
+      start(peer, ShuffleIds.parse(part), listener, files, task);
     }
   }
 
-  private void start(PeerKey peer, String[] blocks, ShuffleIds ids, BlockFetchingListener listener,
-      DownloadFileManager files, TaskFetches.Task task) {
-    FetchCall call = new FetchCall(peer, blocks, ids, listener, files, task, transport, this, counters, nanos);
+  @Override
+  public void fetch(String host, int port, String executor, Parts parts, PartClient.Listener listener) {
+    TaskFetches.Task task = detached ? null : tasks.current();
+    int most = transport.maxBlocks();
+    for (int from = 0; from < parts.count(); from += most) {
+      ShuffleIds ids = ShuffleIds.of(parts, from, Math.min(most, parts.count() - from));
+      PartListener named = new PartListener(ids, from, listener);
+      if (detached) {
+        spark.fetchBlocks(host, port, executor, named.names(), named, null);
+      } else {
+        start(new PeerKey(executor, host, port), ids, named, null, task);
+      }
+    }
+  }
+
+  @Override
+  public void fetchAgain(String host, int port, String executor, Parts parts, PartClient.Listener listener) {
+    if (conf.never) {
+      fetch(host, port, executor, parts, listener);
+      return;
+    }
+    PartListener named = new PartListener(ShuffleIds.of(parts, 0, parts.count()), 0, listener);
+    PeerKey peer = new PeerKey(executor, host, port);
+    fallBack.take(new FallBack.Undelivered(peer, named.names(), named, null, Reason.ASKED_AGAIN, null), true);
+  }
+
+  private void start(PeerKey peer, ShuffleIds ids, BlockFetchingListener listener, DownloadFileManager files,
+      TaskFetches.Task task) {
+    FetchCall call = new FetchCall(peer, ids, listener, files, task, transport, this, counters, nanos);
     calls.add(call);
     if (task != null) {
       task.begin(call);
@@ -98,30 +126,34 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
   }
 
   @Override
-  public void deliver(FetchCall call, String block, ManagedBuffer data) {
+  public void deliver(FetchCall call, int at, ManagedBuffer data) {
+    if (call.listener instanceof PartListener) {
+      ((PartListener) call.listener).arrived(at, data);
+      return;
+    }
     if (call.files == null) {
-      give(call.listener, block, data);
+      give(call.listener, call.ids.name(at), data);
       return;
     }
     try {
-      fileThreads.execute(() -> deliverAsFile(call, block, data));
+      fileThreads.execute(() -> deliverAsFile(call, at, data));
     } catch (RejectedExecutionException e) {
       data.release();
-      lost(call, block, e);
+      lost(call, at, e);
     }
   }
 
-  private void deliverAsFile(FetchCall call, String block, ManagedBuffer data) {
+  private void deliverAsFile(FetchCall call, int at, ManagedBuffer data) {
     ManagedBuffer file;
     try {
       file = toFile.write(data, call.files);
     } catch (Throwable e) {
-      lost(call, block, e);
+      lost(call, at, e);
       return;
     } finally {
       data.release();
     }
-    give(call.listener, block, file);
+    give(call.listener, call.ids.name(at), file);
   }
 
   private void give(BlockFetchingListener listener, String block, ManagedBuffer data) {
@@ -137,10 +169,10 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
   }
 
   @Override
-  public void lost(FetchCall call, String block, Throwable cause) {
+  public void lost(FetchCall call, int at, Throwable cause) {
+    String[] left = {call.ids.name(at)};
     fallBack.take(
-        new FallBack.Undelivered(call.peer, new String[] {block}, call.listener, call.files, Reason.OTHER, cause),
-        false);
+        new FallBack.Undelivered(call.peer, left, call.listener, call.files, Reason.OTHER, cause), false);
   }
 
   @Override

@@ -17,6 +17,8 @@ final class FaroConf {
   final String fabric;
   /** {@code spark.faro.fallback} is never. */
   final boolean never;
+  /** {@code spark.faro.reader} is auto. */
+  final boolean readsRows;
   final long memoryLimit;
   /** Of this executor. */
   final int cores;
@@ -37,6 +39,7 @@ final class FaroConf {
     settings = settings(conf, memoryLimit);
     fabric = FaroKeys.FABRIC.of(conf);
     never = FaroKeys.FALLBACK.of(conf).equals("never");
+    readsRows = FaroKeys.READER.of(conf).equals("auto");
     requestTimeoutMillis = FaroKeys.REQUEST_TIMEOUT.of(conf);
     port = FaroKeys.PORT.of(conf);
     portRetries = Math.max(0, conf.getInt("spark.port.maxRetries", 16));
@@ -48,8 +51,8 @@ final class FaroConf {
     Map<String, String> settings = new LinkedHashMap<>();
     for (Key<?> key : FaroKeys.ALL) {
       Object value = key == FaroKeys.MEMORY_LIMIT ? (Object) memoryLimit : key.of(conf);
-      // The fall-back is this plug-in's, not the endpoint's.
-      if (value != null && key != FaroKeys.FALLBACK) {
+      // These two are this plug-in's, not the endpoint's.
+      if (value != null && key != FaroKeys.FALLBACK && key != FaroKeys.READER) {
         settings.put(key.setting, value.toString());
       }
     }

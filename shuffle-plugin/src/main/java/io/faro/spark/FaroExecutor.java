@@ -5,6 +5,7 @@ import io.faro.EndpointConfig;
 import io.faro.EndpointException;
 import io.faro.Faro;
 import io.faro.OutputFiles;
+import io.faro.spark.rows.RowReaders;
 import io.faro.spark.ui.Reporter;
 import java.lang.reflect.Field;
 import java.nio.charset.StandardCharsets;
@@ -55,6 +56,8 @@ final class FaroExecutor {
   private State state = State.SERVING;
   /** In INSTALLED, and after it. */
   private FaroBlockStoreClient client;
+  /** {@code null} before INSTALLED. */
+  private volatile RowReaders readers;
 
   /** The states, in their order. */
   private enum State {
@@ -192,11 +195,18 @@ final class FaroExecutor {
       throw new IllegalAccessException("BlockManager.blockStoreClient was set and has not changed");
     }
     client = ours;
+    readers = new RowReaders(sparkConf, conf.readsRows, ours, endpoint, outputs, counters.rowReaders::increment,
+        counters::declined);
     state = State.INSTALLED;
     long longest = TimeUnit.MILLISECONDS.toNanos(conf.requestTimeoutMillis) * UNRESPONSIVE_TIMEOUTS;
     threads.timer.scheduleWithFixedDelay(
         () -> ours.endUnresponsive(longest), SWEEP_SECONDS, SWEEP_SECONDS, TimeUnit.SECONDS);
     threads.timer.scheduleWithFixedDelay(peers::forgetIdle, 1, 1, TimeUnit.MINUTES);
+  }
+
+  /** Faro's readers of rows; {@code null}: this executor does not fetch through Faro. */
+  RowReaders readers() {
+    return readers;
   }
 
   private void after(long millis, Runnable action) {

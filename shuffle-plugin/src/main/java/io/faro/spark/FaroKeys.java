@@ -36,6 +36,13 @@ final class FaroKeys {
           + "for tests and benchmarks.",
       oneOf("auto", "never"));
 
+  static final Key<String> READER = key(
+      "reader", "name", "auto", "auto, spark",
+      "What makes rows of the blocks that a task of Spark SQL reads. `auto`: Faro's native code, for shuffles without "
+          + "I/O encryption whose codec is lz4, zstd or none, and Spark's reader for all others. `spark`: always "
+          + "Spark's reader. Blocks travel the same way with both.",
+      oneOf("auto", "spark"));
+
   static final Key<Long> MEMORY_LIMIT = key(
       "memory.limit", "byte size", "(256m to 2g, by cores)", "a byte size of at least 32m, such as 256m or 1g",
       "Hard limit, per executor, of the native memory for blocks in transfer. Faro takes it in steps as needed, "

@@ -1,5 +1,7 @@
 package io.faro.spark;
 
+import io.faro.rows.MemorySlices;
+import io.faro.spark.rows.NativeBytes;
 import io.netty.buffer.Unpooled;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
@@ -10,7 +12,7 @@ import org.apache.spark.network.buffer.ManagedBuffer;
  * reference count is that of the memory. The memory returns to the arena when Spark releases the buffer: when it closes
  * the stream, at the latest at the end of the task.
  */
-final class FaroManagedBuffer extends ManagedBuffer {
+final class FaroManagedBuffer extends ManagedBuffer implements NativeBytes {
   private final BlockMemory memory;
 
   /** Takes over the caller's reference. */
@@ -30,6 +32,11 @@ final class FaroManagedBuffer extends ManagedBuffer {
           "a block of " + memory.length() + " bytes is larger than a ByteBuffer can be (" + Integer.MAX_VALUE + ")");
     }
     return memory.nioByteBuffer();
+  }
+
+  @Override
+  public void addTo(MemorySlices slices) {
+    memory.addTo(slices);
   }
 
   @Override

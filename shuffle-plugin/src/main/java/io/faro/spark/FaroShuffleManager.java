@@ -1,6 +1,7 @@
 package io.faro.spark;
 
 import io.faro.Endpoint;
+import io.faro.spark.rows.RowReaders;
 import io.faro.spark.ui.FaroUi;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -125,6 +126,12 @@ public final class FaroShuffleManager extends SortShuffleManager {
     FaroExecutor open = awaitOpen();
     if (open != null) {
       install(open);
+      RowReaders readers = open.readers();
+      ShuffleReader<K, C> reader = readers == null ? null : readers.reader(
+          handle, startMapIndex, endMapIndex, startPartition, endPartition, context, metrics);
+      if (reader != null) {
+        return reader;
+      }
     }
     return super.getReader(handle, startMapIndex, endMapIndex, startPartition, endPartition, context, metrics);
   }

@@ -18,10 +18,10 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
   /** Gets the results of requests. */
   interface Client {
     /** Takes over the block and its reference. */
-    void deliver(FetchCall call, String block, ManagedBuffer data);
+    void deliver(FetchCall call, int at, ManagedBuffer data);
 
     /** A block arrived, but could not be taken out of its batch. */
-    void lost(FetchCall call, String block, Throwable cause);
+    void lost(FetchCall call, int at, Throwable cause);
 
     /** The request is over, because its task is; nothing waits for the blocks that were not delivered. */
     void abandoned(FetchCall call);
@@ -31,6 +31,7 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
   }
 
   final PeerKey peer;
+  final ShuffleIds ids;
   final BlockFetchingListener listener;
   /** {@code null}: blocks stay in memory. */
   final DownloadFileManager files;
@@ -39,8 +40,6 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
   /** Counts delivered blocks. */
   final RequestCounters delivered = new RequestCounters();
 
-  private final String[] blocks;
-  private final ShuffleIds ids;
   private final FaroTransport transport;
   private final Client client;
   private final PluginCounters counters;
@@ -69,10 +68,9 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
     ENDED
   }
 
-  FetchCall(PeerKey peer, String[] blocks, ShuffleIds ids, BlockFetchingListener listener, DownloadFileManager files,
+  FetchCall(PeerKey peer, ShuffleIds ids, BlockFetchingListener listener, DownloadFileManager files,
       TaskFetches.Task task, FaroTransport transport, Client client, PluginCounters counters, LongSupplier nanos) {
     this.peer = peer;
-    this.blocks = blocks;
     this.ids = ids;
     this.listener = listener;
     this.files = files;
@@ -81,7 +79,7 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
     this.client = client;
     this.counters = counters;
     this.nanos = nanos;
-    this.claimed = new BitSet(blocks.length);
+    this.claimed = new BitSet(ids.count());
     this.lastProgress = nanos.getAsLong();
   }
 
@@ -132,10 +130,10 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
     for (int i = 0; i < batch.count(); i++) {
       int at = batch.first() + i;
       String problem = batch.problem(i);
-      if (at < 0 || at >= blocks.length) {
-        note(Reason.PROTOCOL, new IllegalStateException("block " + at + " of a request for " + blocks.length));
+      if (at < 0 || at >= ids.count()) {
+        note(Reason.PROTOCOL, new IllegalStateException("block " + at + " of a request for " + ids.count()));
       } else if (problem != null) {
-        note(Reason.BLOCK_STATUS, new IllegalStateException(blocks[at] + ": " + problem));
+        note(Reason.BLOCK_STATUS, new IllegalStateException(ids.name(at) + ": " + problem));
       } else if (claim(at)) {
         deliver(batch, i, at);
       } else {
@@ -149,11 +147,11 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
     try {
       data = batch.take(i);
     } catch (Throwable e) {
-      client.lost(this, blocks[at], e);
+      client.lost(this, at, e);
       return;
     }
     delivered.block(batch.fabric(), data.size());
-    client.deliver(this, blocks[at], data);
+    client.deliver(this, at, data);
   }
 
   @Override
@@ -252,9 +250,9 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
   }
 
   private String[] unclaimed() {
-    String[] left = new String[blocks.length - claimed.cardinality()];
+    String[] left = new String[ids.count() - claimed.cardinality()];
     for (int i = claimed.nextClearBit(0), n = 0; n < left.length; i = claimed.nextClearBit(i + 1)) {
-      left[n++] = blocks[i];
+      left[n++] = ids.name(i);
     }
     return left;
   }

@@ -1,5 +1,6 @@
 package io.faro.spark;
 
+import io.faro.spark.rows.Declined;
 import io.faro.spark.ui.Traffic;
 import java.util.EnumMap;
 import java.util.LinkedHashMap;
@@ -20,15 +21,22 @@ final class PluginCounters {
   final LongAdder cancelledRequests = new LongAdder();
   /** Look-ups of endpoint cards. */
   final LongAdder cardLookups = new LongAdder();
+  /** Tasks' reads of a shuffle of which Faro's reader made the rows. */
+  final LongAdder rowReaders = new LongAdder();
 
   /** By shuffle and by peer, for the Spark UI. */
   final Traffic traffic = new Traffic();
 
   private final Map<Reason, LongAdder> byReason = new EnumMap<>(Reason.class);
+  /** Tasks' reads of a shuffle that were left to Spark's reader. */
+  private final Map<Declined, LongAdder> declined = new EnumMap<>(Declined.class);
 
   PluginCounters() {
     for (Reason reason : Reason.values()) {
       byReason.put(reason, new LongAdder());
+    }
+    for (Declined why : Declined.values()) {
+      declined.put(why, new LongAdder());
     }
   }
 
@@ -36,6 +44,10 @@ final class PluginCounters {
     fallbacks.increment();
     fallbackBlocks.add(blocks);
     byReason.get(reason).increment();
+  }
+
+  void declined(Declined why) {
+    declined.get(why).increment();
   }
 
   Map<String, Long> snapshot() {
@@ -48,6 +60,8 @@ final class PluginCounters {
     all.put("cardLookups", cardLookups.sum());
     // Not "fallbacks.<reason>": a sum over that prefix would count each fall-back twice.
     byReason.forEach((reason, count) -> all.put("fallbackReason." + reason.key, count.sum()));
+    all.put("rowReaders", rowReaders.sum());
+    declined.forEach((why, count) -> all.put("rowReadersDeclined." + why.key, count.sum()));
     return all;
   }
 }

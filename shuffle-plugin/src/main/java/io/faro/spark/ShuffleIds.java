@@ -1,5 +1,7 @@
 package io.faro.spark;
 
+import io.faro.spark.rows.Parts;
+
 /**
  * The blocks of one request, parsed from Spark's names: {@code shuffle_<s>_<m>_<r>} and {@code
  * shuffle_<s>_<m>_<r0>_<r1>}, both kinds in any mix. Parsed into four arrays, because Spark's parser (a regular
@@ -13,8 +15,11 @@ final class ShuffleIds {
   private final long[] maps;
   private final int[] starts;
   private final int[] ends;
+  /** {@code null}: made when they are asked for. */
+  private final String[] names;
 
-  private ShuffleIds(int count) {
+  private ShuffleIds(int count, String[] names) {
+    this.names = names;
     shuffles = new int[count];
     maps = new long[count];
     starts = new int[count];
@@ -26,7 +31,7 @@ final class ShuffleIds {
     if (names.length == 0) {
       return null;
     }
-    ShuffleIds ids = new ShuffleIds(names.length);
+    ShuffleIds ids = new ShuffleIds(names.length, names);
     for (int i = 0; i < names.length; i++) {
       if (names[i] == null || !ids.parseOne(names[i], i)) {
         return null;
@@ -35,8 +40,29 @@ final class ShuffleIds {
     return ids;
   }
 
+  /** {@code count} of the parts from position {@code first} on. */
+  static ShuffleIds of(Parts parts, int first, int count) {
+    ShuffleIds ids = new ShuffleIds(count, null);
+    for (int i = 0; i < count; i++) {
+      ids.shuffles[i] = parts.shuffle;
+      ids.maps[i] = parts.map(first + i);
+      ids.starts[i] = parts.start(first + i);
+      ids.ends[i] = parts.end(first + i);
+    }
+    return ids;
+  }
+
   int count() {
     return shuffles.length;
+  }
+
+  /** Spark's name of a block. */
+  String name(int i) {
+    if (names != null) {
+      return names[i];
+    }
+    String first = PREFIX + shuffles[i] + "_" + maps[i] + "_" + starts[i];
+    return ends[i] == starts[i] + 1 ? first : first + "_" + ends[i];
   }
 
   int shuffle(int i) {

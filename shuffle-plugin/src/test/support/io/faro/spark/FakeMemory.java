@@ -1,5 +1,6 @@
 package io.faro.spark;
 
+import io.faro.rows.MemorySlices;
 import java.io.ByteArrayInputStream;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
@@ -46,5 +47,10 @@ final class FakeMemory implements BlockMemory {
   public ByteBuffer nioByteBuffer() {
     check();
     return ByteBuffer.wrap(bytes).asReadOnlyBuffer();
+  }
+
+  @Override
+  public void addTo(MemorySlices slices) {
+    throw new UnsupportedOperationException("bytes on the heap");
   }
 }

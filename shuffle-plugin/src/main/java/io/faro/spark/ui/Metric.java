@@ -68,6 +68,7 @@ final class Metric {
     memory();
     regions();
     fallBacks();
+    rows();
     ALL = Collections.unmodifiableList(new ArrayList<>(BY_NAME.values()));
   }
 
@@ -169,5 +170,21 @@ final class Metric {
     reason("askedAgain", "Spark found the block damaged and asked for it again");
     reason("full", "too many requests were in flight");
     reason("other", "none of the above; see the log");
+  }
+
+  private static void rows() {
+    count("rowReaders", "reads", "of a shuffle by a task whose rows native code decoded, see `spark.faro.reader`");
+    declined("setting", "`spark.faro.reader` is `spark`");
+    declined("serializer", "an RDD's shuffle, not Spark SQL's");
+    declined("aggregation", "it aggregates or sorts while it reads");
+    declined("encryption", "`spark.io.encryption.enabled` is true");
+    declined("codec", "`spark.io.compression.codec` is neither lz4 nor zstd");
+    declined("oldProtocol", "`spark.shuffle.useOldFetchProtocol` is true");
+    declined("pushMerged", "push-based shuffle has merged its blocks");
+    declined("noAccess", "this Spark does not have what Faro's reader needs");
+  }
+
+  private static void declined(String name, String why) {
+    count("rowReadersDeclined." + name, "reads", "of a shuffle by Spark's own reader: " + why);
   }
 }

@@ -1,0 +1,21 @@
+package io.faro.spark.rows;
+
+/** Why a shuffle is read by Spark's own reader. Each has the name of its counter. */
+public enum Declined {
+  SETTING("setting", "spark.faro.reader is spark"),
+  SERIALIZER("serializer", "its rows are not Spark SQL's"),
+  AGGREGATION("aggregation", "it aggregates or sorts while it reads"),
+  ENCRYPTION("encryption", "spark.io.encryption.enabled is true"),
+  CODEC("codec", "spark.io.compression.codec is neither lz4 nor zstd"),
+  OLD_PROTOCOL("oldProtocol", "spark.shuffle.useOldFetchProtocol is true"),
+  PUSH_MERGED("pushMerged", "its blocks were merged by push-based shuffle"),
+  NO_ACCESS("noAccess", "this Spark does not have what Faro's reader needs");
+
+  public final String key;
+  final String text;
+
+  Declined(String key, String text) {
+    this.key = key;
+    this.text = text;
+  }
+}

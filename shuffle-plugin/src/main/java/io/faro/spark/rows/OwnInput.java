@@ -1,0 +1,126 @@
+package io.faro.spark.rows;
+
+import io.faro.Endpoint;
+import io.faro.OutputFiles;
+import io.faro.OutputResolver;
+import io.faro.rows.RowReader;
+import java.io.IOException;
+import java.io.InputStream;
+import org.apache.spark.network.buffer.ManagedBuffer;
+import org.apache.spark.shuffle.FetchFailedException;
+import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
+import org.apache.spark.storage.BlockManager;
+
+/** This executor's own map outputs, read by native code from the files that it also serves to others. */
+final class OwnInput implements Input {
+  /** Parts that native code gets at once: a killed task's look-up of the next ones is soon. */
+  private static final int MOST_PARTS = 1024;
+
+  private final Parts parts;
+  private final Endpoint endpoint;
+  private final OutputResolver files;
+  private final BlockManager blocks;
+  private final PartFailure failure;
+  private final ShuffleReadMetricsReporter metrics;
+  private final StreamInput.Chunk chunk;
+  /** The first part that was not given to the reader. */
+  private int next;
+  private int first;
+  /** The first part that was not counted. */
+  private int counted;
+  /** The part that was resolved last; -1: none. */
+  private int resolved = -1;
+  /** A part that Spark reads, because native code could not; {@code null}: none. */
+  private StreamInput bySpark;
+
+  OwnInput(Parts parts, Endpoint endpoint, OutputResolver files, BlockManager blocks, PartFailure failure,
+      ShuffleReadMetricsReporter metrics, StreamInput.Chunk chunk) {
+    this.parts = parts;
+    this.endpoint = endpoint;
+    this.files = files;
+    this.blocks = blocks;
+    this.failure = failure;
+    this.metrics = metrics;
+    this.chunk = chunk;
+  }
+
+  @Override
+  public boolean feed(RowReader reader) throws IOException, FetchFailedException {
+    if (bySpark != null) {
+      if (bySpark.feed(reader)) {
+        return true;
+      }
+      bySpark.close();
+      bySpark = null;
+    }
+    metrics.incLocalBlocksFetched(next - counted);
+    counted = next;
+    if (next == parts.count()) {
+      return false;
+    }
+    first = next;
+    int count = Math.min(MOST_PARTS, parts.count() - first);
+    next += count;
+    reader.input(endpoint, parts.shuffle, parts.maps(), parts.starts(), parts.ends(), first, count);
+    return true;
+  }
+
+  @Override
+  public void read(long fileBytes) {
+    metrics.incLocalBytesRead(fileBytes);
+  }
+
+  @Override
+  public boolean resolve(int part) throws IOException, FetchFailedException {
+    int at = first + part;
+    // Asked a second time, the endpoint has not taken them.
+    OutputFiles found = at == resolved ? null : find(at);
+    resolved = at;
+    if (found == null) {
+      failed(part, "its files are not there, or do not fit each other", false, false);
+      return false;
+    }
+    endpoint.resolve(parts.shuffle, parts.map(at), found);
+    return true;
+  }
+
+  private OutputFiles find(int at) throws IOException {
+    try {
+      return files.resolve(parts.shuffle, parts.map(at));
+    } catch (IOException | RuntimeException e) {
+      throw e;
+    } catch (Exception e) {
+      throw new IOException("the files of " + parts.id(at) + " cannot be looked up", e);
+    }
+  }
+
+  @Override
+  public void failed(int part, String problem, boolean corrupt, boolean handedOut) throws IOException, FetchFailedException {
+    if (bySpark != null) {
+      bySpark.failed(part, problem, corrupt, handedOut);
+      return;
+    }
+    int at = first + part;
+    if (corrupt || handedOut) {
+      throw failure.corrupt(blocks.blockManagerId(), parts, at, problem, null);
+    }
+    ManagedBuffer bytes;
+    try {
+      // Also from the fall-back storage.
+      bytes = blocks.getLocalBlockData(parts.id(at));
+    } catch (Exception e) {
+      throw failure.failed(blocks.blockManagerId(), parts, at, problem, e);
+    }
+    metrics.incLocalBytesRead(bytes.size());
+    InputStream stream = bytes.createInputStream();
+    bySpark = new StreamInput(stream, blocks.blockManagerId(), parts.only(at), failure, chunk);
+    next = at + 1;
+  }
+
+  @Override
+  public void close() throws IOException {
+    if (bySpark != null) {
+      bySpark.close();
+    }
+  }
+}

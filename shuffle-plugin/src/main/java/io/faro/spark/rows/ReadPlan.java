@@ -1,0 +1,149 @@
+package io.faro.spark.rows;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.storage.BlockId;
+import org.apache.spark.storage.BlockManagerId;
+import org.apache.spark.storage.ShuffleBlockId;
+import scala.Tuple2;
+import scala.Tuple3;
+import scala.collection.JavaConverters;
+import scala.collection.Seq;
+
+/**
+ * What a reader reads, and how: its own executor's parts from files, those of others through Spark's fetch iterator,
+ * small ones in groups.
+ */
+final class ReadPlan {
+  /** Smaller parts are grouped. */
+  private static final long SMALL_BYTES = 64 << 10;
+  private static final long MOST_GROUP_BYTES = 1 << 20;
+  private static final int MOST_GROUP_PARTS = 4096;
+
+  /** Limits of one group. */
+  static final class Limits {
+    final long bytes;
+    final int parts;
+
+    /** {@code requestBytes}: what Spark's iterator requests at once; {@code blocks}: the limit of one address. */
+    Limits(long requestBytes, long memoryBytes, int blocks) {
+      bytes = Math.max(1, Math.min(MOST_GROUP_BYTES, Math.min(requestBytes, memoryBytes)));
+      parts = Math.max(1, Math.min(MOST_GROUP_PARTS, blocks));
+    }
+  }
+
+  /** Where Spark's iterator would read a block. */
+  enum Place {
+    /** This executor's files. */
+    OWN,
+    /** Spark's iterator knows: another executor's files on this host, or the fall-back storage. */
+    SPARK,
+    /** Another executor. */
+    REMOTE
+  }
+
+  /** Tells a block's place by its address. */
+  interface Places {
+    Place of(BlockManagerId address);
+  }
+
+  final Parts own;
+  /** By the name that Spark's iterator asks for. */
+  final Map<String, Group> groups = new HashMap<>();
+  /** For Spark's iterator: {@code (address, [(block, size, map index)])}. */
+  final List<Tuple2<BlockManagerId, Seq<Tuple3<BlockId, Object, Object>>>> fetched = new ArrayList<>();
+  private final Map<String, Tuple2<BlockManagerId, Parts>> streams = new HashMap<>();
+  private final int shuffle;
+  private final Limits limits;
+  private final boolean merge;
+  private int numbers;
+
+  private ReadPlan(int shuffle, Limits limits, boolean merge) {
+    this.shuffle = shuffle;
+    this.limits = limits;
+    this.merge = merge;
+    own = new Parts(shuffle);
+  }
+
+  /** {@code blocks}: as the map output tracker gives them; {@code merge}: partitions of a map output come as one. */
+  static ReadPlan of(int shuffle, scala.collection.Iterator<Tuple2<BlockManagerId, Seq<Tuple3<BlockId, Object, Object>>>>
+      blocks, Places places, Limits limits, boolean merge) {
+    ReadPlan plan = new ReadPlan(shuffle, limits, merge);
+    while (blocks.hasNext()) {
+      Tuple2<BlockManagerId, Seq<Tuple3<BlockId, Object, Object>>> of = blocks.next();
+      switch (places.of(of._1())) {
+        case OWN:
+          plan.add(of._2(), plan.own);
+          break;
+        case SPARK:
+          plan.addSparks(of._1(), of._2());
+          break;
+        default:
+          plan.addRemote(of._1(), of._2());
+      }
+    }
+    return plan;
+  }
+
+  /** The part of a block that Spark's iterator reads from a file, and where it is. */
+  Tuple2<BlockManagerId, Parts> stream(String name) {
+    Tuple2<BlockManagerId, Parts> found = streams.get(name);
+    if (found != null) {
+      return found;
+    }
+    Group group = groups.get(name);
+    return new Tuple2<>(group.address, group.parts);
+  }
+
+  private void add(Seq<Tuple3<BlockId, Object, Object>> blocks, Parts to) {
+    scala.collection.Iterator<Tuple3<BlockId, Object, Object>> all = blocks.iterator();
+    while (all.hasNext()) {
+      Tuple3<BlockId, Object, Object> block = all.next();
+      ShuffleBlockId id = (ShuffleBlockId) block._1();
+      int reduce = id.reduceId();
+      to.add(id.mapId(), (Integer) block._3(), reduce, reduce + 1, (Long) block._2(), merge);
+    }
+  }
+
+  private void addSparks(BlockManagerId address, Seq<Tuple3<BlockId, Object, Object>> blocks) {
+    Parts all = new Parts(shuffle);
+    add(blocks, all);
+    List<Tuple3<BlockId, Object, Object>> rewritten = new ArrayList<>();
+    for (int i = 0; i < all.count(); i++) {
+      rewritten.add(new Tuple3<>(all.id(i), all.size(i), all.mapIndex(i)));
+      streams.put(all.id(i).name(), new Tuple2<>(address, all.only(i)));
+    }
+    fetched.add(new Tuple2<>(address, JavaConverters.asScalaBuffer(rewritten)));
+  }
+
+  private void addRemote(BlockManagerId address, Seq<Tuple3<BlockId, Object, Object>> blocks) {
+    Parts all = new Parts(shuffle);
+    add(blocks, all);
+    List<Tuple3<BlockId, Object, Object>> rewritten = new ArrayList<>();
+    Parts small = new Parts(shuffle);
+    for (int i = 0; i < all.count(); i++) {
+      long size = all.size(i);
+      if (size >= SMALL_BYTES || size >= limits.bytes) {
+        close(address, all.only(i), rewritten);
+        continue;
+      }
+      if (small.count() == limits.parts || small.count() > 0 && small.bytes() + size > limits.bytes) {
+        close(address, small, rewritten);
+        small = new Parts(shuffle);
+      }
+      small.add(all, i);
+    }
+    close(address, small, rewritten);
+    fetched.add(new Tuple2<>(address, JavaConverters.asScalaBuffer(rewritten)));
+  }
+
+  private void close(BlockManagerId address, Parts parts, List<Tuple3<BlockId, Object, Object>> rewritten) {
+    if (parts.count() > 0) {
+      Group group = new Group(address, parts, numbers++);
+      groups.put(group.id.name(), group);
+      rewritten.add(new Tuple3<>(group.id, parts.bytes(), parts.mapIndex(0)));
+    }
+  }
+}

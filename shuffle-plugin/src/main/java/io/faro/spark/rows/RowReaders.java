@@ -1,0 +1,121 @@
+package io.faro.spark.rows;
+
+import io.faro.Endpoint;
+import io.faro.OutputResolver;
+import java.lang.reflect.Field;
+import java.util.function.Consumer;
+import org.apache.spark.MapOutputTracker;
+import org.apache.spark.ShuffleDependency;
+import org.apache.spark.SparkConf;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.TaskContext;
+import org.apache.spark.serializer.Serializer;
+import org.apache.spark.shuffle.BaseShuffleHandle;
+import org.apache.spark.shuffle.ShuffleHandle;
+import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
+import org.apache.spark.shuffle.ShuffleReader;
+import org.apache.spark.shuffle.sort.SortShuffleManager;
+import org.apache.spark.storage.BlockManager;
+import org.apache.spark.storage.BlockManagerId;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Makes the readers of one executor, for shuffles that Faro reads itself. */
+public final class RowReaders {
+  private static final Logger LOG = LoggerFactory.getLogger(RowReaders.class);
+  private static final String ROW_SERIALIZER = "org.apache.spark.sql.execution.UnsafeRowSerializer";
+
+  final ReaderConf conf;
+  final PartClient client;
+  final Endpoint endpoint;
+  final OutputResolver files;
+  private final Runnable read;
+  private final Consumer<Declined> declined;
+  private volatile Field numFields;
+
+  /** {@code wanted}: {@code spark.faro.reader} is auto; {@code read}, {@code declined}: count readers. */
+  public RowReaders(SparkConf conf, boolean wanted, PartClient client, Endpoint endpoint, OutputResolver files,
+      Runnable read, Consumer<Declined> declined) {
+    this.conf = new ReaderConf(conf, wanted);
+    this.client = client;
+    this.endpoint = endpoint;
+    this.files = files;
+    this.read = read;
+    this.declined = declined;
+  }
+
+  /** A reader of rows; {@code null}: Spark's own reader is to be used. */
+  public <K, C> ShuffleReader<K, C> reader(ShuffleHandle handle, int startMapIndex, int endMapIndex,
+      int startPartition, int endPartition, TaskContext context, ShuffleReadMetricsReporter metrics) {
+    ShuffleDependency<?, ?, ?> dependency = ((BaseShuffleHandle<?, ?, ?>) handle).dependency();
+    Declined why = why(dependency);
+    int fields = -1;
+    if (why == null) {
+      fields = fields(dependency.serializer());
+      why = fields < 0 ? Declined.NO_ACCESS : null;
+    }
+    if (why != null) {
+      declined.accept(why);
+      LOG.debug("Spark's own reader reads shuffle {}: {}", handle.shuffleId(), why.text);
+      return null;
+    }
+    MapOutputTracker tracker = SparkEnv.get().mapOutputTracker();
+    boolean merge = SortShuffleManager.canUseBatchFetch(startPartition, endPartition, context);
+    ReadPlan plan = ReadPlan.of(handle.shuffleId(),
+        tracker.getMapSizesByExecutorId(
+            handle.shuffleId(), startMapIndex, endMapIndex, startPartition, endPartition),
+        places(SparkEnv.get().blockManager()), conf.limits(), merge);
+    read.run();
+    return new RowShuffleReader<>(this, plan, fields, context, metrics);
+  }
+
+  /** Why Spark's own reader is to be used; {@code null}: it is not. */
+  private Declined why(ShuffleDependency<?, ?, ?> dependency) {
+    if (!conf.wanted) {
+      return Declined.SETTING;
+    } else if (!dependency.serializer().getClass().getName().equals(ROW_SERIALIZER)) {
+      return Declined.SERIALIZER;
+    } else if (dependency.aggregator().isDefined() || dependency.keyOrdering().isDefined()) {
+      return Declined.AGGREGATION;
+    } else if (conf.encrypted) {
+      return Declined.ENCRYPTION;
+    } else if (conf.codec == null) {
+      return Declined.CODEC;
+    } else if (conf.oldProtocol) {
+      return Declined.OLD_PROTOCOL;
+    } else if (dependency.isShuffleMergeFinalizedMarked()) {
+      return Declined.PUSH_MERGED;
+    }
+    return null;
+  }
+
+  /** The columns of the serializer's rows; -1: not to be found. */
+  private int fields(Serializer serializer) {
+    try {
+      Field field = numFields;
+      if (field == null) {
+        field = serializer.getClass().getDeclaredField("numFields");
+        field.setAccessible(true);
+        numFields = field;
+      }
+      return field.getInt(serializer);
+    } catch (ReflectiveOperationException | RuntimeException e) {
+      LOG.debug("The number of columns is not in {}", serializer, e);
+      return -1;
+    }
+  }
+
+  /** As Spark's fetch iterator decides. */
+  private static ReadPlan.Places places(BlockManager blocks) {
+    BlockManagerId own = blocks.blockManagerId();
+    boolean hostLocal = blocks.hostLocalDirManager().isDefined();
+    return address -> {
+      if (address.executorId().equals(own.executorId())) {
+        return ReadPlan.Place.OWN;
+      }
+      boolean isStored = address.executorId().equals("fallback");
+      return isStored || hostLocal && address.host().equals(own.host())
+          ? ReadPlan.Place.SPARK : ReadPlan.Place.REMOTE;
+    };
+  }
+}

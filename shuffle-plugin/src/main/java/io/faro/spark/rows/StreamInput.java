@@ -1,0 +1,73 @@
+package io.faro.spark.rows;
+
+import io.faro.rows.MemorySlices;
+import io.faro.rows.RowReader;
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.ByteBuffer;
+import org.apache.spark.shuffle.FetchFailedException;
+import org.apache.spark.storage.BlockManagerId;
+
+/** A block that Spark hands over as a stream: of a file, as it lies there. */
+final class StreamInput implements Input {
+  /** Memory for the bytes on their way to native code, of one task. */
+  static final class Chunk {
+    private static final int BYTES = 64 << 10;
+
+    private ByteBuffer memory;
+    private final byte[] heap = new byte[BYTES];
+    private final MemorySlices slices = new MemorySlices();
+
+    private ByteBuffer memory() {
+      if (memory == null) {
+        memory = ByteBuffer.allocateDirect(BYTES);
+      }
+      return memory;
+    }
+  }
+
+  private final InputStream stream;
+  private final BlockManagerId address;
+  private final Parts part;
+  private final PartFailure failure;
+  private final Chunk chunk;
+  private boolean ended;
+
+  StreamInput(InputStream stream, BlockManagerId address, Parts part, PartFailure failure, Chunk chunk) {
+    this.stream = stream;
+    this.address = address;
+    this.part = part;
+    this.failure = failure;
+    this.chunk = chunk;
+  }
+
+  @Override
+  public boolean feed(RowReader reader) throws IOException, FetchFailedException {
+    if (ended) {
+      return false;
+    }
+    int bytes = stream.read(chunk.heap);
+    chunk.slices.clear();
+    if (bytes > 0) {
+      ByteBuffer memory = chunk.memory();
+      memory.clear();
+      memory.put(chunk.heap, 0, bytes);
+      chunk.slices.add(memory, 0, bytes);
+    } else if (bytes < 0) {
+      ended = true;
+      chunk.slices.endPart();
+    }
+    reader.input(chunk.slices);
+    return true;
+  }
+
+  @Override
+  public void failed(int at, String problem, boolean corrupt, boolean handedOut) throws FetchFailedException {
+    throw failure.corrupt(address, part, 0, problem, null);
+  }
+
+  @Override
+  public void close() throws IOException {
+    stream.close();
+  }
+}
