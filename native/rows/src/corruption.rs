@@ -1,8 +1,60 @@
 //! Why a part cannot be decoded.
 
-/// What is wrong with a part. Offsets count from the part's first byte.
+/// What is wrong with a part. An `offset` counts the part's bytes as they were pushed, a `decoded`
+/// offset counts its row stream; both from the part's first byte.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Corruption {
-    #[error("a row of {length} bytes at decoded byte {offset}; a length is a multiple of 8, 0 or more")]
-    RowLength { offset: u64, length: i32 },
+    #[error("the row at decoded byte {decoded} is {length} bytes long; a length is 0 or a positive multiple of 8")]
+    RowLength { decoded: u64, length: i32 },
+    #[error("the part ends inside a row: its last {bytes} decoded bytes, from byte {decoded} on, are not a whole row")]
+    PartialRow { decoded: u64, bytes: u64 },
+    #[error("the LZ4 block at byte {offset} starts with {found:02x?}; expected \"LZ4Block\"")]
+    Magic { offset: u64, found: [u8; 8] },
+    #[error("the LZ4 block at byte {offset} has the method {found:#04x}; allowed are 0x10 (raw) and 0x20 (LZ4)")]
+    Method { offset: u64, found: u8 },
+    #[error(
+        "the LZ4 block at byte {offset} has an original length of {found}; allowed are 0 to {most}"
+    )]
+    OriginalLength { offset: u64, found: i32, most: i32 },
+    #[error("the LZ4 block at byte {offset} has a compressed length of {found}; allowed for {original} bytes are {least} to {most}")]
+    CompressedLength {
+        offset: u64,
+        found: i32,
+        original: i32,
+        least: i32,
+        most: i32,
+    },
+    #[error("the end block at byte {offset} has the checksum {found:#010x}; expected 0")]
+    EndBlock { offset: u64, found: u32 },
+    #[error("the LZ4 block at byte {offset} does not decompress: {reason}")]
+    Lz4 { offset: u64, reason: String },
+    #[error(
+        "the LZ4 block at byte {offset} decompresses to {found} bytes; its header says {expected}"
+    )]
+    DecompressedLength {
+        offset: u64,
+        found: usize,
+        expected: usize,
+    },
+    #[error("the LZ4 block at byte {offset} has the checksum {found:#010x}; its header says {expected:#010x}")]
+    Checksum {
+        offset: u64,
+        found: u32,
+        expected: u32,
+    },
+    #[error(
+        "the part ends inside the LZ4 block at byte {offset}: {found} of {needed} bytes are there"
+    )]
+    PartialBlock {
+        offset: u64,
+        found: usize,
+        needed: usize,
+    },
+    #[error("the zstd frame at byte {offset} does not decompress: {reason}")]
+    Zstd { offset: u64, reason: &'static str },
+    #[error("the part ends inside the zstd frame at byte {offset}")]
+    PartialFrame { offset: u64 },
+    /// Not the part's fault, but it ends the part in the same way.
+    #[error("no memory for a {purpose} of {bytes} bytes")]
+    NoMemory { bytes: usize, purpose: &'static str },
 }

@@ -1,9 +1,11 @@
 //! The decoder of a reader's parts.
 
+use crate::batch::BatchView;
 use crate::corruption::Corruption;
-
-/// Bytes before each row in a batch: its length as a native-endian `u32`, then zeros.
-pub const ROW_HEAD_BYTES: usize = 8;
+use crate::lz4::Lz4;
+use crate::progress::{Ended, Pushed};
+use crate::rows::RowWriter;
+use crate::zstd::Zstd;
 
 /// How the bytes of a part are compressed: Spark's `spark.io.compression.codec`, or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,85 +19,126 @@ pub enum Codec {
 pub enum SetupError {
     #[error("batches of {0} bytes; allowed are multiples of 8 from 64 to 1 GiB")]
     BatchBytes(usize),
-    #[error("no memory for {bytes} bytes of {purpose}")]
-    Memory { bytes: usize, purpose: &'static str },
+    #[error("no memory for two batches of {0} bytes")]
+    NoMemory(usize),
+    #[error("zstd has no memory for a decompression context")]
+    ZstdContext,
 }
 
-/// What [`RowDecoder::push`] did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub struct Pushed {
-    /// Bytes of the input that need not be pushed again.
-    pub taken: usize,
-    /// The next row needs an empty batch: call [`RowDecoder::turn`], then push the rest of the
-    /// input, even if nothing is left of it.
-    pub full: bool,
-}
-
-/// What [`RowDecoder::end_part`] did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub struct Ended {
-    /// The part is not over: call [`RowDecoder::turn`], then `end_part` again.
-    pub full: bool,
-}
-
-/// A filled batch: `bytes` bytes from `address`, a multiple of 8, with `rows` rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BatchView {
-    pub address: *const u8,
-    pub bytes: usize,
-    pub rows: u32,
+enum Source {
+    None,
+    Lz4(Lz4),
+    Zstd(Zstd),
 }
 
 /// Decodes the parts of a reader, one after the other.
-#[derive(Debug)]
-pub struct RowDecoder {}
+pub struct RowDecoder {
+    source: Source,
+    rows: RowWriter,
+    /// What the part under way failed with.
+    failed: Option<Corruption>,
+}
 
 impl RowDecoder {
     /// `batch_bytes`: what a batch holds, heads included; only a batch of one longer row is larger.
     pub fn new(codec: Codec, batch_bytes: usize) -> Result<Self, SetupError> {
-        let _ = (codec, batch_bytes);
-        todo!()
+        if batch_bytes % 8 != 0 || !(64..=1 << 30).contains(&batch_bytes) {
+            return Err(SetupError::BatchBytes(batch_bytes));
+        }
+        let source = match codec {
+            Codec::None => Source::None,
+            Codec::Lz4 => Source::Lz4(Lz4::default()),
+            Codec::Zstd => Source::Zstd(Zstd::new().ok_or(SetupError::ZstdContext)?),
+        };
+        Ok(Self {
+            source,
+            rows: RowWriter::new(batch_bytes).ok_or(SetupError::NoMemory(batch_bytes))?,
+            failed: None,
+        })
     }
 
     /// Takes bytes of the part under way, in any cuts. Returns when all are taken or when the batch
     /// has not enough space left for the next row.
     ///
     /// After a corruption only [`abandon_part`](Self::abandon_part) goes on; until then every push
-    /// gives the same corruption again. Rows in front of it stay in the batch until then.
+    /// gives the same corruption again, and the rows in front of it stay in the batch.
     pub fn push(&mut self, input: &[u8]) -> Result<Pushed, Corruption> {
-        let _ = input;
-        todo!()
+        self.check()?;
+        let rows = &mut self.rows;
+        let pushed = match &mut self.source {
+            Source::None => rows.take(input).map(|taken| Pushed {
+                taken,
+                full: taken < input.len(),
+            }),
+            Source::Lz4(source) => source.push(input, rows),
+            Source::Zstd(source) => source.push(input, rows),
+        };
+        self.keep_failure(pushed)
     }
 
     /// The part has no more bytes. Without `full` the part is over: it ended at the end of a
     /// stream and of a row, all its rows are in batches, and the next push starts another part.
     pub fn end_part(&mut self) -> Result<Ended, Corruption> {
-        todo!()
+        self.check()?;
+        let rows = &mut self.rows;
+        let drained = match &mut self.source {
+            Source::None => Ok(true),
+            Source::Lz4(source) => source.end_part(rows),
+            Source::Zstd(source) => source.end_part(rows),
+        };
+        if !self.keep_failure(drained)? {
+            return Ok(Ended { full: true });
+        }
+        let ended = self.rows.check_end();
+        self.keep_failure(ended)?;
+        self.rows.end_part();
+        self.source.start_part();
+        Ok(Ended { full: false })
     }
 
     /// Forgets the part under way: what is decoded of it, and its rows in the batch that is being
     /// filled. Rows of earlier parts stay there. The next push starts another part.
     pub fn abandon_part(&mut self) {
-        todo!()
+        self.rows.abandon_part();
+        self.source.start_part();
+        self.failed = None;
     }
 
     /// Hands out the batch that is being filled, possibly with no rows, and goes on with the other
     /// of two buffers. The rows stay valid and in place until `turn` is called again or the decoder
     /// is dropped.
     pub fn turn(&mut self) -> BatchView {
-        todo!()
+        self.rows.turn()
     }
 
     /// Rows in the batch that is being filled.
     pub fn rows_waiting(&self) -> u32 {
-        todo!()
+        self.rows.rows_waiting()
     }
 
     /// Rows of the part under way that [`turn`](Self::turn) has handed out: `abandon_part` cannot
     /// take them back.
     pub fn rows_handed_out(&self) -> u64 {
-        todo!()
+        self.rows.rows_handed_out()
+    }
+
+    fn check(&self) -> Result<(), Corruption> {
+        self.failed.clone().map_or(Ok(()), Err)
+    }
+
+    fn keep_failure<T>(&mut self, result: Result<T, Corruption>) -> Result<T, Corruption> {
+        self.failed = result.as_ref().err().cloned();
+        result
+    }
+}
+
+impl Source {
+    /// Forgets the part under way.
+    fn start_part(&mut self) {
+        match self {
+            Self::None => {}
+            Self::Lz4(source) => source.start_part(),
+            Self::Zstd(source) => source.start_part(),
+        }
     }
 }

@@ -11,8 +11,17 @@
 //! every check of its codec passed.
 #![forbid(unsafe_code)]
 
+mod batch;
 mod corruption;
+mod decoded;
 mod decoder;
+mod lz4;
+mod progress;
+mod rows;
+mod zstd;
 
+pub use batch::BatchView;
 pub use corruption::Corruption;
-pub use decoder::{BatchView, Codec, Ended, Pushed, RowDecoder, SetupError, ROW_HEAD_BYTES};
+pub use decoder::{Codec, RowDecoder, SetupError};
+pub use progress::{Ended, Pushed};
+pub use rows::ROW_HEAD_BYTES;

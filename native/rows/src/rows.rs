@@ -1,0 +1,281 @@
+//! Cuts the row stream into rows and puts them into batches.
+
+use crate::batch::{BatchView, Buffer};
+use crate::corruption::Corruption;
+use std::mem;
+
+/// Bytes before each row in a batch: its length as a native-endian `u32`, then zeros.
+pub const ROW_HEAD_BYTES: usize = 8;
+
+/// Bytes of a row's length in the row stream.
+const LENGTH_BYTES: usize = 4;
+
+/// Where the row stream stands.
+enum State {
+    /// The first `known` bytes of a row's length were taken; all four never are.
+    Length {
+        known: usize,
+        bytes: [u8; LENGTH_BYTES],
+    },
+    /// The head and `copied` bytes of a row are behind the batch's last whole row.
+    Body { length: usize, copied: usize },
+}
+
+const BETWEEN_ROWS: State = State::Length {
+    known: 0,
+    bytes: [0; LENGTH_BYTES],
+};
+
+/// Fills batches with the rows of parts.
+pub(crate) struct RowWriter {
+    filling: Buffer,
+    /// The batch that was handed out last.
+    reading: Buffer,
+    /// What a batch holds, heads included, unless it is of one longer row.
+    limit: usize,
+    /// Bytes and number of the whole rows in `filling`.
+    end: usize,
+    rows: u32,
+    /// `end` and `rows` as the part under way found them.
+    part_end: usize,
+    part_rows: u32,
+    /// Rows of the part under way in batches that were handed out.
+    handed_out: u64,
+    /// Bytes of the part's row stream that were taken.
+    taken: u64,
+    state: State,
+}
+
+impl RowWriter {
+    /// `None` without memory for both buffers.
+    pub fn new(limit: usize) -> Option<Self> {
+        Some(Self {
+            filling: Buffer::new(limit)?,
+            reading: Buffer::new(limit)?,
+            limit,
+            end: 0,
+            rows: 0,
+            part_end: 0,
+            part_rows: 0,
+            handed_out: 0,
+            taken: 0,
+            state: BETWEEN_ROWS,
+        })
+    }
+
+    pub fn rows_waiting(&self) -> u32 {
+        self.rows
+    }
+
+    pub fn rows_handed_out(&self) -> u64 {
+        self.handed_out
+    }
+
+    /// Takes decoded bytes and returns how many. Fewer than all: the next row needs an empty batch.
+    pub fn take(&mut self, bytes: &[u8]) -> Result<usize, Corruption> {
+        let mut at = 0;
+        loop {
+            if let State::Length { known: 0, .. } = self.state {
+                at += self.take_whole_rows(&bytes[at..]);
+            }
+            if at == bytes.len() {
+                return Ok(at);
+            }
+            let taken = self.take_piece(&bytes[at..])?;
+            if taken == 0 {
+                return Ok(at);
+            }
+            at += taken;
+        }
+    }
+
+    /// Takes the rows that lie wholly in `bytes`, up to the first one that is not valid or has no
+    /// space left in the batch. Returns the bytes taken.
+    fn take_whole_rows(&mut self, bytes: &[u8]) -> usize {
+        let buffer = self.filling.bytes_mut();
+        let (mut at, mut end, mut rows) = (0, self.end, self.rows);
+        while let Some((length, body)) = bytes[at..].split_first_chunk::<LENGTH_BYTES>() {
+            let length = u32::from_be_bytes(*length) as usize;
+            // A negative length is here a large one, which no batch has space for.
+            if length % 8 != 0 || length > body.len() || end + ROW_HEAD_BYTES + length > self.limit
+            {
+                break;
+            }
+            let row = &mut buffer[end..];
+            row[..ROW_HEAD_BYTES].copy_from_slice(&head(length));
+            copy_row(body, &mut row[ROW_HEAD_BYTES..], length);
+            end += ROW_HEAD_BYTES + length;
+            at += LENGTH_BYTES + length;
+            rows += 1;
+        }
+        (self.end, self.rows) = (end, rows);
+        self.taken += at as u64;
+        at
+    }
+
+    /// Takes the next piece of a row: of its length or of its body. Returns 0 when the row has no
+    /// space left in the batch. `bytes` is not empty.
+    fn take_piece(&mut self, bytes: &[u8]) -> Result<usize, Corruption> {
+        let taken = match &mut self.state {
+            State::Length {
+                known,
+                bytes: length,
+            } => {
+                let piece = bytes.len().min(LENGTH_BYTES - *known);
+                let mut longer = *length;
+                longer[*known..*known + piece].copy_from_slice(&bytes[..piece]);
+                if *known + piece < LENGTH_BYTES {
+                    *length = longer;
+                    *known += piece;
+                } else {
+                    let known = *known;
+                    if !self.start_row(i32::from_be_bytes(longer), known)? {
+                        return Ok(0);
+                    }
+                }
+                piece
+            }
+            State::Body { length, copied } => {
+                let piece = bytes.len().min(*length - *copied);
+                let start = self.end + ROW_HEAD_BYTES;
+                self.filling
+                    .grow(start + *copied + piece, start + *length)?;
+                self.filling.bytes_mut()[start + *copied..][..piece]
+                    .copy_from_slice(&bytes[..piece]);
+                *copied += piece;
+                piece
+            }
+        };
+        self.taken += taken as u64;
+        self.finish_row();
+        Ok(taken)
+    }
+
+    /// Writes a row's head if the batch has space for the row, or is empty. `known` bytes of the
+    /// length were taken before.
+    fn start_row(&mut self, length: i32, known: usize) -> Result<bool, Corruption> {
+        let bytes = match usize::try_from(length) {
+            Ok(bytes) if bytes % 8 == 0 => bytes,
+            _ => {
+                return Err(Corruption::RowLength {
+                    decoded: self.taken - known as u64,
+                    length,
+                })
+            }
+        };
+        if self.rows > 0 && self.end + ROW_HEAD_BYTES + bytes > self.limit {
+            return Ok(false);
+        }
+        self.filling.bytes_mut()[self.end..][..ROW_HEAD_BYTES].copy_from_slice(&head(bytes));
+        self.state = State::Body {
+            length: bytes,
+            copied: 0,
+        };
+        Ok(true)
+    }
+
+    fn finish_row(&mut self) {
+        if let State::Body { length, copied } = self.state {
+            if copied == length {
+                self.end += ROW_HEAD_BYTES + length;
+                self.rows += 1;
+                self.state = BETWEEN_ROWS;
+            }
+        }
+    }
+
+    /// Whether the part may end here: not inside a row.
+    pub fn check_end(&self) -> Result<(), Corruption> {
+        let bytes = match self.state {
+            State::Length { known, .. } => known,
+            State::Body { copied, .. } => LENGTH_BYTES + copied,
+        } as u64;
+        if bytes == 0 {
+            return Ok(());
+        }
+        Err(Corruption::PartialRow {
+            decoded: self.taken - bytes,
+            bytes,
+        })
+    }
+
+    /// Keeps the rows of the part under way; the next bytes are of another part.
+    pub fn end_part(&mut self) {
+        (self.part_end, self.part_rows) = (self.end, self.rows);
+        self.start_part();
+    }
+
+    /// Takes back the rows of the part under way that are still here.
+    pub fn abandon_part(&mut self) {
+        (self.end, self.rows) = (self.part_end, self.part_rows);
+        self.start_part();
+    }
+
+    fn start_part(&mut self) {
+        self.handed_out = 0;
+        self.taken = 0;
+        self.state = BETWEEN_ROWS;
+    }
+
+    /// Hands out the batch and goes on in the other buffer, where a row under way is moved to.
+    pub fn turn(&mut self) -> BatchView {
+        if self.rows == 0 {
+            // Nothing to read, so a row under way needs no move.
+            return BatchView {
+                address: self.filling.bytes().as_ptr(),
+                bytes: 0,
+                rows: 0,
+            };
+        }
+        let under_way = match self.state {
+            State::Length { .. } => 0,
+            State::Body { copied, .. } => ROW_HEAD_BYTES + copied,
+        };
+        // Several long rows in succession use the long buffer again.
+        if self.end <= self.limit {
+            self.reading.shrink(self.limit);
+        }
+        // A row under way beside whole rows fits in the limit.
+        self.reading.bytes_mut()[..under_way]
+            .copy_from_slice(&self.filling.bytes()[self.end..][..under_way]);
+        mem::swap(&mut self.filling, &mut self.reading);
+        let view = BatchView {
+            address: self.reading.bytes().as_ptr(),
+            bytes: self.end,
+            rows: self.rows,
+        };
+        self.handed_out += u64::from(self.rows - self.part_rows);
+        (self.end, self.rows) = (0, 0);
+        (self.part_end, self.part_rows) = (0, 0);
+        view
+    }
+}
+
+fn head(length: usize) -> [u8; ROW_HEAD_BYTES] {
+    let [a, b, c, d] = (length as u32).to_ne_bytes();
+    [a, b, c, d, 0, 0, 0, 0]
+}
+
+/// Copies the first `length` bytes of `from`. Short rows are copied in pieces of a fixed size, which
+/// take a few instructions and no call; what such a piece writes behind the row is overwritten by
+/// the next one or is behind the batch's end.
+#[inline(always)]
+fn copy_row(from: &[u8], to: &mut [u8], length: usize) {
+    const PIECE: usize = 32;
+    if length <= PIECE {
+        if let (Some(from), Some(to)) = (from.first_chunk::<PIECE>(), to.first_chunk_mut::<PIECE>())
+        {
+            *to = *from;
+            return;
+        }
+    } else if length <= 3 * PIECE {
+        if let (Some(from), Some(to)) = (
+            from.first_chunk::<{ 3 * PIECE }>(),
+            to.first_chunk_mut::<{ 3 * PIECE }>(),
+        ) {
+            *to = *from;
+            return;
+        }
+    }
+    to[..length].copy_from_slice(&from[..length]);
+}

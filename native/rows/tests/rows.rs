@@ -1,0 +1,166 @@
+//! The row stream: its checks and its batches.
+
+mod support;
+
+use faro_rows::{Codec, Corruption, Pushed, RowDecoder, SetupError};
+use support::encode::{lz4_stream, row_stream, zstd_frame};
+use support::{decode, decoder, rows_of};
+
+fn push(decoder: &mut RowDecoder, bytes: &[u8]) {
+    let taken = bytes.len();
+    let expected = Pushed { taken, full: false };
+    assert_eq!(decoder.push(bytes), Ok(expected));
+}
+
+#[test]
+fn batch_sizes() {
+    for bytes in [0, 56, 100, (1 << 30) + 8] {
+        let error = RowDecoder::new(Codec::None, bytes).err();
+        assert!(matches!(error, Some(SetupError::BatchBytes(found)) if found == bytes));
+    }
+}
+
+#[test]
+fn row_length() {
+    for length in [-1, -8, i32::MIN, 1, 12, i32::MAX] {
+        let mut part = row_stream(&[vec![], vec![9; 24]]);
+        let decoded = part.len() as u64;
+        part.extend(length.to_be_bytes());
+        part.extend([0; 100]);
+        for cuts in [&[][..], &[1]] {
+            let found = decode(&mut decoder(Codec::None, 64), &part, cuts);
+            assert_eq!(found.rows, [vec![], vec![9; 24]]);
+            assert_eq!(found.error, Some(Corruption::RowLength { decoded, length }));
+        }
+    }
+}
+
+#[test]
+fn a_part_ends_at_a_row() {
+    let part = row_stream(&[vec![1; 16], vec![2; 32], vec![3; 200]]);
+    for length in 0..=part.len() {
+        let found = decode(&mut decoder(Codec::None, 64), &part[..length], &[7]);
+        let (rows, start) = match length {
+            0..20 => (0, 0),
+            20..56 => (1, 20),
+            56..260 => (2, 56),
+            _ => (3, 260),
+        };
+        assert_eq!(found.rows.len(), rows);
+        let bytes = (length - start) as u64;
+        let partial = (bytes > 0).then_some(Corruption::PartialRow {
+            decoded: start as u64,
+            bytes,
+        });
+        assert_eq!(found.error, partial);
+    }
+}
+
+#[test]
+fn a_failed_part_stays_failed_until_it_is_abandoned() {
+    let mut decoder = decoder(Codec::None, 4096);
+    push(&mut decoder, &row_stream(&[vec![1; 8]]));
+    assert!(!decoder.end_part().expect("a whole part").full);
+    push(&mut decoder, &row_stream(&[vec![2; 8]]));
+    let error = decoder.push(&[0xff; 4]);
+    assert!(error.is_err());
+    assert_eq!(decoder.push(&[]), error);
+    assert_eq!(decoder.end_part().map(|_| ()), error.map(|_| ()));
+    assert_eq!(decoder.rows_waiting(), 2);
+    decoder.abandon_part();
+    assert_eq!(decoder.rows_waiting(), 1);
+    let third = vec![vec![3; 8]; 3];
+    push(&mut decoder, &row_stream(&third));
+    assert_eq!(
+        rows_of(decoder.turn()),
+        [vec![1; 8], vec![3; 8], vec![3; 8], vec![3; 8]]
+    );
+    assert_eq!(decoder.rows_handed_out(), 3);
+    decoder.abandon_part();
+    assert_eq!(decoder.rows_handed_out(), 0);
+}
+
+#[test]
+fn a_batch_stays_while_the_next_is_filled() {
+    let mut decoder = decoder(Codec::None, 64);
+    push(&mut decoder, &row_stream(&[vec![1; 24]]));
+    let first = decoder.turn();
+    push(&mut decoder, &row_stream(&[vec![2; 24]]));
+    assert_eq!(rows_of(first), [[1; 24]]);
+    let second = decoder.turn();
+    assert_ne!(first.address, second.address);
+    push(&mut decoder, &row_stream(&[vec![3; 24]]));
+    assert_eq!(rows_of(second), [[2; 24]]);
+}
+
+#[test]
+fn a_batch_that_is_full() {
+    // 32 bytes each in the batch: two fill it.
+    let part = row_stream(&vec![vec![4; 24]; 3]);
+    let mut decoder = decoder(Codec::None, 64);
+    let pushed = decoder.push(&part).expect("rows");
+    assert!(pushed.full);
+    // All but the last byte of the next row's length, at most.
+    assert!((56..60).contains(&pushed.taken));
+    assert_eq!(rows_of(decoder.turn()).len(), 2);
+    push(&mut decoder, &part[pushed.taken..]);
+    assert!(!decoder.end_part().expect("a whole part").full);
+    assert_eq!(rows_of(decoder.turn()).len(), 1);
+}
+
+#[test]
+fn a_turn_inside_a_row() {
+    let rows = [vec![1; 8], vec![2; 40], vec![3; 400]];
+    let part = row_stream(&rows);
+    for cut in 0..part.len() {
+        let mut decoder = decoder(Codec::None, 64);
+        let mut found = Vec::new();
+        for mut piece in [&part[..cut], &part[cut..]] {
+            while let Pushed { taken, full: true } = decoder.push(piece).expect("rows") {
+                piece = &piece[taken..];
+                found.extend(rows_of(decoder.turn()));
+            }
+            found.extend(rows_of(decoder.turn()));
+        }
+        assert_eq!(found, rows);
+    }
+}
+
+#[test]
+fn decompressed_rows_wait_for_a_turn() {
+    let rows: Vec<_> = (0..100_u8).map(|row| vec![row; 56]).collect();
+    let stream = row_stream(&rows);
+    for (codec, part) in [
+        (Codec::Lz4, lz4_stream(&stream, 32 << 10)),
+        (Codec::Zstd, zstd_frame(&stream, false)),
+    ] {
+        if cfg!(miri) && codec == Codec::Zstd {
+            continue;
+        }
+        assert!(decode(&mut decoder(codec, 64), &part, &[]).whole() == rows);
+    }
+}
+
+/// Two long rows are alone in their batches; a corrupt length takes no memory.
+#[test]
+fn rows_longer_than_a_batch() {
+    let rows = [
+        vec![1; 8],
+        vec![2; 100_000],
+        vec![3; 8],
+        vec![4; 8000],
+        vec![5; 9000],
+        vec![],
+    ];
+    let part = row_stream(&rows);
+    for cuts in [&[][..], &[1000, 33]] {
+        assert!(decode(&mut decoder(Codec::None, 64), &part, cuts).whole() == rows);
+    }
+    let mut decoder = decoder(Codec::None, 64);
+    push(&mut decoder, &0x7fff_fff8_i32.to_be_bytes());
+    push(&mut decoder, &[0; 1000]);
+    assert!(matches!(
+        decoder.end_part(),
+        Err(Corruption::PartialRow { .. })
+    ));
+}
