@@ -96,7 +96,7 @@ def drive(place, version, home, jobs_jar, faro_jar):
         faro_jar,
         ["io.faro.e2e.Jobs", jobs_jar, place / "scratch", "faroTab"],
     )
-    return launch.drive(command, launch.environment_for(home), place)
+    return launch.drive(command, launch.environment_for(home, short_lived=True), place)
 
 
 def history(place, home, faro_jar, name, settings, look):
@@ -107,7 +107,7 @@ def history(place, home, faro_jar, name, settings, look):
         "spark.history.ui.port": str(port),
         **settings,
     }
-    environment = launch.environment_for(home)
+    environment = launch.environment_for(home, short_lived=True)
     if faro_jar:
         environment["SPARK_DAEMON_CLASSPATH"] = str(faro_jar)
     environment["SPARK_HISTORY_OPTS"] = " ".join(f"-D{k}={v}" for k, v in options.items())

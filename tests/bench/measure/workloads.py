@@ -32,6 +32,7 @@ FARO = {"spark.shuffle.manager": launch.MANAGER, "spark.faro.fallback": "never"}
 SIDES = {
     "stock": {},
     "faro-tcp": {**FARO, "spark.faro.fabric": "tcp"},
+    "faro-spark": {**FARO, "spark.faro.fabric": "auto", "spark.faro.reader": "spark"},
     "faro-auto": {**FARO, "spark.faro.fabric": "auto"},
     "free": {"spark.shuffle.manager": "io.faro.bench.FreeShuffleManager"},
 }

@@ -90,7 +90,7 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir):
     if any(scenarios.FAULTY_LIBRARY in value for value in conf.values()):
         library = str(build.faulty_library())
         conf = {k: v.replace(scenarios.FAULTY_LIBRARY, library) for k, v in conf.items()}
-    environment = environment_for(own_home, scenario.jvm_defaults)
+    environment = environment_for(own_home, short_lived=not scenario.jvm_defaults)
 
     service = None
     started = time.monotonic()
@@ -132,9 +132,9 @@ def home_of_links(place, home):
     return own_home
 
 
-def environment_for(home, jvm_defaults=False):
+def environment_for(home, short_lived=False):
     environment = {k: v for k, v in os.environ.items() if not k.startswith("SPARK_")}
-    if not jvm_defaults:
+    if short_lived:
         environment["JAVA_TOOL_OPTIONS"] = SHORT_LIVED
     environment.update(SPARK_HOME=str(home), SPARK_LOCAL_IP="127.0.0.1")
     return environment

@@ -7,6 +7,7 @@ RDD = ["groupByKey", "reduceByKey", "sortByKey", "cogroup", "chained"]
 BLOCKS = ["tinyBlocks", "megabyteBlocks", "hugeBlock", "emptyPartitions"]
 SQL = ["sqlAggregate", "sqlJoin", "sqlRepartition", "sqlWindow", "sqlOrder"]
 AQE = ["aqeCoalesced", "aqeSkewed", "aqeLocal"]
+ROWS = ["rowTypes", "rowSizes", "rowMetrics", "manyPartitions"]
 FEW = ["groupByKey", "someTinyBlocks", "emptyPartitions", "sqlJoin"]
 
 # What Faro must have done in a scenario.
@@ -112,11 +113,64 @@ SCENARIOS = [
             "emptyPartitions",
             *SQL,
             *AQE,
+            "rowTypes",
             "killBetweenStages",
         ],
         smoke=True,
     ),
     Scenario("default", RDD + BLOCKS + SQL + AQE, jvm_defaults=True),
+    # Faro's reader of Spark SQL's rows: what it reads, and what it leaves behind.
+    Scenario(
+        "rows",
+        [*ROWS, "corruptFiles", "stopsEarly", "rowsCancelled"],
+        {"spark.driver.memory": "2g"},
+        faro_only=True,
+        must_count="rowReaders",
+    ),
+    Scenario(
+        "rows-zstd",
+        [*ROWS, *SQL],
+        {"spark.io.compression.codec": "zstd"},
+        faro_only=True,
+        newest=True,
+        must_count="rowReaders",
+    ),
+    Scenario(
+        "rows-uncompressed",
+        ROWS,
+        {"spark.shuffle.compress": "false"},
+        faro_only=True,
+        newest=True,
+        must_count="rowReaders",
+    ),
+    # Left to Spark's reader, for another reason each.
+    Scenario(
+        "rows-snappy",
+        ["rowTypes", "rowMetrics"],
+        {"spark.io.compression.codec": "snappy"},
+        faro_only=True,
+        newest=True,
+        must_count="rowReadersDeclined.codec",
+    ),
+    Scenario(
+        "rows-by-spark",
+        ["rowTypes", "rowMetrics", "corruptFiles"],
+        {"spark.faro.reader": "spark"},
+        faro_only=True,
+        newest=True,
+        must_count="rowReadersDeclined.setting",
+    ),
+    # Executors of one host read each other's files.
+    Scenario(
+        "rows-host-local",
+        [*ROWS[:2], "sqlJoin"],
+        {"spark.shuffle.readHostLocalDisk": "true"},
+        faro=ANY,
+        fallback="auto",
+        faro_only=True,
+        newest=True,
+        must_count="rowReaders",
+    ),
     Scenario("aqe-off", SQL, {"spark.sql.adaptive.enabled": "false"}, newest=True),
     Scenario(
         "no-batch-fetch",

@@ -50,6 +50,7 @@ public final class Jobs {
         AqeCases.register(known);
         FailureCases.register(known);
         ElasticCases.register(known);
+        RowCases.register(known);
         UiCases.register(known);
         registerFaroCases(known);
 

@@ -1,0 +1,234 @@
+package io.faro.e2e;
+
+import java.io.File;
+import java.io.RandomAccessFile;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.spark.api.java.JavaRDD;
+import org.apache.spark.executor.ShuffleReadMetrics;
+import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerStageCompleted;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
+
+/** Rows of Spark SQL on their way through a shuffle: their types, their sizes, their bytes. */
+final class RowCases {
+    private static final int MAPS = 16;
+    private static final int REDUCES = 12;
+
+    private RowCases() {}
+
+    static void register(Map<String, Jobs.Case> cases) {
+        cases.put("rowTypes", c -> types(c.spark));
+        cases.put("rowSizes", c -> sizes(c.spark));
+        cases.put("rowMetrics", c -> metrics(c.spark));
+        cases.put("manyPartitions", c -> manyPartitions(c.spark));
+        cases.put("corruptFiles", c -> corruptFiles(c.spark));
+        cases.put("stopsEarly", c -> stopsEarly(c.spark));
+        cases.put("rowsCancelled", c -> cancelled(c));
+    }
+
+    /** Rows whose every column is a function of {@code id}; shuffled, each must still be that. */
+    private static void types(SparkSession spark) {
+        String name = "concat('n', id)";
+        String struct = "named_struct('a', id, 'b', " + name + ", 'c', array(id, null, -id))";
+        String[] columns = {
+            "id", "cast(id % 2 = 0 as boolean)", "cast(id as byte)", "cast(id as short)", "cast(id as int)",
+            "cast(id as float) / 3", "cast(id as double) / 7", "cast(id as decimal(10,2))",
+            "cast(id as decimal(38,10))", name, "cast(" + name + " as binary)", "date_add(date'2020-01-01', cast(id as int))",
+            "timestamp_seconds(id)", "if(id % 3 = 0, null, " + name + ")", "array(id, null, id + 1)",
+            "array(" + name + ", null)", "map(" + name + ", id, 'k', null)", struct,
+            "array(" + struct + ", null)", "map(id, " + struct + ")", "repeat(" + name + ", cast(id % 300 as int))",
+            "make_interval(0, cast(id % 12 as int), 0, 1)", "cast(null as string)",
+        };
+        String digest = "";
+        List<String> selected = new ArrayList<>();
+        for (int i = 0; i < columns.length; i++) {
+            selected.add(columns[i] + " as c" + i);
+            digest += (i == 0 ? "" : ", ") + "to_json(named_struct('v', " + columns[i] + "))";
+        }
+        String shuffled = digest;
+        for (int i = columns.length - 1; i >= 0; i--) {
+            shuffled = shuffled.replace("'v', " + columns[i] + "))", "'v', c" + i + "))");
+        }
+        spark.range(0, 4000, 1, MAPS).createOrReplaceTempView("ids");
+        spark.sql("select " + String.join(", ", selected) + " from ids").repartition(REDUCES)
+            .createOrReplaceTempView("typed");
+        Row expected = spark.sql("select count(*), sum(cast(xxhash64(" + digest + ") as decimal(38))) from ids")
+            .collectAsList().get(0);
+        Row actual = spark.sql("select count(*), sum(cast(xxhash64(" + shuffled + ") as decimal(38))) from typed")
+            .collectAsList().get(0);
+        Check.equal("rows and their digest", expected, actual);
+    }
+
+    /** From 8 bytes (no column but the key) to 64 MB. */
+    private static void sizes(SparkSession spark) {
+        long[][] shapes = {{20_000, 0}, {5_000, 1_000}, {300, 70_000}, {40, 1 << 20}, {2, 64 << 20}};
+        for (long[] shape : shapes) {
+            String text = shape[1] == 0 ? "cast(null as string)"
+                : "repeat(char(65 + cast(id % 26 as int)), cast(" + shape[1] + " + id % 7 as int))";
+            Row row = spark.range(0, shape[0], 1, 4).selectExpr("id", text + " as t").repartition(3)
+                .selectExpr("count(*)", "sum(id)", "sum(length(t))",
+                    "sum(if(t is null or t = repeat(char(65 + cast(id % 26 as int)), length(t)), 0, 1))")
+                .collectAsList().get(0);
+            Check.equal("rows of " + shape[1], shape[0], row.getLong(0));
+            Check.equal("ids of " + shape[1], shape[0] * (shape[0] - 1) / 2, row.getLong(1));
+            long length = 0;
+            for (long id = 0; id < shape[0] && shape[1] > 0; id++) {
+                length += shape[1] + id % 7;
+            }
+            Check.equal("length of " + shape[1], length, row.isNullAt(2) ? 0L : row.getLong(2));
+            Check.equal("wrong texts of " + shape[1], 0L, row.getLong(3));
+        }
+    }
+
+    /** Spark's own figures of a read, whatever reads: all rows, all blocks, all bytes. */
+    private static void metrics(SparkSession spark) throws Exception {
+        List<ShuffleReadMetrics> reads = new ArrayList<>();
+        List<Long> written = new ArrayList<>();
+        SparkListener listener = new SparkListener() {
+            @Override
+            public void onStageCompleted(SparkListenerStageCompleted stage) {
+                synchronized (reads) {
+                    reads.add(stage.stageInfo().taskMetrics().shuffleReadMetrics());
+                    written.add(stage.stageInfo().taskMetrics().shuffleWriteMetrics().bytesWritten());
+                }
+            }
+        };
+        String adaptive = spark.conf().get("spark.sql.adaptive.enabled");
+        spark.conf().set("spark.sql.adaptive.enabled", "false");
+        spark.sparkContext().addSparkListener(listener);
+        try {
+            spark.range(0, 50_000, 1, MAPS).selectExpr("id", "hash(id) h").repartition(REDUCES)
+                .foreach(row -> { });
+            Check.await("both stages should be over", 30, () -> {
+                synchronized (reads) {
+                    return reads.size() >= 2;
+                }
+            });
+        } finally {
+            spark.sparkContext().removeSparkListener(listener);
+            spark.conf().set("spark.sql.adaptive.enabled", adaptive);
+        }
+        ShuffleReadMetrics read = reads.get(1);
+        Check.equal("rows", 50_000L, read.recordsRead());
+        Check.equal("blocks", (long) MAPS * REDUCES, read.totalBlocksFetched());
+        Check.equal("bytes", written.get(0), read.totalBytesRead());
+        Check.that("local and remote blocks: " + read.localBlocksFetched() + ", " + read.remoteBlocksFetched(),
+            read.localBlocksFetched() > 0 && read.remoteBlocksFetched() > 0);
+    }
+
+    /** Two rows to a block, or none. */
+    private static void manyPartitions(SparkSession spark) {
+        for (int partitions : new int[] {1, 2_500}) {
+            Row row = spark.range(0, 40_000, 1, 8).selectExpr("id", "id * 2 d").repartition(partitions)
+                .selectExpr("count(*)", "sum(id)", "sum(d)").collectAsList().get(0);
+            Check.equal("rows of " + partitions, 40_000L, row.getLong(0));
+            Check.equal("ids of " + partitions, 40_000L * 39_999 / 2, row.getLong(1));
+            Check.equal("values of " + partitions, 40_000L * 39_999, row.getLong(2));
+        }
+    }
+
+    /** Flips a byte in some files between two reads: Spark computes those map outputs again. */
+    private static void corruptFiles(SparkSession spark) throws Exception {
+        JavaRDD<Row> rows = spark.range(0, 60_000, 1, MAPS).selectExpr("id", "repeat(cast(id as string), 9) t")
+            .repartition(REDUCES).toJavaRDD();
+        Map<String, Long> before = dataFiles(spark);
+        long expected = digest(rows);
+        List<File> files = new ArrayList<>();
+        for (String path : dataFiles(spark).keySet()) {
+            if (!before.containsKey(path)) {
+                files.add(new File(path));
+            }
+        }
+        Check.that("there should be " + MAPS + " files: " + files, files.size() >= MAPS);
+        for (int i = 0; i < 3; i++) {
+            File file = files.get(i * 5);
+            try (RandomAccessFile data = new RandomAccessFile(file, "rw")) {
+                long at = data.length() / 2 + i;
+                data.seek(at);
+                int was = data.read();
+                data.seek(at);
+                data.write(was ^ 0x55);
+            }
+        }
+        Check.equal("digest after the damage", expected, digest(rows));
+        Check.equal("digest once more", expected, digest(rows));
+    }
+
+    private static long digest(JavaRDD<Row> rows) {
+        return rows.map(row -> Check.mix(row.getLong(0)) ^ row.getString(1).hashCode()).reduce(Long::sum);
+    }
+
+    /** Data files of map outputs below the local directory, with their sizes. */
+    private static Map<String, Long> dataFiles(SparkSession spark) {
+        Map<String, Long> found = new TreeMap<>();
+        collect(new File(spark.sparkContext().conf().get("spark.local.dir")), found);
+        return found;
+    }
+
+    private static void collect(File directory, Map<String, Long> found) {
+        File[] children = directory.listFiles();
+        for (File child : children == null ? new File[0] : children) {
+            if (child.isDirectory()) {
+                collect(child, found);
+            } else if (child.getName().startsWith("shuffle_") && child.getName().endsWith(".data")) {
+                found.put(child.getPath(), child.length());
+            }
+        }
+    }
+
+    /** Tasks that take a few rows of many: nothing may stay behind. */
+    private static void stopsEarly(SparkSession spark) {
+        for (int i = 0; i < 20; i++) {
+            Dataset<Row> rows = spark.range(0, 40_000, 1, 8).selectExpr("id", "repeat('x', 200) t").repartition(6);
+            long some = rows.toJavaRDD().mapPartitions(part -> {
+                List<Long> first = new ArrayList<>();
+                for (int n = 0; n < 3 && part.hasNext(); n++) {
+                    first.add(part.next().getLong(0));
+                }
+                return first.iterator();
+            }).count();
+            Check.equal("rows", 18L, some);
+        }
+    }
+
+    /** Jobs that are cancelled while their tasks read; then a job that is not, and no memory that is still leased. */
+    private static void cancelled(Jobs.Context c) throws Exception {
+        SparkSession spark = c.spark;
+        JavaRDD<Row> rows = spark.range(0, 400_000, 1, 8).selectExpr("id", "repeat(cast(id as string), 20) t")
+            .repartition(8).toJavaRDD();
+        long expected = digest(rows);
+        for (int i = 0; i < 20; i++) {
+            String group = "cancelled-" + i;
+            Thread job = new Thread(() -> {
+                c.jsc.setJobGroup(group, "is cancelled", true);
+                try {
+                    digest(rows);
+                } catch (Exception e) {
+                    // That is what is meant.
+                }
+            });
+            job.start();
+            Thread.sleep(30 + 13 * i);
+            c.jsc.cancelJobGroup(group);
+            job.join(60_000);
+            Check.that("a cancelled job should end", !job.isAlive());
+        }
+        Check.equal("digest", expected, digest(rows));
+        Check.await("leases of ended tasks should go back", 30, () -> {
+            for (Map<String, Double> counters : FaroCounters.ofExecutors(c.jsc).values()) {
+                double leased = counters.getOrDefault("pool.leasedBytes", 0.0)
+                    - counters.getOrDefault("region.cachedBytes", 0.0)
+                    - counters.getOrDefault("connectionBytes", 0.0);
+                if (leased > 4 << 20) {
+                    return false;
+                }
+            }
+            return true;
+        });
+    }
+}
