@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.codahale.metrics.MetricRegistry;
+import io.faro.rows.MemorySlices;
 import io.netty.buffer.ByteBuf;
 import java.io.InputStream;
 import java.net.UnknownHostException;
@@ -72,6 +73,11 @@ class SmallPartsTest {
 
       @Override
       public ByteBuffer nioByteBuffer() {
+        throw new AssertionError("must not be asked");
+      }
+
+      @Override
+      public void addTo(MemorySlices slices) {
         throw new AssertionError("must not be asked");
       }
     };
