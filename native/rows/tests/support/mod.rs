@@ -1,5 +1,6 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+pub mod damage;
 pub mod encode;
 
 use faro_rows::{BatchView, Codec, Corruption, RowDecoder, ROW_HEAD_BYTES};
