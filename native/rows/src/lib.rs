@@ -8,7 +8,8 @@
 //! In a batch each row is a head of 8 bytes (the row's length as a native-endian `u32`, 4 zero
 //! bytes) and the row's bytes. Row lengths are multiples of 8, so every head and every row starts at
 //! an address that is a multiple of 8. A row is in a batch only when all its bytes were decoded and
-//! every check of its codec passed.
+//! every check of its codec passed. One check comes later than the rows that it covers: the checksum
+//! at the end of a zstd frame, which Spark's writers leave out.
 #![forbid(unsafe_code)]
 
 mod batch;

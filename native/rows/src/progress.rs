@@ -1,20 +1,20 @@
 //! How far a call came.
 
-/// What [`RowDecoder::push`](crate::RowDecoder::push) did.
+/// What [`push`](crate::RowDecoder::push) did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Pushed {
     /// Bytes of the input that need not be pushed again.
     pub taken: usize,
-    /// The next row needs an empty batch: call [`RowDecoder::turn`](crate::RowDecoder::turn), then push the rest of the
-    /// input, even if nothing is left of it.
+    /// The next row needs an empty batch: call [`turn`](crate::RowDecoder::turn), then push the rest
+    /// of the input, even if nothing is left of it.
     pub full: bool,
 }
 
-/// What [`RowDecoder::end_part`](crate::RowDecoder::end_part) did.
+/// What [`end_part`](crate::RowDecoder::end_part) did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Ended {
-    /// The part is not over: call [`RowDecoder::turn`](crate::RowDecoder::turn), then `end_part` again.
+    /// The part is not over: call [`turn`](crate::RowDecoder::turn), then `end_part` again.
     pub full: bool,
 }

@@ -33,12 +33,15 @@ fn plain() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "slow")]
 fn lz4() {
     check(Codec::Lz4, include_bytes!("golden/lz4.bin"), 4000);
+    check(Codec::Lz4, include_bytes!("golden/lz4_small.bin"), 40);
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "zstd is C")]
 fn zstd() {
     check(Codec::Zstd, include_bytes!("golden/zstd.bin"), 4000);
+    check(Codec::Zstd, include_bytes!("golden/zstd_small.bin"), 40);
 }

@@ -126,19 +126,22 @@ fn a_turn_inside_a_row() {
     }
 }
 
-#[test]
-fn decompressed_rows_wait_for_a_turn() {
+/// One block or frame that has the rows of many batches.
+fn rows_of_many_batches(codec: Codec, compress: impl Fn(&[u8]) -> Vec<u8>) {
     let rows: Vec<_> = (0..100_u8).map(|row| vec![row; 56]).collect();
-    let stream = row_stream(&rows);
-    for (codec, part) in [
-        (Codec::Lz4, lz4_stream(&stream, 32 << 10)),
-        (Codec::Zstd, zstd_frame(&stream, false)),
-    ] {
-        if cfg!(miri) && codec == Codec::Zstd {
-            continue;
-        }
-        assert!(decode(&mut decoder(codec, 64), &part, &[]).whole() == rows);
-    }
+    let part = compress(&row_stream(&rows));
+    assert!(decode(&mut decoder(codec, 64), &part, &[]).whole() == rows);
+}
+
+#[test]
+fn lz4_rows_wait_for_a_turn() {
+    rows_of_many_batches(Codec::Lz4, |stream| lz4_stream(stream, 32 << 10));
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "zstd is C")]
+fn zstd_rows_wait_for_a_turn() {
+    rows_of_many_batches(Codec::Zstd, |stream| zstd_frame(stream, false));
 }
 
 /// Two long rows are alone in their batches; a corrupt length takes no memory.
