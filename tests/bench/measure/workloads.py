@@ -37,7 +37,10 @@ SIDES = {
     "free": {"spark.shuffle.manager": "io.faro.bench.FreeShuffleManager"},
 }
 # Workloads that can share applications: compression is fixed when an executor starts.
-GROUPS = [({}, ["A1", "B2"]), ({"spark.shuffle.compress": "false"}, ["B1"])]
+GROUPS = [
+    ({}, ["A1", "B2", "S", "J"]),
+    ({"spark.shuffle.compress": "false"}, ["B1"]),
+]
 
 
 def compiled(home, target):

@@ -7,7 +7,8 @@ NAMES = {
     "stock": "stock Spark",
     "faro-tcp": "Faro tcp",
     "faro-shm": "Faro shm",
-    "faro-auto": "Faro auto (shm)",
+    "faro-spark": "Faro, Spark's reader",
+    "faro-auto": "Faro",
     "free": "free",
 }
 TINY, SMALL, LARGE = 1 << 10, 4 << 10, 64 << 10

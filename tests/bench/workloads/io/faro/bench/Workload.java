@@ -31,6 +31,31 @@ enum Workload {
       return spark.range(0, 24_000_000 / divisor, 1, 24)
           .selectExpr("id", "hash(id) h", "xxhash64(id) x").repartition(8, column("h"));
     }
+  },
+  /** A range sort of 4 million rows, 40 x 40. */
+  S {
+    @Override
+    Dataset<Row> build(SparkSession spark, int divisor) {
+      return spark.range(0, 4_000_000 / divisor, 1, 40)
+          .selectExpr("xxhash64(id) k", "repeat(hex(id), 8) p")
+          .repartitionByRange(40, column("k")).sortWithinPartitions("k");
+    }
+  },
+  /** A shuffled hash join of 6 with 3 million rows, then a count by group. */
+  J {
+    @Override
+    Dataset<Row> build(SparkSession spark, int divisor) {
+      spark.conf().set("spark.sql.autoBroadcastJoinThreshold", "-1");
+      spark.conf().set("spark.sql.shuffle.partitions", "64");
+      Dataset<Row> left = side(spark, 6_000_000 / divisor);
+      Dataset<Row> right = side(spark, 3_000_000 / divisor).hint("shuffle_hash").selectExpr("k", "v as v2");
+      return left.join(right, "k").groupBy("w").count();
+    }
+
+    private Dataset<Row> side(SparkSession spark, long rows) {
+      return spark.range(0, rows, 1, 24)
+          .selectExpr("xxhash64(id) % 2000000 k", "id v", "hash(id) w");
+    }
   };
 
   private static org.apache.spark.sql.Column column(String name) {

@@ -57,6 +57,8 @@ public final class WorkloadApp {
         long start = System.nanoTime();
         Workload.valueOf(words[1]).run(spark, Integer.parseInt(words[2]));
         long millis = (System.nanoTime() - start) / 1_000_000;
+        // Spark tells listeners later than it lets the caller go.
+        spark.sparkContext().listenerBus().waitUntilEmpty();
         return "jobMillis=" + millis + " " + times.summary();
       case "clean":
         return String.valueOf(cleaning.awaitOne());

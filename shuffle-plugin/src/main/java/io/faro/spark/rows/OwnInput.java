@@ -101,15 +101,15 @@ final class OwnInput implements Input {
       return;
     }
     int at = first + part;
-    if (corrupt || handedOut) {
-      throw failure.corrupt(blocks.blockManagerId(), parts, at, problem, null);
-    }
     ManagedBuffer bytes;
     try {
       // Also from the fall-back storage.
       bytes = blocks.getLocalBlockData(parts.id(at));
     } catch (Exception e) {
       throw failure.failed(blocks.blockManagerId(), parts, at, problem, e);
+    }
+    if (corrupt || handedOut) {
+      throw failure.corrupt(blocks.blockManagerId(), parts, at, problem, bytes);
     }
     metrics.incLocalBytesRead(bytes.size());
     InputStream stream = bytes.createInputStream();
