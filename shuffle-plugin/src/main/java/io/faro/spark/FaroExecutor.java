@@ -195,8 +195,8 @@ final class FaroExecutor {
       throw new IllegalAccessException("BlockManager.blockStoreClient was set and has not changed");
     }
     client = ours;
-    readers = new RowReaders(sparkConf, conf.readsRows, ours, endpoint, outputs, counters.rowReaders::increment,
-        counters::declined);
+    readers = new RowReaders(sparkConf, conf.readsRows, ours, endpoint, outputs, outputs::spark,
+        counters.rowReaders::increment, counters::declined);
     state = State.INSTALLED;
     long longest = TimeUnit.MILLISECONDS.toNanos(conf.requestTimeoutMillis) * UNRESPONSIVE_TIMEOUTS;
     threads.timer.scheduleWithFixedDelay(

@@ -18,6 +18,11 @@ final class MapOutputs implements OutputResolver {
     this.spark = spark;
   }
 
+  /** Spark's own resolver. */
+  IndexShuffleBlockResolver spark() {
+    return spark.get();
+  }
+
   @Override
   public OutputFiles resolve(int shuffleId, long mapId) {
     IndexShuffleBlockResolver resolver = spark.get();

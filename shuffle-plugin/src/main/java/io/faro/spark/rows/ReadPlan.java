@@ -2,6 +2,7 @@ package io.faro.spark.rows;
 
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.storage.BlockId;
@@ -13,8 +14,8 @@ import scala.collection.JavaConverters;
 import scala.collection.Seq;
 
 /**
- * What a reader reads, and how: its own executor's parts from files, those of others through Spark's fetch iterator,
- * small ones in groups.
+ * What a reader reads, and how: the parts of this host's executors from files, those of others through Spark's fetch
+ * iterator, small ones in groups.
  */
 final class ReadPlan {
   /** Smaller parts are grouped. */
@@ -38,7 +39,9 @@ final class ReadPlan {
   enum Place {
     /** This executor's files. */
     OWN,
-    /** Spark's iterator knows: another executor's files on this host, or the fall-back storage. */
+    /** Another executor's files on this host. */
+    HOST,
+    /** The fall-back storage. */
     SPARK,
     /** Another executor. */
     REMOTE
@@ -50,6 +53,8 @@ final class ReadPlan {
   }
 
   final Parts own;
+  /** By executor of this host. */
+  final Map<BlockManagerId, Parts> host = new LinkedHashMap<>();
   /** By the name that Spark's iterator asks for. */
   final Map<String, Group> groups = new HashMap<>();
   /** For Spark's iterator: {@code (address, [(block, size, map index)])}. */
@@ -76,6 +81,9 @@ final class ReadPlan {
       switch (places.of(of._1())) {
         case OWN:
           plan.add(of._2(), plan.own);
+          break;
+        case HOST:
+          plan.add(of._2(), plan.host.computeIfAbsent(of._1(), key -> new Parts(shuffle)));
           break;
         case SPARK:
           plan.addSparks(of._1(), of._2());

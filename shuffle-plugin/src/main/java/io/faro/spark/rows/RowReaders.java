@@ -4,6 +4,7 @@ import io.faro.Endpoint;
 import io.faro.OutputResolver;
 import java.lang.reflect.Field;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 import org.apache.spark.MapOutputTracker;
 import org.apache.spark.ShuffleDependency;
 import org.apache.spark.SparkConf;
@@ -11,6 +12,7 @@ import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
 import org.apache.spark.serializer.Serializer;
 import org.apache.spark.shuffle.BaseShuffleHandle;
+import org.apache.spark.shuffle.IndexShuffleBlockResolver;
 import org.apache.spark.shuffle.ShuffleHandle;
 import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
 import org.apache.spark.shuffle.ShuffleReader;
@@ -29,17 +31,20 @@ public final class RowReaders {
   final PartClient client;
   final Endpoint endpoint;
   final OutputResolver files;
+  final Supplier<IndexShuffleBlockResolver> resolver;
+  final HostFiles.Known directories = new HostFiles.Known();
   private final Runnable read;
   private final Consumer<Declined> declined;
   private volatile Field numFields;
 
   /** {@code wanted}: {@code spark.faro.reader} is auto; {@code read}, {@code declined}: count readers. */
   public RowReaders(SparkConf conf, boolean wanted, PartClient client, Endpoint endpoint, OutputResolver files,
-      Runnable read, Consumer<Declined> declined) {
+      Supplier<IndexShuffleBlockResolver> resolver, Runnable read, Consumer<Declined> declined) {
     this.conf = new ReaderConf(conf, wanted);
     this.client = client;
     this.endpoint = endpoint;
     this.files = files;
+    this.resolver = resolver;
     this.read = read;
     this.declined = declined;
   }
@@ -113,9 +118,10 @@ public final class RowReaders {
       if (address.executorId().equals(own.executorId())) {
         return ReadPlan.Place.OWN;
       }
-      boolean isStored = address.executorId().equals("fallback");
-      return isStored || hostLocal && address.host().equals(own.host())
-          ? ReadPlan.Place.SPARK : ReadPlan.Place.REMOTE;
+      if (address.executorId().equals("fallback")) {
+        return ReadPlan.Place.SPARK;
+      }
+      return hostLocal && address.host().equals(own.host()) ? ReadPlan.Place.HOST : ReadPlan.Place.REMOTE;
     };
   }
 }

@@ -4,8 +4,8 @@ import io.faro.rows.MemorySlices;
 import io.faro.rows.RowReader;
 import java.io.IOException;
 import java.io.InputStream;
-import java.util.HashMap;
-import java.util.Map;
+import java.util.ArrayDeque;
+import java.util.Deque;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
 import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
@@ -26,8 +26,8 @@ import scala.collection.JavaConverters;
 import scala.runtime.AbstractFunction2;
 
 /**
- * Reads the rows of some partitions of a shuffle. Spark's fetch iterator fetches what is not this executor's, with all
- * its limits and retries; the bytes are decoded where they lie.
+ * Reads the rows of some partitions of a shuffle. Spark's fetch iterator fetches what is not on this host, with all its
+ * limits and retries; the bytes are decoded where they lie.
  */
 final class RowShuffleReader<K, C> implements ShuffleReader<K, C> {
   private static final Logger LOG = LoggerFactory.getLogger(RowShuffleReader.class);
@@ -41,7 +41,7 @@ final class RowShuffleReader<K, C> implements ShuffleReader<K, C> {
   private final PartFailure failure;
   private final MemorySlices slices = new MemorySlices();
   private final StreamInput.Chunk chunk = new StreamInput.Chunk();
-  private boolean ownIsRead;
+  private final Deque<Input> local = new ArrayDeque<>();
   private ShuffleBlockFetcherIterator fetched;
   /** The stream that the iterator was about to hand over. */
   private InputStream raw;
@@ -70,11 +70,20 @@ final class RowShuffleReader<K, C> implements ShuffleReader<K, C> {
         client.close();
       }
     });
+    addLocal(plan.own, new OwnFiles(blocks, readers.files));
+    plan.host.forEach((address, parts) -> addLocal(
+        parts, new HostFiles(address, blocks, readers.resolver.get(), context, readers.directories)));
     if (!plan.fetched.isEmpty()) {
       // Requests are under way from here on.
       fetched = iterator(client);
     }
     return rows;
+  }
+
+  private void addLocal(Parts parts, LocalFiles files) {
+    if (parts.count() > 0) {
+      local.add(new FileInput(parts, readers.endpoint, files, failure, metrics, chunk));
+    }
   }
 
   private ShuffleBlockFetcherIterator iterator(GroupFetch client) {
@@ -93,13 +102,10 @@ final class RowShuffleReader<K, C> implements ShuffleReader<K, C> {
         false, false, false, "ADLER32", metrics, false, new SystemClock());
   }
 
-  /** Own map outputs first: the others are on their way meanwhile. */
+  /** Files first: the blocks of other hosts are on their way meanwhile. */
   private Input nextInput() {
-    if (!ownIsRead) {
-      ownIsRead = true;
-      if (plan.own.count() > 0) {
-        return new OwnInput(plan.own, readers.endpoint, readers.files, blocks, failure, metrics, chunk);
-      }
+    if (!local.isEmpty()) {
+      return local.remove();
     }
     if (fetched == null || !fetched.hasNext()) {
       return null;

@@ -33,9 +33,10 @@ final class Blocks {
     return this;
   }
 
-  /** Executor {@code own} is this one, {@code stored} the fall-back storage. */
+  /** Executor {@code own} is this one, {@code near} is on this host, {@code stored} is the fall-back storage. */
   ReadPlan plan(ReadPlan.Limits limits, boolean merge) {
     ReadPlan.Places places = address -> address.executorId().equals("own") ? ReadPlan.Place.OWN
+        : address.executorId().equals("near") ? ReadPlan.Place.HOST
         : address.executorId().equals("stored") ? ReadPlan.Place.SPARK : ReadPlan.Place.REMOTE;
     return ReadPlan.of(SHUFFLE, JavaConverters.asScalaIterator(all.iterator()), places, limits, merge);
   }

@@ -42,6 +42,14 @@ class ReadPlanTest {
   }
 
   @Test
+  void blocksOfThisHostAreReadFromItsFiles() {
+    ReadPlan plan = new Blocks().of("near", 0, 5, 3, 5, 100).of("near", 5, 1, 3, 5, 100).plan(USUAL, true);
+    assertEquals(0, plan.own.count());
+    assertEquals(0, plan.fetched.size());
+    assertEquals(6, plan.host.get(Blocks.address("near")).count());
+  }
+
+  @Test
   void smallBlocksOfOneExecutorAreOneGroup() {
     ReadPlan plan = new Blocks().of("1", 0, 400, 3, 4, 200).of("2", 400, 400, 3, 4, 200).plan(USUAL, false);
     List<Tuple3<BlockId, Object, Object>> listed = listed(plan);

@@ -2,24 +2,21 @@ package io.faro.spark.rows;
 
 import io.faro.Endpoint;
 import io.faro.OutputFiles;
-import io.faro.OutputResolver;
 import io.faro.rows.RowReader;
 import java.io.IOException;
 import java.io.InputStream;
 import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.shuffle.FetchFailedException;
 import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
-import org.apache.spark.storage.BlockManager;
 
-/** This executor's own map outputs, read by native code from the files that it also serves to others. */
-final class OwnInput implements Input {
+/** Map outputs whose files are on this host, read by native code; its own are open for others anyway. */
+final class FileInput implements Input {
   /** Parts that native code gets at once: a killed task's look-up of the next ones is soon. */
   private static final int MOST_PARTS = 1024;
 
   private final Parts parts;
   private final Endpoint endpoint;
-  private final OutputResolver files;
-  private final BlockManager blocks;
+  private final LocalFiles files;
   private final PartFailure failure;
   private final ShuffleReadMetricsReporter metrics;
   private final StreamInput.Chunk chunk;
@@ -33,12 +30,11 @@ final class OwnInput implements Input {
   /** A part that Spark reads, because native code could not; {@code null}: none. */
   private StreamInput bySpark;
 
-  OwnInput(Parts parts, Endpoint endpoint, OutputResolver files, BlockManager blocks, PartFailure failure,
+  FileInput(Parts parts, Endpoint endpoint, LocalFiles files, PartFailure failure,
       ShuffleReadMetricsReporter metrics, StreamInput.Chunk chunk) {
     this.parts = parts;
     this.endpoint = endpoint;
     this.files = files;
-    this.blocks = blocks;
     this.failure = failure;
     this.metrics = metrics;
     this.chunk = chunk;
@@ -86,7 +82,7 @@ final class OwnInput implements Input {
 
   private OutputFiles find(int at) throws IOException {
     try {
-      return files.resolve(parts.shuffle, parts.map(at));
+      return files.find(parts.shuffle, parts.map(at));
     } catch (IOException | RuntimeException e) {
       throw e;
     } catch (Exception e) {
@@ -103,17 +99,16 @@ final class OwnInput implements Input {
     int at = first + part;
     ManagedBuffer bytes;
     try {
-      // Also from the fall-back storage.
-      bytes = blocks.getLocalBlockData(parts.id(at));
+      bytes = files.bySpark(parts.id(at));
     } catch (Exception e) {
-      throw failure.failed(blocks.blockManagerId(), parts, at, problem, e);
+      throw failure.failed(files.address(), parts, at, problem, e);
     }
     if (corrupt || handedOut) {
-      throw failure.corrupt(blocks.blockManagerId(), parts, at, problem, bytes);
+      throw failure.corrupt(files.address(), parts, at, problem, bytes);
     }
     metrics.incLocalBytesRead(bytes.size());
     InputStream stream = bytes.createInputStream();
-    bySpark = new StreamInput(stream, blocks.blockManagerId(), parts.only(at), failure, chunk);
+    bySpark = new StreamInput(stream, files.address(), parts.only(at), failure, chunk);
     next = at + 1;
   }
 
