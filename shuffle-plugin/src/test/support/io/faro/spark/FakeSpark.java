@@ -25,6 +25,8 @@ final class FakeSpark extends BlockStoreClient {
   int requests;
   int closed;
   DownloadFileManager files;
+  /** Of the last request. */
+  BlockFetchingListener listener;
   RuntimeException fails;
 
   /** The methods of the base class that a client may be asked, each with arguments that say nothing. */
@@ -59,6 +61,7 @@ final class FakeSpark extends BlockStoreClient {
     calls.add("fetchBlocks");
     requests++;
     files = downloadFileManager;
+    this.listener = listener;
     if (fails != null) {
       throw fails;
     }

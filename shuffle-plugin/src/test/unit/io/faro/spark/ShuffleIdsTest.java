@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.faro.spark.rows.Parts;
 import java.util.Random;
 import org.apache.spark.storage.BlockId;
 import org.apache.spark.storage.ShuffleBlockBatchId;
@@ -26,6 +27,21 @@ class ShuffleIdsTest {
 
   private long map() {
     return random.nextInt(20) == 0 ? Long.MAX_VALUE : random.nextLong() >>> 1 >>> random.nextInt(62);
+  }
+
+  @Test
+  void namesPartsAsSparkDoes() {
+    Parts parts = new Parts(7);
+    parts.add(41, 0, 2, 3, 10, false);
+    parts.add(Long.MAX_VALUE, 1, 2, 9, 10, true);
+    parts.add(5, 2, 0, 1, 10, false);
+    ShuffleIds ids = ShuffleIds.of(parts, 0, 3);
+    assertEquals("shuffle_7_41_2", ids.name(0));
+    assertEquals("shuffle_7_" + Long.MAX_VALUE + "_2_9", ids.name(1));
+    ShuffleIds last = ShuffleIds.of(parts, 2, 1);
+    assertEquals(1, last.count());
+    assertEquals("shuffle_7_5_0", last.name(0));
+    assertEquals("shuffle_7_5_0", ShuffleIds.parse(new String[] {last.name(0)}).name(0));
   }
 
   @Test

@@ -68,7 +68,7 @@ public final class Parts {
   }
 
   /** Appends a block; {@code merge}: to the last part, if that is of the same map output. */
-  void add(long map, int mapIndex, int start, int end, long size, boolean merge) {
+  public void add(long map, int mapIndex, int start, int end, long size, boolean merge) {
     bytes += size;
     if (merge && count > 0 && maps[count - 1] == map) {
       ends[count - 1] = end;

@@ -80,9 +80,11 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
       throw new NoSuchElementException("no more rows");
     }
     int bytes = Platform.getInt(null, at);
-    if (bytes < leastBytes) {
-      throw new IllegalStateException(
-          "a row of " + bytes + " bytes, but " + row.numFields() + " columns take at least " + leastBytes);
+    long left = end - at - HEAD_BYTES;
+    if (bytes < leastBytes || bytes > left) {
+      throw new IllegalStateException("a row of " + bytes + " bytes, allowed: " + leastBytes + " for its "
+          + row.numFields() + " columns to the " + left + " of the batch; other columns were written than are read, or "
+          + "the task has ended");
     }
     row.pointTo(null, at + HEAD_BYTES, bytes);
     at += HEAD_BYTES + bytes;
