@@ -43,7 +43,10 @@ public final class RowReader implements AutoCloseable {
     return new RowReader(RowsNative.open(codec.code));
   }
 
-  /** Decodes these parts from now on; the caller keeps their memory until the next input or {@link #close}. */
+  /**
+   * Decodes these parts from now on; the caller keeps their memory until the next input or {@link #close}. Bytes behind
+   * the last {@link MemorySlices#endPart} are of a part that goes on in the next input.
+   */
   public synchronized void input(MemorySlices slices) {
     if (handle != 0) {
       RowsNative.input(handle, slices.slices(), slices.count());
@@ -52,7 +55,8 @@ public final class RowReader implements AutoCloseable {
 
   /**
    * Decodes map outputs of this process from now on: {@code count} parts from position {@code first} of the arrays, each
-   * the partitions {@code starts[i]} to {@code ends[i]} (exclusive) of map output {@code maps[i]}.
+   * the partitions {@code starts[i]} to {@code ends[i]} (exclusive) of map output {@code maps[i]}. Throws {@link
+   * io.faro.EndpointException.Closed}, which is not declared, when the endpoint was closed.
    */
   public synchronized void input(
       Endpoint endpoint, int shuffle, long[] maps, int[] starts, int[] ends, int first, int count) {
