@@ -7,8 +7,8 @@ import java.util.Arrays;
  * Decodes shuffle blocks of Spark SQL into batches of rows in native memory. A batch is, for each row, 8 bytes (the
  * row's length as an int, then zeros) and the row; all addresses are multiples of 8.
  *
- * <p>A batch stays valid until the second call of {@link #next} after it that brings rows: so the last row stays valid
- * while the caller looks whether there is another one. Thread-safe, so that a task's end may close a reader that
+ * <p>A batch stays valid until the call of {@link #next} after the one that brings other rows: so the last row stays
+ * valid while the caller looks whether there is another one. Thread-safe, so that a task's end may close a reader that
  * another thread uses.
  */
 public final class RowReader implements AutoCloseable {

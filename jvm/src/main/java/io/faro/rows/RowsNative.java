@@ -34,7 +34,7 @@ final class RowsNative {
   /**
    * Decodes until a batch is full or the input ends. {@code result}: address, bytes and rows of the batch (0 rows: none,
    * the last one stays valid), the position of the part under way, bytes read from files, whether rows of a failed part
-   * were handed out. A batch stays valid until the second {@code next} after it that brings rows.
+   * were handed out. A batch stays valid until the {@code next} after the one that brings other rows.
    */
   static native int next(long reader, long[] result);
 

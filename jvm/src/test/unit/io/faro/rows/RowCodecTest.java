@@ -33,7 +33,8 @@ class RowCodecTest {
   /** Blocks in these are decoded by Spark. */
   @Test
   void othersAreNotKnown() {
-    for (String name : new String[] {"snappy", "lzf", "none", "", " lz4", "org.apache.spark.io.SnappyCompressionCodec"}) {
+    String[] names = {"snappy", "lzf", "none", "", " lz4", "org.apache.spark.io.SnappyCompressionCodec"};
+    for (String name : names) {
       assertNull(RowCodec.named(name), name);
     }
   }
