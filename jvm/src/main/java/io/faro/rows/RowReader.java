@@ -54,8 +54,8 @@ public final class RowReader implements AutoCloseable {
   }
 
   /**
-   * Decodes map outputs of this process from now on: {@code count} parts from position {@code first} of the arrays, each
-   * the partitions {@code starts[i]} to {@code ends[i]} (exclusive) of map output {@code maps[i]}. Throws {@link
+   * Decodes map outputs of this process from now on: {@code count} parts from position {@code first} of the arrays,
+   * each the partitions {@code starts[i]} to {@code ends[i]} (exclusive) of map output {@code maps[i]}. Throws {@link
    * io.faro.EndpointException.Closed}, which is not declared, when the endpoint was closed.
    */
   public synchronized void input(
