@@ -12,16 +12,25 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
 /** Map outputs in real files, as Spark writes them, and the resolver that finds them. */
-final class MapOutputs implements OutputResolver {
+public final class MapOutputs implements OutputResolver {
   private final Path directory;
   private final Map<String, OutputFiles> files = new ConcurrentHashMap<>();
 
-  MapOutputs(Path directory) {
+  public MapOutputs(Path directory) {
     this.directory = directory;
   }
 
   /** Writes an output whose partitions have these lengths and {@link #partition}'s bytes. */
   MapOutputs write(int shuffleId, long mapId, int... lengths) throws IOException {
+    byte[][] partitions = new byte[lengths.length][];
+    for (int reduce = 0; reduce < lengths.length; reduce++) {
+      partitions[reduce] = partition(mapId, reduce, lengths[reduce]);
+    }
+    return writeBytes(shuffleId, mapId, partitions);
+  }
+
+  /** Writes an output of these partitions. */
+  public MapOutputs writeBytes(int shuffleId, long mapId, byte[]... partitions) throws IOException {
     String name = "shuffle_" + shuffleId + "_" + mapId;
     File data = directory.resolve(name + ".data").toFile();
     File index = directory.resolve(name + ".index").toFile();
@@ -29,9 +38,9 @@ final class MapOutputs implements OutputResolver {
     try (OutputStream bytes = new BufferedOutputStream(new FileOutputStream(data));
         DataOutputStream offsets = new DataOutputStream(new BufferedOutputStream(new FileOutputStream(index)))) {
       offsets.writeLong(0);
-      for (int reduce = 0; reduce < lengths.length; reduce++) {
-        bytes.write(partition(mapId, reduce, lengths[reduce]));
-        offset += lengths[reduce];
+      for (byte[] partition : partitions) {
+        bytes.write(partition);
+        offset += partition.length;
         offsets.writeLong(offset);
       }
     }

@@ -17,6 +17,10 @@ final class Repository {
     return Paths.get(System.getProperty("faro.root", ".."));
   }
 
+  static Path file(String path) {
+    return root().resolve(path);
+  }
+
   /** Bytes of tests/golden/{@code name}.hex: hex digits, with comments from {@code #} to the end of a line. */
   static byte[] golden(String name) throws IOException {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();

@@ -1,10 +1,17 @@
 package io.faro;
 
-/** The native library, for tests in other packages. */
+import java.nio.file.Path;
+
+/** The native library and files of the repository, for tests in other packages. */
 public final class TestLibrary {
   private TestLibrary() {}
 
   public static void load() throws FaroException {
     Repository.loadNative();
+  }
+
+  /** A file of the repository. */
+  public static Path file(String path) {
+    return Repository.file(path);
   }
 }

@@ -7,8 +7,8 @@ import java.util.Arrays;
  * Decodes shuffle blocks of Spark SQL into batches of rows in native memory. A batch is, for each row, 8 bytes (the
  * row's length as an int, then zeros) and the row; all addresses are multiples of 8.
  *
- * <p>A batch stays valid until the second call of {@link #next} after it that brings rows: so the last row stays valid
- * while the caller looks whether there is another one. Thread-safe, so that a task's end may close a reader that
+ * <p>A batch stays valid until the call of {@link #next} after the one that brings other rows: so the last row stays
+ * valid while the caller looks whether there is another one. Thread-safe, so that a task's end may close a reader that
  * another thread uses.
  */
 public final class RowReader implements AutoCloseable {
@@ -43,7 +43,10 @@ public final class RowReader implements AutoCloseable {
     return new RowReader(RowsNative.open(codec.code));
   }
 
-  /** Decodes these parts from now on; the caller keeps their memory until the next input or {@link #close}. */
+  /**
+   * Decodes these parts from now on; the caller keeps their memory until the next input or {@link #close}. Bytes behind
+   * the last {@link MemorySlices#endPart} are of a part that goes on in the next input.
+   */
   public synchronized void input(MemorySlices slices) {
     if (handle != 0) {
       RowsNative.input(handle, slices.slices(), slices.count());
@@ -51,8 +54,9 @@ public final class RowReader implements AutoCloseable {
   }
 
   /**
-   * Decodes map outputs of this process from now on: {@code count} parts from position {@code first} of the arrays, each
-   * the partitions {@code starts[i]} to {@code ends[i]} (exclusive) of map output {@code maps[i]}.
+   * Decodes map outputs of this process from now on: {@code count} parts from position {@code first} of the arrays,
+   * each the partitions {@code starts[i]} to {@code ends[i]} (exclusive) of map output {@code maps[i]}. Throws {@link
+   * io.faro.EndpointException.Closed}, which is not declared, when the endpoint was closed.
    */
   public synchronized void input(
       Endpoint endpoint, int shuffle, long[] maps, int[] starts, int[] ends, int first, int count) {

@@ -23,8 +23,8 @@ final class RowsNative {
   static native long address(ByteBuffer buffer);
 
   /**
-   * The bytes to decode from now on: pairs of an address and (bytes x 2, + 1 if a part ends here). They must be readable
-   * and unchanged until the next {@code input}, {@code inputLocal} or {@code close}.
+   * The bytes to decode from now on: pairs of an address and (bytes x 2, + 1 if a part ends here). They must be
+   * readable and unchanged until the next {@code input}, {@code inputLocal} or {@code close}.
    */
   static native void input(long reader, long[] slices, int count);
 
@@ -32,9 +32,9 @@ final class RowsNative {
   static native void inputLocal(long reader, long endpoint, int shuffle, long[] parts, int count);
 
   /**
-   * Decodes until a batch is full or the input ends. {@code result}: address, bytes and rows of the batch (0 rows: none,
-   * the last one stays valid), the position of the part under way, bytes read from files, whether rows of a failed part
-   * were handed out. A batch stays valid until the second {@code next} after it that brings rows.
+   * Decodes until a batch is full or the input ends. {@code result}: address, bytes and rows of the batch (0 rows:
+   * none, the last one stays valid), the position of the part under way, bytes read from files, whether rows of a
+   * failed part were handed out. A batch stays valid until the {@code next} after the one that brings other rows.
    */
   static native int next(long reader, long[] result);
 
