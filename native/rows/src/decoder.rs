@@ -106,7 +106,7 @@ impl RowDecoder {
 
     /// Hands out the batch that is being filled, possibly with no rows, and goes on with the other
     /// of two buffers. The rows stay valid and in place until `turn` is called again or the decoder
-    /// is dropped.
+    /// is dropped, and the batch before them until the next push.
     pub fn turn(&mut self) -> BatchView {
         self.rows.turn()
     }

@@ -44,6 +44,18 @@ pub(crate) struct RowWriter {
     /// Bytes of the part's row stream that were taken.
     taken: u64,
     state: State,
+    /// What the last `turn` left for the first `take` behind it.
+    turned: Option<Turned>,
+}
+
+/// Work on the buffer that is filled next, which still holds the batch before the last one: a reader
+/// may look at its last row until more rows are decoded.
+struct Turned {
+    /// The buffer gives back what is beyond a batch.
+    shrinks: bool,
+    /// The row under way, head included, is `bytes` bytes from `start` of the last batch's buffer.
+    start: usize,
+    bytes: usize,
 }
 
 impl RowWriter {
@@ -60,6 +72,7 @@ impl RowWriter {
             handed_out: 0,
             taken: 0,
             state: BETWEEN_ROWS,
+            turned: None,
         })
     }
 
@@ -73,6 +86,9 @@ impl RowWriter {
 
     /// Takes decoded bytes and returns how many. Fewer than all: the next row needs an empty batch.
     pub fn take(&mut self, bytes: &[u8]) -> Result<usize, Corruption> {
+        if let Some(turned) = self.turned.take() {
+            self.finish_turn(&turned);
+        }
         let mut at = 0;
         loop {
             if let State::Length { known: 0, .. } = self.state {
@@ -217,7 +233,8 @@ impl RowWriter {
         self.state = BETWEEN_ROWS;
     }
 
-    /// Hands out the batch and goes on in the other buffer, where a row under way is moved to.
+    /// Hands out the batch and goes on in the other buffer. What that holds, the batch before, stays
+    /// until the next `take`, which moves a row under way there.
     pub fn turn(&mut self) -> BatchView {
         if self.rows == 0 {
             // Nothing to read, so a row under way needs no move.
@@ -231,13 +248,12 @@ impl RowWriter {
             State::Length { .. } => 0,
             State::Body { copied, .. } => ROW_HEAD_BYTES + copied,
         };
-        // Several long rows in succession use the long buffer again.
-        if self.end <= self.limit {
-            self.reading.shrink(self.limit);
-        }
-        // A row under way beside whole rows fits in the limit.
-        self.reading.bytes_mut()[..under_way]
-            .copy_from_slice(&self.filling.bytes()[self.end..][..under_way]);
+        self.turned = Some(Turned {
+            // Several long rows in succession use the long buffer again.
+            shrinks: self.end <= self.limit,
+            start: self.end,
+            bytes: under_way,
+        });
         mem::swap(&mut self.filling, &mut self.reading);
         let view = BatchView {
             address: self.reading.bytes().as_ptr(),
@@ -248,6 +264,15 @@ impl RowWriter {
         (self.end, self.rows) = (0, 0);
         (self.part_end, self.part_rows) = (0, 0);
         view
+    }
+
+    fn finish_turn(&mut self, turned: &Turned) {
+        if turned.shrinks {
+            self.filling.shrink(self.limit);
+        }
+        // A row under way beside whole rows fits in the limit.
+        self.filling.bytes_mut()[..turned.bytes]
+            .copy_from_slice(&self.reading.bytes()[turned.start..][..turned.bytes]);
     }
 }
 

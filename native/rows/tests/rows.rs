@@ -167,3 +167,29 @@ fn rows_longer_than_a_batch() {
         Err(Corruption::PartialRow { .. })
     ));
 }
+
+/// A reader looks for more rows while it holds the last one.
+#[test]
+fn a_batch_stays_until_the_push_after_the_next_turn() {
+    let rows: Vec<Vec<u8>> = (1..=8).map(|byte| vec![byte; 16]).collect();
+    let part = row_stream(&rows);
+    let mut decoder = decoder(Codec::None, 64);
+    let first = decoder.push(&part).unwrap();
+    assert!(first.full);
+    let held = decoder.turn();
+    assert_eq!(rows_of(held), rows[..2]);
+    // One more row, and a piece of the next one.
+    let rest = &part[first.taken..];
+    let second = decoder.push(&rest[..20 + 10]).unwrap();
+    assert!(!second.full);
+    let next = decoder.turn();
+    assert_eq!(
+        rows_of(held),
+        rows[..2],
+        "not overwritten by the row under way"
+    );
+    let third = decoder.push(&rest[second.taken..]).unwrap();
+    assert!(third.full);
+    assert_eq!(rows_of(next), rows[2..3]);
+    assert_eq!(rows_of(decoder.turn()), rows[3..5]);
+}

@@ -30,7 +30,8 @@ def write(results):
             f"{results['rounds']} runs, with the lowest and highest in parentheses. Faro runs "
             "with `spark.faro.fallback=never`. *free* is Spark's own shuffle with a block "
             "client that maps the peer's file: no transport can be faster with Spark's "
-            "reader. *Spark's reader* is `spark.faro.reader=spark`. CPU is the sum of both executor processes."
+            "reader. *Spark's reader* is `spark.faro.reader=spark`. CPU is the sum of both "
+            "executor processes."
         ),
         machine(results["machine"], results["command"], results["seconds"], results["quick"]),
         "\n".join(f"- {name}: {WHAT[name]}" for name in sorted(workloads)),
@@ -126,9 +127,20 @@ def reader_aim(workloads):
             shown = ["–" if value is None else f"{value:.2f}" for value in ratios]
             goal = READER_AIMS.get(name) if side == "faro-auto" else None
             reduce = ratios[1]
-            met = "" if goal is None or reduce is None else "yes" if reduce <= goal else "**no**"
-            out.append([name, NAMES[side], *shown, "" if goal is None else f"≤ {goal}", met])
-    head = ["workload", "side", "job / stock", "reduce / stock", "CPU / stock", "aim, reduce", "met"]
+            if goal is None or reduce is None:
+                verdict = ["", ""]
+            else:
+                verdict = [f"≤ {goal}", "yes" if reduce <= goal else "**no**"]
+            out.append([name, NAMES[side], *shown, *verdict])
+    head = [
+        "workload",
+        "side",
+        "job / stock",
+        "reduce / stock",
+        "CPU / stock",
+        "aim, reduce",
+        "met",
+    ]
     return table(head, out)
 
 

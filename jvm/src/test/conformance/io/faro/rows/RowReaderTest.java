@@ -16,7 +16,6 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeAll;
-import org.junit.jupiter.api.Disabled;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -80,7 +79,6 @@ class RowReaderTest {
 
   @ParameterizedTest
   @EnumSource
-  @Disabled("faro-rows overwrites the last batch when it hands out one with a row under way: RowWriter::turn")
   void aBatchStaysWhileTheNextOneIsOfAnotherInput(GoldenRows.File file) throws Exception {
     overSeveralInputs(file, true);
   }
@@ -157,7 +155,6 @@ class RowReaderTest {
   }
 
   @Test
-  @Disabled("faro-rows gives back a long row's memory when the next batch is handed out: RowWriter::turn")
   void aLongRowStaysWhileTheNextBatchIsDecoded() throws Exception {
     List<ByteBuffer> rows = longRows(3_000_000, 0, 8);
     try (RowReader reader = RowReader.open(RowCodec.NONE)) {
