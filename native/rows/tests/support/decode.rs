@@ -6,7 +6,7 @@ use faro_rows::{BatchView, Codec, Corruption, RowDecoder, ROW_HEAD_BYTES};
 pub fn rows_of(batch: BatchView) -> Vec<Vec<u8>> {
     assert_eq!(batch.address as usize % 8, 0);
     // SAFETY: the view covers `bytes` initialised bytes of the decoder's buffer, which stay until the
-    // next turn; every caller has the decoder and makes no other call before this function returns.
+    // first push after the next turn; every caller has the decoder and has made no such push.
     let bytes = unsafe { std::slice::from_raw_parts(batch.address, batch.bytes) };
     let (mut at, mut rows) = (0, Vec::new());
     while at < bytes.len() {

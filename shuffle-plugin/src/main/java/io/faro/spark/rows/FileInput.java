@@ -91,7 +91,8 @@ final class FileInput implements Input {
   }
 
   @Override
-  public void failed(int part, String problem, boolean corrupt, boolean handedOut) throws IOException, FetchFailedException {
+  public void failed(int part, String problem, boolean corrupt, boolean handedOut)
+      throws IOException, FetchFailedException {
     if (bySpark != null) {
       bySpark.failed(part, problem, corrupt, handedOut);
       return;

@@ -73,8 +73,9 @@ final class ReadPlan {
   }
 
   /** {@code blocks}: as the map output tracker gives them; {@code merge}: partitions of a map output come as one. */
-  static ReadPlan of(int shuffle, scala.collection.Iterator<Tuple2<BlockManagerId, Seq<Tuple3<BlockId, Object, Object>>>>
-      blocks, Places places, Limits limits, boolean merge) {
+  static ReadPlan of(int shuffle,
+      scala.collection.Iterator<Tuple2<BlockManagerId, Seq<Tuple3<BlockId, Object, Object>>>> blocks, Places places,
+      Limits limits, boolean merge) {
     ReadPlan plan = new ReadPlan(shuffle, limits, merge);
     while (blocks.hasNext()) {
       Tuple2<BlockManagerId, Seq<Tuple3<BlockId, Object, Object>>> of = blocks.next();

@@ -19,7 +19,6 @@ final class ReaderConf {
   final int nettyAttempts;
   /** {@code null}: map outputs have no checksums. */
   final String checksum;
-  final boolean fallbackStorage;
 
   /** {@code wanted}: {@code spark.faro.reader} is auto. */
   ReaderConf(SparkConf conf, boolean wanted) {
@@ -35,7 +34,6 @@ final class ReaderConf {
     nettyAttempts = conf.getInt("spark.shuffle.maxAttemptsOnNettyOOM", 10);
     checksum = conf.getBoolean("spark.shuffle.checksum.enabled", true)
         ? conf.get("spark.shuffle.checksum.algorithm", "ADLER32") : null;
-    fallbackStorage = conf.contains("spark.storage.decommission.fallbackStorage.path");
   }
 
   /** Of one group: what the iterator requests at once is a fifth of what may be in flight. */
