@@ -163,7 +163,7 @@ SCENARIOS = [
     # Executors of one host read each other's files.
     Scenario(
         "rows-host-local",
-        [*ROWS[:2], "sqlJoin"],
+        [*ROWS[:2], "sqlJoin", "rowsKilled"],
         {"spark.shuffle.readHostLocalDisk": "true"},
         faro=ANY,
         fallback="auto",
@@ -229,7 +229,7 @@ SCENARIOS = [
     ),
     Scenario(
         "to-disk",
-        ["groupByKey", "megabyteBlocks", "sqlJoin"],
+        ["groupByKey", "megabyteBlocks", "sqlJoin", "rowSizes"],
         {"spark.network.maxRemoteBlockSizeFetchToMem": "100k"},
         faro=ANY,
         fallback="auto",
@@ -295,7 +295,7 @@ SCENARIOS = [
     ),
     Scenario(
         "killed",
-        ["killBetweenStages", "killInReduce", "killInMap"],
+        ["killBetweenStages", "rowsKilled", "killInReduce", "killInMap"],
         {"spark.task.maxFailures": "8"},
     ),
     Scenario(

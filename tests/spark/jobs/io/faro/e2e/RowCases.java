@@ -29,6 +29,7 @@ final class RowCases {
         cases.put("corruptFiles", c -> corruptFiles(c.spark));
         cases.put("stopsEarly", c -> stopsEarly(c.spark));
         cases.put("rowsCancelled", c -> cancelled(c));
+        cases.put("rowsKilled", c -> killed(c));
     }
 
     /** Rows whose every column is a function of {@code id}; shuffled, each must still be that. */
@@ -231,5 +232,16 @@ final class RowCases {
             }
             return true;
         });
+    }
+
+    /** An executor dies between two reads: Spark computes what is gone with it again. */
+    private static void killed(Jobs.Context c) throws Exception {
+        JavaRDD<Row> rows = c.spark.range(0, 100_000, 1, MAPS).selectExpr("id", "cast(id as string) t")
+            .repartition(REDUCES).toJavaRDD();
+        long expected = digest(rows);
+        String victim = Executors.pids(c.jsc, 2).values().iterator().next();
+        Executors.signal(victim, "KILL");
+        Check.equal("digest after an executor's death", expected, digest(rows));
+        Check.equal("digest once more", expected, digest(rows));
     }
 }

@@ -11,7 +11,7 @@ import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
 
 /** Map outputs whose files are on this host, read by native code; its own are open for others anyway. */
 final class FileInput implements Input {
-  /** Parts that native code gets at once: a killed task's look-up of the next ones is soon. */
+  /** Parts that native code gets at once. */
   private static final int MOST_PARTS = 1024;
 
   private final Parts parts;
@@ -80,13 +80,14 @@ final class FileInput implements Input {
     return true;
   }
 
-  private OutputFiles find(int at) throws IOException {
+  private OutputFiles find(int at) throws FetchFailedException {
     try {
       return files.find(parts.shuffle, parts.map(at));
-    } catch (IOException | RuntimeException e) {
+    } catch (RuntimeException e) {
+      // The task was killed, for example.
       throw e;
     } catch (Exception e) {
-      throw new IOException("the files of " + parts.id(at) + " cannot be looked up", e);
+      throw failure.failed(files.address(), parts, at, "its files cannot be looked up", e);
     }
   }
 
@@ -104,8 +105,10 @@ final class FileInput implements Input {
     } catch (Exception e) {
       throw failure.failed(files.address(), parts, at, problem, e);
     }
-    if (corrupt || handedOut) {
+    if (corrupt) {
       throw failure.corrupt(files.address(), parts, at, problem, bytes);
+    } else if (handedOut) {
+      throw failure.failed(files.address(), parts, at, problem, null);
     }
     metrics.incLocalBytesRead(bytes.size());
     InputStream stream = bytes.createInputStream();

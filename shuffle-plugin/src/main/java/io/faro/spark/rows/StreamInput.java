@@ -42,11 +42,11 @@ final class StreamInput implements Input {
   }
 
   @Override
-  public boolean feed(RowReader reader) throws IOException, FetchFailedException {
+  public boolean feed(RowReader reader) throws FetchFailedException {
     if (ended) {
       return false;
     }
-    int bytes = stream.read(chunk.heap);
+    int bytes = read();
     chunk.slices.clear();
     if (bytes > 0) {
       ByteBuffer memory = chunk.memory();
@@ -59,6 +59,14 @@ final class StreamInput implements Input {
     }
     reader.input(chunk.slices);
     return true;
+  }
+
+  private int read() throws FetchFailedException {
+    try {
+      return stream.read(chunk.heap);
+    } catch (IOException e) {
+      throw failure.failed(address, part, 0, "its file cannot be read", e);
+    }
   }
 
   @Override
