@@ -16,7 +16,8 @@ SIDES = {
     "stock Spark": (style.VERMILION, "^"),
     "Faro tcp": (style.BLUE, "s"),
     "Faro shm": (style.GREEN, "o"),
-    "Faro auto (shm)": (style.GREEN, "o"),
+    "Faro, Spark's reader": (style.BLUE, "s"),
+    "Faro": (style.GREEN, "o"),
     "free": (style.GREY, "D"),
 }
 # column -> title of the panel, level that is aimed at
