@@ -25,7 +25,7 @@ pub enum LocalError {
         start: u32,
         /// Exclusive.
         end: u32,
-        /// What is wrong with it.
+        /// Why there is no such block.
         status: BlockStatus,
     },
     /// Reading the data file failed.

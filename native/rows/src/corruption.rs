@@ -1,7 +1,7 @@
 //! Why a part cannot be decoded.
 
-/// What is wrong with a part. An `offset` counts the part's bytes as they were pushed, a `decoded`
-/// offset counts its row stream; both from the part's first byte.
+/// Why a part cannot be decoded. Positions count from 0 at the part's start: `offset` in the bytes that
+/// were pushed, `decoded` in the decompressed row stream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Corruption {
     #[error("the row at decoded byte {decoded} is {length} bytes long; a length is 0 or a positive multiple of 8")]

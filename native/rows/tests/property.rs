@@ -255,9 +255,9 @@ proptest! {
         }
     }
 
-    /// zstd-jni's streams write no checksum, as Spark uses them, so nothing can tell a changed
-    /// literal from a good one. What comes out is rows in the right layout (`rows_of` looks), and
-    /// the decoder goes on with the next part.
+    /// Spark's zstd streams have no checksum, so a decoder cannot find a changed literal. This test
+    /// checks that the rows have the right layout (in `rows_of`) and that the decoder goes on with
+    /// the next part.
     #[test]
     #[cfg_attr(miri, ignore = "zstd is C")]
     fn damaged_zstd_parts_without_checksum(

@@ -56,7 +56,7 @@ impl Session {
         let _ = self.decoder.turn();
     }
 
-    /// Decodes another input from now on. What is left of the last one is dropped.
+    /// Drops the rest of the last input; `next` decodes this one.
     pub fn start(&mut self, input: Input) {
         self.input = input;
         self.part = 0;

@@ -45,22 +45,22 @@ final class RowCases {
             "array(" + struct + ", null)", "map(id, " + struct + ")", "repeat(" + name + ", cast(id % 300 as int))",
             "make_interval(0, cast(id % 12 as int), 0, 1)", "cast(null as string)",
         };
-        String digest = "";
         List<String> selected = new ArrayList<>();
+        List<String> made = new ArrayList<>();
+        List<String> read = new ArrayList<>();
         for (int i = 0; i < columns.length; i++) {
             selected.add(columns[i] + " as c" + i);
-            digest += (i == 0 ? "" : ", ") + "to_json(named_struct('v', " + columns[i] + "))";
-        }
-        String shuffled = digest;
-        for (int i = columns.length - 1; i >= 0; i--) {
-            shuffled = shuffled.replace("'v', " + columns[i] + "))", "'v', c" + i + "))");
+            made.add("to_json(named_struct('v', " + columns[i] + "))");
+            read.add("to_json(named_struct('v', c" + i + "))");
         }
         spark.range(0, 4000, 1, MAPS).createOrReplaceTempView("ids");
         spark.sql("select " + String.join(", ", selected) + " from ids").repartition(REDUCES)
             .createOrReplaceTempView("typed");
-        Row expected = spark.sql("select count(*), sum(cast(xxhash64(" + digest + ") as decimal(38))) from ids")
+        Row expected = spark.sql("select count(*), sum(cast(xxhash64(" + String.join(", ", made)
+            + ") as decimal(38))) from ids")
             .collectAsList().get(0);
-        Row actual = spark.sql("select count(*), sum(cast(xxhash64(" + shuffled + ") as decimal(38))) from typed")
+        Row actual = spark.sql("select count(*), sum(cast(xxhash64(" + String.join(", ", read)
+            + ") as decimal(38))) from typed")
             .collectAsList().get(0);
         Check.equal("rows and their digest", expected, actual);
     }

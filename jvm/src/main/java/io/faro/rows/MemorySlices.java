@@ -30,10 +30,14 @@ public final class MemorySlices {
       rootAddress = RowsNative.address(direct);
       root = direct;
     }
+    append(rootAddress + offset, bytes);
+  }
+
+  private void append(long address, int bytes) {
     if (2 * count == slices.length) {
       slices = Arrays.copyOf(slices, 2 * slices.length);
     }
-    slices[2 * count] = rootAddress + offset;
+    slices[2 * count] = address;
     slices[2 * count + 1] = (long) bytes << 1;
     count++;
   }
@@ -41,12 +45,7 @@ public final class MemorySlices {
   /** The slices since the last part are a part. One without slices is a part of no bytes. */
   public void endPart() {
     if (count == 0 || (slices[2 * count - 1] & 1) == 1) {
-      if (2 * count == slices.length) {
-        slices = Arrays.copyOf(slices, 2 * slices.length);
-      }
-      slices[2 * count] = 0;
-      slices[2 * count + 1] = 0;
-      count++;
+      append(0, 0);
     }
     slices[2 * count - 1] |= 1;
     parts++;

@@ -12,7 +12,7 @@ import java.util.Arrays;
  * another thread uses.
  */
 public final class RowReader implements AutoCloseable {
-  /** How a call of {@link #next} ended. */
+  /** How a call of {@link #next} ended; in the order of native code's numbers. */
   public enum Step {
     /** The batch is full. There may be more. */
     FULL,
@@ -28,7 +28,7 @@ public final class RowReader implements AutoCloseable {
     CLOSED
   }
 
-  private static final Step[] STEPS = {Step.FULL, Step.DONE, Step.UNRESOLVED, Step.CORRUPT, Step.UNREADABLE};
+  private static final Step[] STEPS = Step.values();
 
   /** 0: closed. Guarded by this. */
   private long handle;

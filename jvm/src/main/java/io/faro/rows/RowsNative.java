@@ -7,13 +7,6 @@ import java.nio.ByteBuffer;
  * stale one throws {@link IllegalStateException}. One thread at a time may call with the same handle.
  */
 final class RowsNative {
-  /** Codes of {@link #next}. */
-  static final int FULL = 0;
-  static final int DONE = 1;
-  static final int UNRESOLVED = 2;
-  static final int CORRUPT = 3;
-  static final int UNREADABLE = 4;
-
   private RowsNative() {}
 
   /** A reader; {@code codec}: see {@link RowCodec}. */
@@ -32,7 +25,8 @@ final class RowsNative {
   static native void inputLocal(long reader, long endpoint, int shuffle, long[] parts, int count);
 
   /**
-   * Decodes until a batch is full or the input ends. {@code result}: address, bytes and rows of the batch (0 rows:
+   * Decodes until a batch is full or the input ends, and returns the position of a {@link RowReader.Step}. {@code
+   * result}: address, bytes and rows of the batch (0 rows:
    * none, the last one stays valid), the position of the part under way, bytes read from files, whether rows of a
    * failed part were handed out. A batch stays valid until the {@code next} after the one that brings other rows.
    */

@@ -195,7 +195,7 @@ final class FaroExecutor {
       throw new IllegalAccessException("BlockManager.blockStoreClient was set and has not changed");
     }
     client = ours;
-    readers = new RowReaders(sparkConf, conf.readsRows, ours, endpoint, outputs, outputs::spark,
+    readers = new RowReaders(sparkConf, conf.readsRows, ours, endpoint, outputs,
         counters.rowReaders::increment, counters::declined);
     state = State.INSTALLED;
     long longest = TimeUnit.MILLISECONDS.toNanos(conf.requestTimeoutMillis) * UNRESPONSIVE_TIMEOUTS;

@@ -2,6 +2,7 @@ package io.faro.spark;
 
 import io.faro.OutputFiles;
 import io.faro.OutputResolver;
+import io.faro.spark.rows.OutputFinder;
 import java.io.File;
 import java.util.function.Supplier;
 import org.apache.spark.shuffle.IndexShuffleBlockResolver;
@@ -11,23 +12,23 @@ import scala.Option;
  * Finds Spark's files of a map output when a peer first requests it. Writers cannot announce all outputs: those that a
  * decommissioned executor moved here have no writer here.
  */
-final class MapOutputs implements OutputResolver {
+final class MapOutputs implements OutputResolver, OutputFinder {
   private final Supplier<IndexShuffleBlockResolver> spark;
 
   MapOutputs(Supplier<IndexShuffleBlockResolver> spark) {
     this.spark = spark;
   }
 
-  /** Spark's own resolver. */
-  IndexShuffleBlockResolver spark() {
-    return spark.get();
+  @Override
+  public OutputFiles resolve(int shuffleId, long mapId) {
+    return find(shuffleId, mapId, Option.empty());
   }
 
   @Override
-  public OutputFiles resolve(int shuffleId, long mapId) {
+  public OutputFiles find(int shuffleId, long mapId, Option<String[]> directories) {
     IndexShuffleBlockResolver resolver = spark.get();
-    File index = resolver.getIndexFile(shuffleId, mapId, Option.<String[]>empty());
+    File index = resolver.getIndexFile(shuffleId, mapId, directories);
     // Every output has an index file; an empty one has no data file.
-    return index.isFile() ? new OutputFiles(resolver.getDataFile(shuffleId, mapId), index) : null;
+    return index.isFile() ? new OutputFiles(resolver.getDataFile(shuffleId, mapId, directories), index) : null;
   }
 }

@@ -1,14 +1,7 @@
 package io.faro.spark.rows;
 
-import io.netty.buffer.ByteBuf;
-import io.netty.buffer.Unpooled;
-import java.io.IOException;
 import java.io.InputStream;
-import java.io.SequenceInputStream;
 import java.nio.ByteBuffer;
-import java.util.ArrayList;
-import java.util.Collections;
-import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.spark.network.buffer.ManagedBuffer;
 
@@ -57,15 +50,6 @@ final class GroupBuffer extends ManagedBuffer {
     return new GroupStream(this);
   }
 
-  /** The parts' bytes, one after the other. */
-  InputStream bytes() throws IOException {
-    List<InputStream> streams = new ArrayList<>();
-    for (ManagedBuffer part : parts) {
-      streams.add(part.createInputStream());
-    }
-    return new SequenceInputStream(Collections.enumeration(streams));
-  }
-
   @Override
   public ManagedBuffer retain() {
     references.incrementAndGet();
@@ -84,23 +68,19 @@ final class GroupBuffer extends ManagedBuffer {
     return this;
   }
 
-  /** Spark's iterator calls neither of these for a block that it reads. */
+  /** Spark's iterator calls none of these for a block that it reads. */
   @Override
-  public ByteBuffer nioByteBuffer() throws IOException {
-    ByteBuf all = Unpooled.buffer();
-    for (ManagedBuffer part : parts) {
-      all.writeBytes(part.nioByteBuffer());
-    }
-    return all.nioBuffer();
+  public ByteBuffer nioByteBuffer() {
+    throw new UnsupportedOperationException("a group of blocks is decoded in place");
   }
 
   @Override
-  public Object convertToNetty() throws IOException {
-    return Unpooled.wrappedBuffer(nioByteBuffer());
+  public Object convertToNetty() {
+    return nioByteBuffer();
   }
 
   /** Abstract in ManagedBuffer from Spark 4.0 on, absent before: hence no annotation. */
-  public Object convertToNettyForSsl() throws IOException {
+  public Object convertToNettyForSsl() {
     return convertToNetty();
   }
 }

@@ -9,8 +9,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import org.apache.spark.TaskContext;
 import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.shuffle.FetchFailedException;
@@ -20,8 +18,6 @@ import org.slf4j.LoggerFactory;
 /** A group of parts that Spark's iterator has fetched, decoded where its bytes lie. */
 final class GroupInput implements Input {
   private static final Logger LOG = LoggerFactory.getLogger(GroupInput.class);
-  /** How often a task that waits looks whether it was killed. */
-  private static final long LOOK_MILLIS = 100;
 
   private final GroupBuffer buffer;
   /** Closing it tells Spark's iterator that the group was read. */
@@ -138,15 +134,9 @@ final class GroupInput implements Input {
         });
     boolean taken = false;
     try {
-      while (true) {
-        try {
-          ManagedBuffer bytes = arrival.get(LOOK_MILLIS, TimeUnit.MILLISECONDS);
-          taken = true;
-          return bytes;
-        } catch (TimeoutException e) {
-          context.killTaskIfInterrupted();
-        }
-      }
+      ManagedBuffer bytes = TaskWait.get(arrival, context);
+      taken = true;
+      return bytes;
     } catch (ExecutionException e) {
       throw failure.failed(group.address, group.parts, at, "corrupt, and not fetched once more", e.getCause());
     } catch (InterruptedException e) {

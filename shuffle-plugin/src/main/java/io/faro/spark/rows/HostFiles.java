@@ -1,17 +1,13 @@
 package io.faro.spark.rows;
 
 import io.faro.OutputFiles;
-import java.io.File;
 import java.io.IOException;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import org.apache.spark.TaskContext;
 import org.apache.spark.network.buffer.ManagedBuffer;
-import org.apache.spark.shuffle.IndexShuffleBlockResolver;
 import org.apache.spark.storage.BlockId;
 import org.apache.spark.storage.BlockManager;
 import org.apache.spark.storage.BlockManagerId;
@@ -22,9 +18,6 @@ import scala.Option;
  * of the executor or of the external shuffle service, as Spark's fetch iterator asks.
  */
 final class HostFiles implements LocalFiles {
-  /** How often a task that waits looks whether it was killed. */
-  private static final long LOOK_MILLIS = 100;
-
   /** Directories by executor. */
   static final class Known {
     private final Map<String, String[]> directories = new ConcurrentHashMap<>();
@@ -32,15 +25,14 @@ final class HostFiles implements LocalFiles {
 
   private final BlockManagerId address;
   private final BlockManager blocks;
-  private final IndexShuffleBlockResolver resolver;
+  private final OutputFinder outputs;
   private final TaskContext context;
   private final Known known;
 
-  HostFiles(BlockManagerId address, BlockManager blocks, IndexShuffleBlockResolver resolver, TaskContext context,
-      Known known) {
+  HostFiles(BlockManagerId address, BlockManager blocks, OutputFinder outputs, TaskContext context, Known known) {
     this.address = address;
     this.blocks = blocks;
-    this.resolver = resolver;
+    this.outputs = outputs;
     this.context = context;
     this.known = known;
   }
@@ -52,9 +44,7 @@ final class HostFiles implements LocalFiles {
 
   @Override
   public OutputFiles find(int shuffle, long map) throws IOException {
-    Option<String[]> there = Option.apply(directories());
-    File index = resolver.getIndexFile(shuffle, map, there);
-    return index.isFile() ? new OutputFiles(resolver.getDataFile(shuffle, map, there), index) : null;
+    return outputs.find(shuffle, map, Option.apply(directories()));
   }
 
   @Override
@@ -76,13 +66,11 @@ final class HostFiles implements LocalFiles {
     CompletableFuture<Map<String, String[]>> answer = new CompletableFuture<>();
     blocks.blockStoreClient().getHostLocalDirs(address.host(), address.port(), new String[] {executor}, answer);
     try {
-      while (true) {
-        try {
-          return answer.get(LOOK_MILLIS, TimeUnit.MILLISECONDS).get(executor);
-        } catch (TimeoutException e) {
-          context.killTaskIfInterrupted();
-        }
+      String[] found = TaskWait.get(answer, context).get(executor);
+      if (found == null) {
+        throw new IOException("the answer has no local directories of executor " + executor);
       }
+      return found;
     } catch (ExecutionException e) {
       throw new IOException("the local directories of executor " + executor + " are not known", e.getCause());
     } catch (InterruptedException e) {

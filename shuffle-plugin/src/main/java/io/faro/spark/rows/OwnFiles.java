@@ -1,20 +1,20 @@
 package io.faro.spark.rows;
 
 import io.faro.OutputFiles;
-import io.faro.OutputResolver;
 import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.storage.BlockId;
 import org.apache.spark.storage.BlockManager;
 import org.apache.spark.storage.BlockManagerId;
+import scala.Option;
 
 /** This executor's own. */
 final class OwnFiles implements LocalFiles {
   private final BlockManager blocks;
-  private final OutputResolver files;
+  private final OutputFinder outputs;
 
-  OwnFiles(BlockManager blocks, OutputResolver files) {
+  OwnFiles(BlockManager blocks, OutputFinder outputs) {
     this.blocks = blocks;
-    this.files = files;
+    this.outputs = outputs;
   }
 
   @Override
@@ -23,8 +23,8 @@ final class OwnFiles implements LocalFiles {
   }
 
   @Override
-  public OutputFiles find(int shuffle, long map) throws Exception {
-    return files.resolve(shuffle, map);
+  public OutputFiles find(int shuffle, long map) {
+    return outputs.find(shuffle, map, Option.empty());
   }
 
   /** Also from the fall-back storage. */

@@ -1,10 +1,8 @@
 package io.faro.spark.rows;
 
 import io.faro.Endpoint;
-import io.faro.OutputResolver;
 import java.lang.reflect.Field;
 import java.util.function.Consumer;
-import java.util.function.Supplier;
 import org.apache.spark.MapOutputTracker;
 import org.apache.spark.ShuffleDependency;
 import org.apache.spark.SparkConf;
@@ -12,7 +10,6 @@ import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
 import org.apache.spark.serializer.Serializer;
 import org.apache.spark.shuffle.BaseShuffleHandle;
-import org.apache.spark.shuffle.IndexShuffleBlockResolver;
 import org.apache.spark.shuffle.ShuffleHandle;
 import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
 import org.apache.spark.shuffle.ShuffleReader;
@@ -30,21 +27,19 @@ public final class RowReaders {
   final ReaderConf conf;
   final PartClient client;
   final Endpoint endpoint;
-  final OutputResolver files;
-  final Supplier<IndexShuffleBlockResolver> resolver;
+  final OutputFinder outputs;
   final HostFiles.Known directories = new HostFiles.Known();
   private final Runnable read;
   private final Consumer<Declined> declined;
   private volatile Field numFields;
 
   /** {@code wanted}: {@code spark.faro.reader} is auto; {@code read}, {@code declined}: count readers. */
-  public RowReaders(SparkConf conf, boolean wanted, PartClient client, Endpoint endpoint, OutputResolver files,
-      Supplier<IndexShuffleBlockResolver> resolver, Runnable read, Consumer<Declined> declined) {
+  public RowReaders(SparkConf conf, boolean wanted, PartClient client, Endpoint endpoint, OutputFinder outputs,
+      Runnable read, Consumer<Declined> declined) {
     this.conf = new ReaderConf(conf, wanted);
     this.client = client;
     this.endpoint = endpoint;
-    this.files = files;
-    this.resolver = resolver;
+    this.outputs = outputs;
     this.read = read;
     this.declined = declined;
   }

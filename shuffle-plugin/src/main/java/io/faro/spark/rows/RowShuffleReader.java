@@ -70,9 +70,9 @@ final class RowShuffleReader<K, C> implements ShuffleReader<K, C> {
         client.close();
       }
     });
-    addLocal(plan.own, new OwnFiles(blocks, readers.files));
+    addLocal(plan.own, new OwnFiles(blocks, readers.outputs));
     plan.host.forEach((address, parts) -> addLocal(
-        parts, new HostFiles(address, blocks, readers.resolver.get(), context, readers.directories)));
+        parts, new HostFiles(address, blocks, readers.outputs, context, readers.directories)));
     if (!plan.fetched.isEmpty()) {
       // Requests are under way from here on.
       fetched = iterator(client);
