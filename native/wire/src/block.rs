@@ -3,7 +3,8 @@
 use zerocopy::little_endian::{I64, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Spark's `(shuffleId, mapId, startReduceId, endReduceId)`; `end` is exclusive.
+/// Spark's `(shuffleId, mapId, startReduceId, endReduceId)`; `end` is exclusive. The layout is how Java hands blocks
+/// over; a `FETCH` names them by ranges.
 ///
 /// ```text
 ///  0        8            12             16           20         24
