@@ -18,13 +18,14 @@ use zerocopy::IntoBytes;
 prop_compose! {
     fn block_id()(
         map in any::<i64>(), shuffle in any::<u32>(), start in any::<u32>(), end in any::<u32>(),
+        piece in prop_oneof![Just(0), any::<u32>()],
     ) -> BlockId {
         BlockId {
             map_id: map.into(),
             shuffle_id: shuffle.into(),
             start_reduce: start.into(),
             end_reduce: end.into(),
-            reserved: 0.into(),
+            piece: piece.into(),
         }
     }
 }

@@ -78,22 +78,22 @@ fn fetch_of(count: u32, list: &[u8]) -> Result<Fetch, WireError> {
 
 #[test]
 fn ranges_of_blocks_that_do_not_add_up_are_refused() {
-    // Shuffle 1, partitions 0 to 1, first map 5 (zigzag 10), 3 outputs; twice one step of 1 (zigzag 2).
-    let fetch = fetch_of(3, &[1, 0, 1, 10, 3, 2, 2]).expect("a range of three outputs");
+    // Shuffle 1, partitions 0 to 1, piece 0, first map 5 (zigzag 10), 3 outputs; twice one step of 1 (zigzag 2).
+    let fetch = fetch_of(3, &[1, 0, 1, 0, 10, 3, 2, 2]).expect("a range of three outputs");
     let maps: Vec<i64> = fetch.blocks.iter().map(|b| b.map_id.get()).collect();
     assert_eq!(maps, [5, 6, 7]);
     assert_eq!(
-        bad_value(fetch_of(3, &[1, 0, 1, 10, 0])),
+        bad_value(fetch_of(3, &[1, 0, 1, 0, 10, 0])),
         ("outputs of a range", 0)
     );
-    assert_eq!(too_large(fetch_of(3, &[1, 0, 1, 10, 4])), (4, 3));
+    assert_eq!(too_large(fetch_of(3, &[1, 0, 1, 0, 10, 4])), (4, 3));
     assert_eq!(
-        bad_value(fetch_of(3, &[1, 0, 1, 10, 3, 2, 0])),
+        bad_value(fetch_of(3, &[1, 0, 1, 0, 10, 3, 2, 0])),
         ("repeats of a step", 0)
     );
-    assert_eq!(too_large(fetch_of(3, &[1, 0, 1, 10, 3, 2, 3])), (3, 2));
+    assert_eq!(too_large(fetch_of(3, &[1, 0, 1, 0, 10, 3, 2, 3])), (3, 2));
     // 2^32, in five bytes, as a shuffle id.
-    let wide = [0x80, 0x80, 0x80, 0x80, 0x10, 0, 1, 10, 1];
+    let wide = [0x80, 0x80, 0x80, 0x80, 0x10, 0, 1, 0, 10, 1];
     assert_eq!(
         too_large(fetch_of(1, &wide)),
         (1 << 32, u64::from(u32::MAX))
@@ -105,9 +105,9 @@ fn ranges_of_blocks_that_do_not_add_up_are_refused() {
     );
     // One step twice, one range twice, an integer with a byte too many.
     for longer in [
-        &[1, 0, 1, 10, 3, 2, 1, 2, 1][..],
-        &[1, 0, 1, 10, 1, 1, 0, 1, 12, 2, 2, 1],
-        &[1, 0x80, 0, 1, 10, 3, 2, 2],
+        &[1, 0, 1, 0, 10, 3, 2, 1, 2, 1][..],
+        &[1, 0, 1, 0, 10, 1, 1, 0, 1, 0, 12, 2, 2, 1],
+        &[1, 0x80, 0, 1, 0, 10, 3, 2, 2],
     ] {
         assert_eq!(
             bad_value(fetch_of(3, longer)),
@@ -115,11 +115,11 @@ fn ranges_of_blocks_that_do_not_add_up_are_refused() {
         );
     }
     assert!(matches!(
-        fetch_of(3, &[1, 0, 1, 10, 3, 2]),
+        fetch_of(3, &[1, 0, 1, 0, 10, 3, 2]),
         Err(WireError::Truncated { .. })
     ));
     assert!(matches!(
-        fetch_of(3, &[1, 0, 1, 10, 3, 2, 2, 0]),
+        fetch_of(3, &[1, 0, 1, 0, 10, 3, 2, 2, 0]),
         Err(WireError::Trailing { extra: 1, .. })
     ));
 }

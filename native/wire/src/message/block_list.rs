@@ -1,7 +1,7 @@
 //! The blocks of a `FETCH`, as ranges: the same partitions of many map outputs.
 //!
 //! ```text
-//!  range   shuffle, start_reduce, end_reduce, first map, outputs (n), then steps until n outputs are named
+//!  range   shuffle, start_reduce, end_reduce, piece, first map, outputs (n), then steps until n outputs are named
 //!  step    distance from one map id to the next, how many times in a row
 //! ```
 //! All are variable-length integers (seven bits a byte, lowest first), signed ones zigzag-coded, as in Protocol Buffers.
@@ -14,16 +14,15 @@ use crate::WireError;
 use integer_encoding::VarInt;
 
 /// Most bytes of one block: a range of its own.
-pub(super) const MAX_BYTES_PER_BLOCK: usize = 5 + 5 + 5 + 10 + 3;
+pub(super) const MAX_BYTES_PER_BLOCK: usize = 5 + 5 + 5 + 5 + 10 + 3;
 
 /// Appends `blocks`, in their order.
 pub(super) fn put(out: &mut Vec<u8>, blocks: &[BlockId]) {
     let same_range = |a: &BlockId, b: &BlockId| partitions(a) == partitions(b);
     for range in blocks.chunk_by(same_range) {
-        let (shuffle, start, end) = partitions(&range[0]);
-        put_var(out, u64::from(shuffle));
-        put_var(out, u64::from(start));
-        put_var(out, u64::from(end));
+        for field in partitions(&range[0]) {
+            put_var(out, u64::from(field));
+        }
         put_var(out, range[0].map_id.get());
         put_var(out, range.len() as u64);
         let distances: Vec<i64> = range.windows(2).map(distance).collect();
@@ -56,8 +55,8 @@ fn ranges(body: &mut Body<'_>, count: usize) -> Result<Vec<BlockId>, WireError> 
             shuffle_id: body.small("shuffle id")?.into(),
             start_reduce: body.small("first partition")?.into(),
             end_reduce: body.small("end of partitions")?.into(),
+            piece: body.small("piece of a block")?.into(),
             map_id: body.var::<i64>()?.into(),
-            reserved: 0.into(),
         };
         let outputs = repeats(body, "outputs of a range", count - blocks.len())?;
         let end = blocks.len() + outputs;
@@ -86,14 +85,16 @@ fn repeats(body: &mut Body<'_>, what: &'static str, most: usize) -> Result<usize
     Ok(got as usize)
 }
 
-fn partitions(block: &BlockId) -> (u32, u32, u32) {
+/// What the blocks of a range share.
+fn partitions(block: &BlockId) -> [u32; 4] {
     let BlockId {
+        map_id: _,
         shuffle_id,
         start_reduce,
         end_reduce,
-        ..
+        piece,
     } = block;
-    (shuffle_id.get(), start_reduce.get(), end_reduce.get())
+    [shuffle_id, start_reduce, end_reduce, piece].map(|field| field.get())
 }
 
 /// Ids may be any: the sum with what `read` adds wraps as well.

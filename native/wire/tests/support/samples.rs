@@ -23,7 +23,7 @@ pub fn block_ids() -> Vec<BlockId> {
             shuffle_id: shuffle_id.into(),
             start_reduce: start.into(),
             end_reduce: end.into(),
-            reserved: 0.into(),
+            piece: 0.into(),
         },
     )
     .collect()
@@ -51,7 +51,7 @@ pub fn fetch() -> Fetch {
         shuffle_id: 9.into(),
         start_reduce: 5.into(),
         end_reduce: 8.into(),
-        reserved: 0.into(),
+        piece: 3.into(),
     });
     Fetch {
         deadline_ms: 30_000,
