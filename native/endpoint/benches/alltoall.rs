@@ -152,7 +152,7 @@ impl Exchange {
                     shuffle_id: 0.into(),
                     start_reduce: (self.rank as u32).into(),
                     end_reduce: (self.rank as u32 + 1).into(),
-                    reserved: 0.into(),
+                    piece: 0.into(),
                 };
                 let peer = self.peers[server as usize];
                 let request = self.endpoint.fetch(peer, &[block], TIMEOUT).unwrap();

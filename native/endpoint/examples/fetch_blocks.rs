@@ -96,7 +96,7 @@ fn block(reduce: u32) -> BlockId {
         shuffle_id: 7.into(),
         start_reduce: reduce.into(),
         end_reduce: (reduce + 1).into(),
-        reserved: 0.into(),
+        piece: 0.into(),
     }
 }
 

@@ -181,7 +181,7 @@ fn a_request_goes_on(doom: Doom) {
         shuffle_id: 0.into(),
         start_reduce: 0.into(),
         end_reduce: 1.into(),
-        reserved: 0.into(),
+        piece: 0.into(),
     };
     let fabric = Box::new(Doomed {
         doom,

@@ -6,7 +6,8 @@
 mod support;
 
 use faro_endpoint::{Endpoint, FabricChoice};
-use faro_wire::BlockStatus;
+use faro_wire::block::PIECE_BYTES;
+use faro_wire::{BlockId, BlockStatus};
 use support::{block, collect, config, counter, fetch, pattern, until_leases_are_back, Server};
 
 over_every_fabric!(
@@ -14,6 +15,7 @@ over_every_fabric!(
     a_thousand_tiny_blocks_are_one_message,
     blocks_across_many_frames,
     more_than_the_credit_window,
+    a_block_by_pieces,
     what_is_not_there,
     empty_blocks_and_batches,
     many_requests_at_once,
@@ -94,6 +96,48 @@ fn more_than_the_credit_window(fabric: FabricChoice) {
     let part = pattern(9, 20 << 20);
     server.put(0, 1, std::slice::from_ref(&part));
     assert_eq!(fetch(&client, peer, &[block(0, 1, 0, 1)]).bytes(), [part]);
+}
+
+fn a_block_by_pieces(fabric: FabricChoice) {
+    let (server, client, peer) = pair(fabric);
+    let whole = PIECE_BYTES as usize;
+    let parts = [
+        pattern(1, 100),
+        pattern(2, 2 * whole + 5),
+        pattern(3, whole),
+        vec![],
+    ];
+    server.put(0, 1, &parts);
+    let piece = |start, end, piece: u32| BlockId {
+        piece: piece.into(),
+        ..block(0, 1, start, end)
+    };
+    let wanted = [
+        piece(1, 2, 1),
+        piece(1, 2, 2),
+        piece(1, 2, 3),
+        piece(1, 2, 4),
+        piece(1, 2, u32::MAX),
+        piece(2, 3, 1),
+        piece(2, 3, 2),
+        piece(3, 4, 1),
+        // A batch of partitions has pieces as well.
+        piece(1, 3, 3),
+    ];
+    let large = &parts[1];
+    let batch = [&large[2 * whole..], &parts[2][..whole - 5]].concat();
+    let expected: [&[u8]; 9] = [
+        &large[..whole],
+        &large[whole..2 * whole],
+        &large[2 * whole..],
+        &[],
+        &[],
+        &parts[2],
+        &[],
+        &[],
+        &batch,
+    ];
+    assert_eq!(fetch(&client, peer, &wanted).bytes(), expected);
 }
 
 fn what_is_not_there(fabric: FabricChoice) {

@@ -3,12 +3,13 @@
 use zerocopy::little_endian::{I64, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Spark's `(shuffleId, mapId, startReduceId, endReduceId)`; `end` is exclusive.
+/// Spark's `(shuffleId, mapId, startReduceId, endReduceId)`; `end` is exclusive. The layout is how Java hands blocks
+/// over; a `FETCH` names them by ranges.
 ///
 /// ```text
 ///  0        8            12             16           20         24
 ///  +--------+------------+--------------+------------+----------+
-///  | map_id | shuffle_id | start_reduce | end_reduce | reserved |
+///  | map_id | shuffle_id | start_reduce | end_reduce | piece    |
 ///  | i64    | u32        | u32          | u32        | u32      |
 ///  +--------+------------+--------------+------------+----------+
 /// ```
@@ -25,9 +26,13 @@ pub struct BlockId {
     pub start_reduce: U32,
     /// One past the last reduce partition.
     pub end_reduce: U32,
-    /// Zero.
-    pub reserved: U32,
+    /// Zero: the whole block. `n`: its bytes from `(n - 1) * PIECE_BYTES` to `n * PIECE_BYTES`, as far as it has them;
+    /// none beyond its end. So a client can fetch a block of any length with little memory.
+    pub piece: U32,
 }
+
+/// Bytes of a piece of a block, except its last.
+pub const PIECE_BYTES: u64 = 4 << 20;
 
 /// Bytes of a [`BlockId`].
 pub const BLOCK_ID_BYTES: usize = 24;

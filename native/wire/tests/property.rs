@@ -18,14 +18,33 @@ use zerocopy::IntoBytes;
 prop_compose! {
     fn block_id()(
         map in any::<i64>(), shuffle in any::<u32>(), start in any::<u32>(), end in any::<u32>(),
+        piece in prop_oneof![Just(0), any::<u32>()],
     ) -> BlockId {
         BlockId {
             map_id: map.into(),
             shuffle_id: shuffle.into(),
             start_reduce: start.into(),
             end_reduce: end.into(),
-            reserved: 0.into(),
+            piece: piece.into(),
         }
+    }
+}
+
+prop_compose! {
+    /// Map outputs of one range of partitions, some of them evenly spaced.
+    fn range()(
+        first in block_id(),
+        steps in prop::collection::vec((prop_oneof![Just(1), -4..9_i64, any::<i64>()], 1..6_usize), 0..8),
+    ) -> Vec<BlockId> {
+        let mut blocks = vec![first];
+        for distance in steps.into_iter().flat_map(|(distance, times)| vec![distance; times]) {
+            let last = blocks[blocks.len() - 1];
+            blocks.push(BlockId {
+                map_id: last.map_id.get().wrapping_add(distance).into(),
+                ..last
+            });
+        }
+        blocks
     }
 }
 
@@ -79,9 +98,9 @@ prop_compose! {
     fn fetch()(
         deadline_ms in any::<u32>(),
         buffers in prop::collection::vec(buffer(), 0..20),
-        blocks in prop::collection::vec(block_id(), 1..60),
+        ranges in prop::collection::vec(range(), 1..10),
     ) -> Fetch {
-        Fetch { deadline_ms, writes_only: deadline_ms % 2 == 1, buffers, blocks }
+        Fetch { deadline_ms, writes_only: deadline_ms % 2 == 1, buffers, blocks: ranges.concat() }
     }
 }
 

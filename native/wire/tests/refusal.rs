@@ -8,7 +8,7 @@ use faro_wire::message::{
     FetchResponse, Join, MoreBuffers, ReadOffer, MAX_BLOCKS, MAX_BUFFERS, MAX_DETAIL_BYTES,
     MAX_OFFERED_SLICES, MAX_OFFERED_SLICE_BYTES,
 };
-use faro_wire::{crc32c, BlockStatus, BootstrapId, Card, FrameHeader, WireError};
+use faro_wire::{crc32c, BlockId, BlockStatus, BootstrapId, Card, FrameHeader, WireError};
 use support::samples;
 use zerocopy::IntoBytes;
 
@@ -36,8 +36,8 @@ fn too_large<T: std::fmt::Debug>(result: Result<T, WireError>) -> (u64, u64) {
 fn reserved_fields_must_be_zero() {
     let reserved = ("reserved field", 7);
     let fetch = samples::fetch().encode();
-    // First buffer, second buffer, first block, last block.
-    for at in [16 + 20, 16 + 44, 16 + 48 + 20, 16 + 48 + 3 * 24 + 20] {
+    // First buffer, second buffer.
+    for at in [16 + 20, 16 + 44] {
         assert_eq!(
             bad_value(Fetch::decode(&with(fetch.clone(), at, 7))),
             reserved,
@@ -68,6 +68,81 @@ fn reserved_fields_must_be_zero() {
             "at {at}"
         );
     }
+}
+
+/// A `FETCH` of `count` blocks without buffers, whose ranges are `list`.
+fn fetch_of(count: u32, list: &[u8]) -> Result<Fetch, WireError> {
+    let head = [30_000, 0, count, 0].map(u32::to_le_bytes).concat();
+    Fetch::decode(&[&head, list].concat())
+}
+
+#[test]
+fn ranges_of_blocks_that_do_not_add_up_are_refused() {
+    // Shuffle 1, partitions 0 to 1, piece 0, first map 5 (zigzag 10), 3 outputs; twice one step of 1 (zigzag 2).
+    let fetch = fetch_of(3, &[1, 0, 1, 0, 10, 3, 2, 2]).expect("a range of three outputs");
+    let maps: Vec<i64> = fetch.blocks.iter().map(|b| b.map_id.get()).collect();
+    assert_eq!(maps, [5, 6, 7]);
+    assert_eq!(
+        bad_value(fetch_of(3, &[1, 0, 1, 0, 10, 0])),
+        ("outputs of a range", 0)
+    );
+    assert_eq!(too_large(fetch_of(3, &[1, 0, 1, 0, 10, 4])), (4, 3));
+    assert_eq!(
+        bad_value(fetch_of(3, &[1, 0, 1, 0, 10, 3, 2, 0])),
+        ("repeats of a step", 0)
+    );
+    assert_eq!(too_large(fetch_of(3, &[1, 0, 1, 0, 10, 3, 2, 3])), (3, 2));
+    // 2^32, in five bytes, as a shuffle id.
+    let wide = [0x80, 0x80, 0x80, 0x80, 0x10, 0, 1, 0, 10, 1];
+    assert_eq!(
+        too_large(fetch_of(1, &wide)),
+        (1 << 32, u64::from(u32::MAX))
+    );
+    let (what, got) = bad_value(fetch_of(1, &[0xff; 20]));
+    assert_eq!(
+        (what, got),
+        ("tenth byte of a variable-length integer", 0xff)
+    );
+    // One step twice, one range twice, an integer with a byte too many.
+    for longer in [
+        &[1, 0, 1, 0, 10, 3, 2, 1, 2, 1][..],
+        &[1, 0, 1, 0, 10, 1, 1, 0, 1, 0, 12, 2, 2, 1],
+        &[1, 0x80, 0, 1, 0, 10, 3, 2, 2],
+    ] {
+        assert_eq!(
+            bad_value(fetch_of(3, longer)),
+            ("ranges that could be fewer or shorter, of blocks", 3)
+        );
+    }
+    assert!(matches!(
+        fetch_of(3, &[1, 0, 1, 0, 10, 3, 2]),
+        Err(WireError::Truncated { .. })
+    ));
+    assert!(matches!(
+        fetch_of(3, &[1, 0, 1, 0, 10, 3, 2, 2, 0]),
+        Err(WireError::Trailing { extra: 1, .. })
+    ));
+}
+
+#[test]
+fn a_request_of_evenly_spaced_outputs_is_as_short_as_one_of_a_block() {
+    let mut fetch = samples::fetch();
+    fetch.blocks.truncate(1);
+    let block = fetch.blocks[0];
+    let one = fetch.encode().len();
+    fetch.blocks = (0..i64::from(MAX_BLOCKS))
+        .map(|n| BlockId {
+            map_id: (1_000 + 3 * n).into(),
+            ..block
+        })
+        .collect();
+    let encoded = fetch.encode();
+    assert!(
+        encoded.len() <= one + 8,
+        "{} bytes, {one} for one block",
+        encoded.len()
+    );
+    assert_eq!(Fetch::decode(&encoded), Ok(fetch));
 }
 
 #[test]

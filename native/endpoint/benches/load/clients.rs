@@ -32,7 +32,7 @@ impl Client {
             shuffle_id: 0.into(),
             start_reduce: ((place(i) / options.outputs % options.partitions) as u32).into(),
             end_reduce: ((place(i) / options.outputs % options.partitions) as u32 + 1).into(),
-            reserved: 0.into(),
+            piece: 0.into(),
         };
         (0..options.blocks).map(id).collect()
     }

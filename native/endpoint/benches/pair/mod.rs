@@ -103,7 +103,7 @@ impl Pair {
                 shuffle_id: 0.into(),
                 start_reduce: (*block).into(),
                 end_reduce: (block + 1).into(),
-                reserved: 0.into(),
+                piece: 0.into(),
             })
             .collect();
         Ok(self.client.fetch(self.peer, &ids, TIMEOUT)?)

@@ -20,7 +20,8 @@ use crate::limits::SMALL_INDEX_BYTES;
 use crate::memory::RegionMode;
 use faro_pool::{Lease, Pool};
 use faro_region::{ChunkCache, OpenFile, OpenRegion, Region, RegionId, Sleep, Source};
-use faro_wire::{BlockStatus, OutputId};
+use faro_wire::block::PIECE_BYTES;
+use faro_wire::{BlockId, BlockStatus, OutputId};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -69,6 +70,20 @@ pub(crate) struct Output {
 pub(crate) struct FileRange {
     pub(crate) offset: u64,
     pub(crate) length: u64,
+}
+
+impl FileRange {
+    /// What `block` wants of the bytes of its partitions.
+    pub(crate) fn of(self, block: &BlockId) -> Self {
+        let Some(before) = u64::from(block.piece.get()).checked_sub(1) else {
+            return self;
+        };
+        let from = (before * PIECE_BYTES).min(self.length);
+        Self {
+            offset: self.offset + from,
+            length: (self.length - from).min(PIECE_BYTES),
+        }
+    }
 }
 
 /// Opens one of the files for its region.

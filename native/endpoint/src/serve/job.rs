@@ -200,6 +200,7 @@ impl Job {
                 let output = find(block.output())?;
                 let (start, end) = (block.start_reduce.get(), block.end_reduce.get());
                 let range = output.locate(start, end, Sleep::Never);
+                let range = range.map(|range| range.of(block));
                 let range = range.ok().filter(|range| range.length > 0)?;
                 let end = (range.offset + range.length).div_ceil(CHUNK_BYTES);
                 Some((output, range.offset / CHUNK_BYTES..end))
@@ -284,7 +285,7 @@ impl Job {
             let located = match self.answers.get(&id) {
                 Some(Ok(output)) => output
                     .locate(block.start_reduce.get(), block.end_reduce.get(), sleep)
-                    .map(|range| (output, range)),
+                    .map(|range| (output, range.of(block))),
                 Some(Err(status)) => Err(Unlocated::Status(*status)),
                 None => Err(Unlocated::Status(BlockStatus::UnknownOutput)),
             };

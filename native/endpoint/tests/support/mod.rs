@@ -60,7 +60,7 @@ pub fn block(shuffle: u32, map: i64, start: u32, end: u32) -> BlockId {
         shuffle_id: shuffle.into(),
         start_reduce: start.into(),
         end_reduce: end.into(),
-        reserved: 0.into(),
+        piece: 0.into(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! A bounds-checked reader of a body; no other code of this crate slices a received body.
 
 use crate::WireError;
+use integer_encoding::VarInt;
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The rest of a body.
@@ -75,6 +76,37 @@ impl<'a> Body<'a> {
             })
     }
 
+    /// A variable-length integer.
+    pub(super) fn var<T: VarInt>(&mut self) -> Result<T, WireError> {
+        /// Seven bits a byte.
+        const LONGEST: usize = 10;
+        if let Some((value, length)) = T::decode_var(self.rest) {
+            self.rest = &self.rest[length..];
+            return Ok(value);
+        }
+        match self.rest.get(LONGEST - 1) {
+            Some(byte) => Err(WireError::BadValue {
+                what: "tenth byte of a variable-length integer",
+                got: u64::from(*byte),
+            }),
+            None => Err(WireError::Truncated {
+                what: self.what,
+                needed: self.rest.len() + 1,
+                got: self.rest.len(),
+            }),
+        }
+    }
+
+    /// A variable-length integer of at most 32 bits.
+    pub(super) fn small(&mut self, what: &'static str) -> Result<u32, WireError> {
+        let got = self.var::<u64>()?;
+        u32::try_from(got).map_err(|_| WireError::TooLarge {
+            what,
+            got,
+            limit: u64::from(u32::MAX),
+        })
+    }
+
     /// A reserved field must be zero: a later version may give it a meaning, which must not be ignored.
     pub(super) fn zero(&self, reserved: u32) -> Result<(), WireError> {
         if reserved == 0 {
@@ -105,6 +137,11 @@ impl<'a> Body<'a> {
             Some(_) => Ok(()),
             None => Err(WireError::BadValue { what, got: offset }),
         }
+    }
+
+    /// What was not read yet.
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.rest
     }
 
     /// Nothing may follow.

@@ -6,12 +6,12 @@
 //!   4 u32 buffers (n)                          4 u32 0
 //!   8 u32 blocks  (b)                          8 n x RemoteBuffer
 //!  12 u32 flags    bit 0: writes_only
-//!  16 n x RemoteBuffer, b x BlockId
+//!  16 n x RemoteBuffer, ranges that name b blocks (see `block_list`)
 //! ```
 
 use super::body::{put_u32, Body};
-use super::{MAX_BLOCKS, MAX_BUFFERS};
-use crate::block::{BlockId, BLOCK_ID_BYTES};
+use super::{block_list, MAX_BLOCKS, MAX_BUFFERS};
+use crate::block::BlockId;
 use crate::WireError;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -33,7 +33,7 @@ pub struct RemoteBuffer {
     pub reserved: U32,
 }
 
-/// `FETCH`: 16-byte head, buffers, blocks.
+/// `FETCH`: 16-byte head, buffers, ranges of blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetch {
     /// How long the client waits, in milliseconds from now.
@@ -72,22 +72,22 @@ impl Fetch {
     /// The body's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut out =
-            Vec::with_capacity(16 + self.buffers.len() * 24 + self.blocks.len() * BLOCK_ID_BYTES);
+        let mut out = Vec::with_capacity(16 + self.buffers.len() * 24 + 32 + self.blocks.len());
         put_u32(&mut out, self.deadline_ms as usize);
         put_u32(&mut out, self.buffers.len());
         put_u32(&mut out, self.blocks.len());
         put_u32(&mut out, usize::from(self.writes_only));
         out.extend_from_slice(self.buffers.as_bytes());
-        out.extend_from_slice(self.blocks.as_bytes());
+        block_list::put(&mut out, &self.blocks);
         out
     }
 
     /// Reads a body.
     ///
     /// # Errors
-    /// `Truncated`, `Trailing`, `TooLarge`; `BadValue` for a request of no blocks, an empty
-    /// buffer, one whose end overflows, an unknown flag or a reserved field that is not zero.
+    /// `Truncated`, `Trailing`, `TooLarge`; `BadValue` for a request of no blocks, an empty range,
+    /// an empty buffer, one whose end overflows, an unknown flag, an integer of more than 64 bits
+    /// or a reserved field that is not zero.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
         let mut body = Body::new("FETCH", body);
         let deadline_ms = body.u32()?;
@@ -105,10 +105,7 @@ impl Fetch {
         };
         body.nonzero("FETCH blocks", blocks as u32)?;
         let buffers = self::buffers(&mut body, buffers)?;
-        let blocks: Vec<BlockId> = body.array(blocks)?;
-        for block in &blocks {
-            body.zero(block.reserved.get())?;
-        }
+        let blocks = block_list::read(&mut body, blocks)?;
         body.end()?;
         Ok(Self {
             deadline_ms,

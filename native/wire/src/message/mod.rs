@@ -35,6 +35,7 @@
 //! does not exist, a buffer that was never sent) the server or the client checks. For every accepted
 //! body, encoding the decoded message gives the same bytes again.
 
+mod block_list;
 mod body;
 mod collective;
 mod data_written;
@@ -54,7 +55,6 @@ pub use read_offer::{
     OfferedSlice, ReadOffer, MAX_OFFERED_SLICES, MAX_OFFERED_SLICE_BYTES, VERSION_BYTES,
 };
 
-use crate::block::BLOCK_ID_BYTES;
 use crate::header::MAX_MESSAGE_BYTES;
 
 /// Most blocks one `FETCH` may name.
@@ -65,7 +65,8 @@ pub const MAX_BUFFERS: u32 = 4_096;
 pub const MAX_DETAIL_BYTES: usize = 1_024;
 
 const _: () = assert!(
-    16 + MAX_BUFFERS as usize * size_of::<RemoteBuffer>() + MAX_BLOCKS as usize * BLOCK_ID_BYTES
+    16 + MAX_BUFFERS as usize * size_of::<RemoteBuffer>()
+        + MAX_BLOCKS as usize * block_list::MAX_BYTES_PER_BLOCK
         <= MAX_MESSAGE_BYTES as usize,
     "the largest FETCH fits a message; FETCH_RESPONSE, MORE_BUFFERS and DATA_WRITTEN are smaller"
 );

@@ -23,7 +23,7 @@ pub fn block_ids() -> Vec<BlockId> {
             shuffle_id: shuffle_id.into(),
             start_reduce: start.into(),
             end_reduce: end.into(),
-            reserved: 0.into(),
+            piece: 0.into(),
         },
     )
     .collect()
@@ -45,11 +45,19 @@ pub fn buffers() -> Vec<RemoteBuffer> {
 }
 
 pub fn fetch() -> Fetch {
+    // A range of outputs as well: three steps of two, then one back.
+    let range = [40, 42, 44, 46, 45].map(|map_id: i64| BlockId {
+        map_id: map_id.into(),
+        shuffle_id: 9.into(),
+        start_reduce: 5.into(),
+        end_reduce: 8.into(),
+        piece: 3.into(),
+    });
     Fetch {
         deadline_ms: 30_000,
         writes_only: false,
         buffers: buffers(),
-        blocks: block_ids(),
+        blocks: [block_ids(), range.to_vec()].concat(),
     }
 }
 
