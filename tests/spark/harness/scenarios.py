@@ -231,8 +231,17 @@ SCENARIOS = [
         "to-disk",
         ["groupByKey", "megabyteBlocks", "sqlJoin", "rowSizes"],
         {"spark.network.maxRemoteBlockSizeFetchToMem": "100k"},
-        faro=ANY,
-        fallback="auto",
+        newest=True,
+    ),
+    Scenario(
+        "to-disk-beyond-memory",
+        ["blockBeyondMemory"],
+        {
+            "spark.network.maxRemoteBlockSizeFetchToMem": "100k",
+            "spark.faro.memory.limit": "32m",
+            "spark.shuffle.compress": "false",
+        },
+        faro_only=True,
         newest=True,
     ),
     Scenario(
