@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 from harness import launch
+from harness.conversation import Broken, Conversation
 
 from . import cpu
-from .conversation import Broken, Conversation
 
 HERE = Path(__file__).resolve().parents[1]
 FARO_COUNTERS = HERE.parent / "spark" / "jobs" / "io" / "faro" / "e2e" / "FaroCounters.java"

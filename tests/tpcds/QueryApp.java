@@ -1,4 +1,4 @@
-package io.faro.demo;
+package io.faro.tpcds;
 
 import io.faro.e2e.FaroCounters;
 import java.io.BufferedReader;
@@ -15,11 +15,18 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 
 /**
- * One side of the demo: a Spark application that runs the query named on each line of its input
- * and answers with one line. Two of them, stock and Faro, take turns on the same machine.
+ * A Spark application that obeys one command a line, so that two of them, stock and Faro, can take
+ * turns on one machine. Its argument is the folder of the tables. Answers start with QUERY.
+ *
+ * <pre>
+ *   conf KEY VALUE      done
+ *   run SQLFILE OUTPUT  done SECONDS ROWS {counter=value, ...}, what Faro's executors counted
+ * </pre>
+ *
+ * Words are separated by tabs. A command that fails is answered by {@code failed MESSAGE}.
  */
-public final class DemoApp {
-    private DemoApp() {}
+public final class QueryApp {
+    private QueryApp() {}
 
     public static void main(String[] args) throws Exception {
         SparkSession spark = SparkSession.builder().getOrCreate();
@@ -28,22 +35,36 @@ public final class DemoApp {
             String name = table.getName().replace(".parquet", "");
             spark.read().parquet(table.getPath()).createOrReplaceTempView(name);
         }
-        System.out.println("DEMO READY");
+        System.out.println("QUERY ready");
         BufferedReader input =
             new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = input.readLine(); line != null; line = input.readLine()) {
-            String[] parts = line.split("\t");
+            String answer;
             try {
-                run(spark, jsc, new File(parts[0]), new File(parts[1]));
+                answer = "done " + obey(line.split("\t"), spark, jsc);
             } catch (Exception e) {
                 e.printStackTrace();
-                System.out.println("DEMO FAILED " + String.valueOf(e.getMessage()).split("\n")[0]);
+                answer = "failed " + String.valueOf(e.getMessage()).split("\n")[0];
             }
+            System.out.println("QUERY " + answer);
         }
         spark.stop();
     }
 
-    private static void run(SparkSession spark, JavaSparkContext jsc, File query, File output)
+    private static String obey(String[] words, SparkSession spark, JavaSparkContext jsc)
+            throws Exception {
+        switch (words[0]) {
+            case "conf":
+                spark.conf().set(words[1], words[2]);
+                return "";
+            case "run":
+                return run(spark, jsc, new File(words[1]), new File(words[2]));
+            default:
+                throw new IllegalArgumentException(words[0]);
+        }
+    }
+
+    private static String run(SparkSession spark, JavaSparkContext jsc, File query, File output)
             throws Exception {
         String sql = new String(Files.readAllBytes(query.toPath()), StandardCharsets.UTF_8);
         TreeMap<String, Double> before = counters(jsc);
@@ -57,7 +78,7 @@ public final class DemoApp {
                 out.println(cells(row));
             }
         }
-        System.out.println("DEMO DONE " + seconds + " " + spent);
+        return seconds + " " + rows.size() + " " + spent;
     }
 
     /** Doubles are marked: sums of them depend on the order in which blocks arrive. */
