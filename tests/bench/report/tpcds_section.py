@@ -19,13 +19,14 @@ def write(results):
     parts = [
         "## TPC-DS queries",
         (
-            f"Ten heavy queries, scale factor {results['scale']}, Parquet tables in the page cache. "
-            "Two executors of one core (`local-cluster[2,1,2048]`, "
-            "`spark.shuffle.readHostLocalDisk=false`, `spark.local.dir` on tmpfs), otherwise Spark's defaults, with adaptive execution and "
-            "broadcast joins. Each side is a running application, and the applications take "
-            f"turns with each query, after {results['warm_ups']} warm-up runs. Figures are medians "
-            f"of {results['rounds']} runs, with the lowest and highest in parentheses; a run's sum "
-            "is that of all queries. Faro runs with `spark.faro.fallback=never`. *Spark's reader* "
+            f"Ten heavy queries, scale factor {results['scale']}, Parquet tables that are in the "
+            "page cache. Two executors of one core (`local-cluster[2,1,2048]`, "
+            "`spark.shuffle.readHostLocalDisk=false`, `spark.local.dir` on tmpfs), otherwise "
+            "Spark's defaults, with adaptive execution and broadcast joins. Each side is a running "
+            "application, and the applications take turns with each query, after "
+            f"{results['warm_ups']} warm-up runs. Figures are medians of {results['rounds']} runs, "
+            "with the lowest and highest in parentheses; a run's sum is that of all queries. Faro "
+            "runs with `spark.faro.fallback=never`. *Spark's reader* "
             "is `spark.faro.reader=spark`. CPU is the sum of both executor processes, with their "
             "compilers."
         ),
