@@ -26,10 +26,10 @@ QUERY_LIMIT = 600  # seconds
 # What is looked at after the queries of a version: the way that the bytes took.
 FARO = "faro"
 
-# What `make test` asks: self-joins of a WITH (q4, q11, q64), sets and rollups (q14a, q67), semi and
-# anti joins (q23a, q78, q95), joins of large tables (q72, q93), windows (q51, q67), a full join
-# (q97). All of them sort their answer, but q97.
-DOZEN = ["q4", "q11", "q14a", "q23a", "q51", "q64", "q67", "q72", "q78", "q93", "q95", "q97"]
+# What `make test` asks: self-joins of a WITH (q4, q11, q47), sets and rollups (q14a, q67, q75),
+# semi and anti joins (q23a, q95), joins of large tables (q72, q93), windows (q47, q51, q67), a full
+# join (q97); all sort their answer but q97. Each has rows at scale factor 0.1.
+DOZEN = ["q4", "q11", "q14a", "q23a", "q47", "q51", "q67", "q72", "q75", "q93", "q95", "q97"]
 THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"
 # The settings of a pass, which are the session's.
 PASSES = {"defaults": {THRESHOLD: "10MB"}, "shuffled": {THRESHOLD: "-1"}}
@@ -73,6 +73,8 @@ class Pair:
             "spark.sql.shuffle.partitions": PARTITIONS[options.all],
             "spark.faro.fallback": "never",
         }
+        # At scale factor 1 and with the parameters in their texts, some queries find nothing.
+        self.may_be_empty = options.all
         self.applications = []
         try:
             for side in ("stock", "faro"):
@@ -116,7 +118,7 @@ class Pair:
             f"{done['stock'].rows} rows, {done['faro'].counted('remoteBytes') / 1e6:.1f} MB remote"
         )
         sides = [self.place / f"{side}.tsv" for side in ("stock", "faro")]
-        return answers.difference(*sides, may_be_empty=True), said
+        return answers.difference(*sides, may_be_empty=self.may_be_empty), said
 
 
 class Pairs:

@@ -20,7 +20,13 @@ import org.apache.spark.sql.SparkSession;
  *
  * <pre>
  *   conf KEY VALUE      done
- *   run SQLFILE OUTPUT  done SECONDS ROWS {counter=value, ...}, what Faro's executors counted
+ *   run SQLFILE OUTPUT  done SECONDS ROWS TASKS SHUFFLE {counter=value, ...}
+ * </pre>
+ *
+ * TASKS are the seconds of all tasks, SHUFFLE those of them that Spark counts as waiting for
+ * fetches and as writing shuffle files; the counters are what Faro's executors counted.
+ *
+ * <pre>
  * </pre>
  *
  * Words are separated by tabs. A command that fails is answered by {@code failed MESSAGE}.
@@ -35,13 +41,15 @@ public final class QueryApp {
             String name = table.getName().replace(".parquet", "");
             spark.read().parquet(table.getPath()).createOrReplaceTempView(name);
         }
+        TaskTimes times = new TaskTimes();
+        spark.sparkContext().addSparkListener(times);
         System.out.println("QUERY ready");
         BufferedReader input =
             new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = input.readLine(); line != null; line = input.readLine()) {
             String answer;
             try {
-                answer = "done " + obey(line.split("\t"), spark, jsc);
+                answer = "done " + obey(line.split("\t"), spark, jsc, times);
             } catch (Exception e) {
                 e.printStackTrace();
                 answer = "failed " + String.valueOf(e.getMessage()).split("\n")[0];
@@ -51,26 +59,33 @@ public final class QueryApp {
         spark.stop();
     }
 
-    private static String obey(String[] words, SparkSession spark, JavaSparkContext jsc)
+    private static String obey(
+            String[] words, SparkSession spark, JavaSparkContext jsc, TaskTimes times)
             throws Exception {
         switch (words[0]) {
             case "conf":
                 spark.conf().set(words[1], words[2]);
                 return "";
             case "run":
-                return run(spark, jsc, new File(words[1]), new File(words[2]));
+                return run(spark, jsc, times, new File(words[1]), new File(words[2]));
             default:
                 throw new IllegalArgumentException(words[0]);
         }
     }
 
-    private static String run(SparkSession spark, JavaSparkContext jsc, File query, File output)
+    private static String run(
+            SparkSession spark, JavaSparkContext jsc, TaskTimes times, File query, File output)
             throws Exception {
         String sql = new String(Files.readAllBytes(query.toPath()), StandardCharsets.UTF_8);
         TreeMap<String, Double> before = counters(jsc);
+        // Spark tells listeners of tasks later than it lets the caller go.
+        spark.sparkContext().listenerBus().waitUntilEmpty();
+        times.clear();
         long start = System.nanoTime();
         List<Row> rows = spark.sql(sql).collectAsList();
         double seconds = (System.nanoTime() - start) / 1e9;
+        spark.sparkContext().listenerBus().waitUntilEmpty();
+        String tasks = times.summary();
         TreeMap<String, Double> spent = counters(jsc);
         before.forEach((key, value) -> spent.merge(key, -value, Double::sum));
         try (PrintWriter out = new PrintWriter(output, "UTF-8")) {
@@ -78,7 +93,7 @@ public final class QueryApp {
                 out.println(cells(row));
             }
         }
-        return seconds + " " + rows.size() + " " + spent;
+        return seconds + " " + rows.size() + " " + tasks + " " + spent;
     }
 
     /** Doubles are marked: sums of them depend on the order in which blocks arrive. */

@@ -1,5 +1,6 @@
 """A running QueryApp (see QueryApp.java): it answers queries, one at a time, into files."""
 
+import contextlib
 import re
 import shutil
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ class Failed(RuntimeError):
 class Done:
     seconds: float
     rows: int
+    # Of all tasks, and of these what Spark counts as waiting for fetches and writing shuffle files.
+    task_seconds: float
+    shuffle_seconds: float
     # What Faro's executors counted in the meantime; empty without Faro.
     counters: dict
 
@@ -32,7 +36,9 @@ class Done:
 def jar(version):
     """The application, compiled against the Spark that runs it."""
     return build.java_jar(
-        f"queries-{version.name}", [HERE / "QueryApp.java", COUNTERS], against=version.name
+        f"queries-{version.name}",
+        [HERE / "QueryApp.java", HERE / "TaskTimes.java", COUNTERS],
+        against=version.name,
     )
 
 
@@ -75,9 +81,19 @@ class Application:
     def run(self, query, output, seconds):
         """Raises Failed, or Broken if there is no answer within `seconds`."""
         said = self._ask("run", query, output, seconds=seconds)
-        time, rows, counted = said.split(" ", 2)
+        time, rows, tasks, shuffle, counted = said.split(" ", 4)
         counters = {k: float(v) for k, v in re.findall(r"([\w.]+)=(-?[\d.]+(?:E-?\d+)?)", counted)}
-        return Done(float(time), int(rows), counters)
+        return Done(float(time), int(rows), float(tasks), float(shuffle), counters)
+
+    def executor_pids(self):
+        """Found by their command lines, which name this application's own home."""
+        found = []
+        for line in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                words = line.read_text(errors="replace")
+                if "CoarseGrainedExecutorBackend" in words and f"{self.home}/" in words:
+                    found.append(int(line.parent.name))
+        return found
 
     def _ask(self, *words, seconds):
         answer, _, rest = self.talk.ask("\t".join(map(str, words)), seconds).partition(" ")
