@@ -140,16 +140,16 @@ def environment_for(home, short_lived=False):
     return environment
 
 
-def submit_command(home, version, name, conf, faro_jar, program, executors=2, cores=1):
+def submit_command(home, version, name, conf, faro_jar, program, executors=2, cores=1, memory=1024):
     """The spark-submit of a user; program is the main class (None: a Python file has none), its jar
-    and its arguments; `cores`: tasks at a time in an executor."""
+    and its arguments; `cores`: tasks at a time in an executor; `memory`: of each heap, in MiB."""
     main_class, *program = program
     command = [
         str(home / "bin" / "spark-submit"),
         "--master",
-        f"local-cluster[{executors},{cores},1024]",
+        f"local-cluster[{executors},{cores},{memory}]",
         "--driver-memory",
-        "1g",
+        f"{memory}m",
         "--name",
         name,
     ]
