@@ -8,6 +8,13 @@ BLOCKS = ["tinyBlocks", "megabyteBlocks", "hugeBlock", "emptyPartitions"]
 SQL = ["sqlAggregate", "sqlJoin", "sqlRepartition", "sqlWindow", "sqlOrder"]
 AQE = ["aqeCoalesced", "aqeSkewed", "aqeLocal"]
 ROWS = ["rowTypes", "rowSizes", "rowMetrics", "manyPartitions"]
+# Of RDDs; each needs Kryo. Spark's writer for few partitions would make a Kryo for each of them.
+STREAMS = ["streams", "streamsSorted", "streamsMetrics"]
+KRYO = {
+    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+    "spark.shuffle.sort.bypassMergeThreshold": "1",
+}
+SPARK_READERS = ("sparkReaders.codec", "sparkReaders.serializer", "sparkReaders.setting")
 FEW = ["groupByKey", "someTinyBlocks", "emptyPartitions", "sqlJoin"]
 
 # What Faro must have done in a scenario.
@@ -32,7 +39,7 @@ class Scenario:
     faro_only: bool = False
     smoke: bool = False
     newest: bool = False  # the same code in all versions: where the depth is full only
-    must_count: str = ""  # a counter that must not be zero; crcErrors must be, unless it is this
+    must_count: tuple = ()  # counters that must not be zero; crcErrors must be, unless it is here
     must_not_log: str = ""  # of any executor
     must_not_count: tuple = ()  # counters that must be there and zero
     executors: int = 2
@@ -63,7 +70,7 @@ def faults(name, plan, counter, conf=None, newest=True):
         faro=TRIED,
         fallback="auto",
         faro_only=True,
-        must_count=counter,
+        must_count=(counter,),
         newest=newest,
     )
 
@@ -119,57 +126,79 @@ SCENARIOS = [
         smoke=True,
     ),
     Scenario("default", RDD + BLOCKS + SQL + AQE, jvm_defaults=True),
-    # Faro's reader of Spark SQL's rows: what it reads, and what it leaves behind.
+    # Faro's readers, of Spark SQL's rows and of RDDs: what they read, and what they leave behind.
     Scenario(
         "rows",
-        [*ROWS, "corruptFiles", "stopsEarly", "rowsCancelled"],
-        {"spark.driver.memory": "2g"},
+        [
+            *ROWS,
+            "corruptFiles",
+            "stopsEarly",
+            "rowsCancelled",
+            "streamsSorted",
+            "streamsMetrics",
+            "streamsCorrupt",
+            "streamsStopEarly",
+        ],
+        {"spark.driver.memory": "2g", **KRYO},
         faro_only=True,
-        must_count="rowReaders",
+        must_count=("rowReaders", "groupedReaders"),
+        must_not_count=SPARK_READERS,
     ),
     Scenario(
         "rows-zstd",
-        [*ROWS, *SQL],
+        [*ROWS, "mostPartitions", *SQL],
         {"spark.io.compression.codec": "zstd"},
         faro_only=True,
         newest=True,
-        must_count="rowReaders",
+        must_count=("rowReaders",),
     ),
     Scenario(
         "rows-uncompressed",
-        ROWS,
-        {"spark.shuffle.compress": "false"},
+        [*ROWS, *STREAMS],
+        {"spark.shuffle.compress": "false", **KRYO},
         faro_only=True,
         newest=True,
-        must_count="rowReaders",
+        must_count=("rowReaders", "groupedReaders"),
     ),
-    # Left to Spark's reader, for another reason each.
+    # Codecs that native code does not know: Spark's codec decompresses groups, of Spark SQL too.
     Scenario(
         "rows-snappy",
-        ["rowTypes", "rowMetrics"],
-        {"spark.io.compression.codec": "snappy"},
+        ["rowTypes", "rowMetrics", "aqeCoalesced", *STREAMS],
+        {"spark.io.compression.codec": "snappy", **KRYO},
         faro_only=True,
         newest=True,
-        must_count="rowReadersDeclined.codec",
+        must_count=("groupedReaders",),
+        must_not_count=("rowReaders", *SPARK_READERS),
     ),
     Scenario(
-        "rows-by-spark",
-        ["rowTypes", "rowMetrics", "corruptFiles"],
-        {"spark.faro.reader": "spark"},
+        "rows-lzf",
+        ["rowTypes", "rowMetrics", "streams"],
+        {"spark.io.compression.codec": "lzf", **KRYO},
         faro_only=True,
         newest=True,
-        must_count="rowReadersDeclined.setting",
+        must_count=("groupedReaders",),
+        must_not_count=("rowReaders", *SPARK_READERS),
+    ),
+    # Left to Spark's reader.
+    Scenario(
+        "rows-by-spark",
+        ["rowTypes", "rowMetrics", "corruptFiles", "streamsMetrics"],
+        {"spark.faro.reader": "spark", **KRYO},
+        faro_only=True,
+        newest=True,
+        must_count=("sparkReaders.setting",),
+        must_not_count=("rowReaders", "groupedReaders"),
     ),
     # Executors of one host read each other's files.
     Scenario(
         "rows-host-local",
-        [*ROWS[:2], "sqlJoin", "rowsKilled"],
-        {"spark.shuffle.readHostLocalDisk": "true"},
+        [*ROWS[:2], "sqlJoin", "streams", "rowsKilled"],
+        {"spark.shuffle.readHostLocalDisk": "true", **KRYO},
         faro=ANY,
         fallback="auto",
         faro_only=True,
         newest=True,
-        must_count="rowReaders",
+        must_count=("rowReaders", "groupedReaders"),
     ),
     Scenario("aqe-off", SQL, {"spark.sql.adaptive.enabled": "false"}, newest=True),
     Scenario(
@@ -186,12 +215,10 @@ SCENARIOS = [
     ),
     Scenario(
         "kryo-zstd",
-        [*RDD, "someTinyBlocks", "sqlJoin", "aqeSkewed"],
-        {
-            "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
-            "spark.io.compression.codec": "zstd",
-        },
+        [*RDD, *STREAMS, "someTinyBlocks", "sqlJoin", "aqeSkewed"],
+        {**KRYO, "spark.io.compression.codec": "zstd"},
         newest=True,
+        must_count=("groupedReaders",),
     ),
     Scenario(
         "io-encryption",
@@ -210,11 +237,12 @@ SCENARIOS = [
     ),
     Scenario(
         "small-limits",
-        [*FEW, "megabyteBlocks"],
+        [*FEW, "streams", "megabyteBlocks"],
         {
             "spark.reducer.maxSizeInFlight": "1m",
             "spark.reducer.maxReqsInFlight": "3",
             "spark.reducer.maxBlocksInFlightPerAddress": "7",
+            **KRYO,
         },
         newest=True,
     ),
@@ -225,12 +253,12 @@ SCENARIOS = [
         {"spark.faro.memory.idleRelease": "100ms"},
         newest=True,
         faro_only=True,
-        must_count="pool.slabsReleased",
+        must_count=("pool.slabsReleased",),
     ),
     Scenario(
         "to-disk",
         ["groupByKey", "megabyteBlocks", "sqlJoin", "rowSizes"],
-        {"spark.network.maxRemoteBlockSizeFetchToMem": "100k"},
+        {"spark.network.maxRemoteBlockSizeFetchToMem": "100k", **KRYO},
         newest=True,
     ),
     Scenario(
@@ -305,7 +333,7 @@ SCENARIOS = [
     Scenario(
         "killed",
         ["killBetweenStages", "rowsKilled", "killInReduce", "killInMap"],
-        {"spark.task.maxFailures": "8"},
+        {"spark.task.maxFailures": "8", **KRYO},
     ),
     Scenario(
         "killed-fallback",
@@ -378,7 +406,7 @@ SCENARIOS = [
         faro_only=True,
         newest=True,
         executors=4,
-        must_count="exchange.rounds",
+        must_count=("exchange.rounds",),
     ),
     Scenario("fabric-shm", FEW, {"spark.faro.fabric": "shm"}, faro_only=True, newest=True),
     Scenario(

@@ -85,12 +85,12 @@ def faro_result(scenario, outcome):
             problems.append("fewer than two executors logged 'Faro ready:'")
         if scenario.faro == scenarios.USED and fallbacks:
             problems.append("there were fall-backs")
-        if crc_errors and scenario.must_count != "crcErrors":
+        if crc_errors and "crcErrors" not in scenario.must_count:
             problems.append("there were CRC errors")
-        if scenario.must_count:
-            seen = f"{scenario.must_count} {total(counters, scenario.must_count)}; {seen}"
-            if not total(counters, scenario.must_count):
-                problems.append(f"{scenario.must_count} is 0")
+        for name in scenario.must_count:
+            seen = f"{name} {total(counters, name)}; {seen}"
+            if not total(counters, name):
+                problems.append(f"{name} is 0")
         if scenario.must_not_log:
             logs = "\n".join(outcome.executor_logs.values())
             found = re.search(f".*(?:{scenario.must_not_log}).*", logs)

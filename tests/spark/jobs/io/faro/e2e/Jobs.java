@@ -51,6 +51,7 @@ public final class Jobs {
         FailureCases.register(known);
         ElasticCases.register(known);
         RowCases.register(known);
+        StreamCases.register(known);
         UiCases.register(known);
         registerFaroCases(known);
 

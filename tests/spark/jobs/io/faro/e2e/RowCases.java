@@ -6,10 +6,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.function.Predicate;
 import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.executor.ShuffleReadMetrics;
-import org.apache.spark.scheduler.SparkListener;
-import org.apache.spark.scheduler.SparkListenerStageCompleted;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
@@ -26,6 +25,7 @@ final class RowCases {
         cases.put("rowSizes", c -> sizes(c.spark));
         cases.put("rowMetrics", c -> metrics(c.spark));
         cases.put("manyPartitions", c -> manyPartitions(c.spark));
+        cases.put("mostPartitions", c -> mostPartitions(c.spark));
         cases.put("corruptFiles", c -> corruptFiles(c.spark));
         cases.put("stopsEarly", c -> stopsEarly(c.spark));
         cases.put("rowsCancelled", c -> cancelled(c));
@@ -88,36 +88,20 @@ final class RowCases {
 
     /** Spark's own figures of a read, whatever reads: all rows, all blocks, all bytes. */
     private static void metrics(SparkSession spark) throws Exception {
-        List<ShuffleReadMetrics> reads = new ArrayList<>();
-        List<Long> written = new ArrayList<>();
-        SparkListener listener = new SparkListener() {
-            @Override
-            public void onStageCompleted(SparkListenerStageCompleted stage) {
-                synchronized (reads) {
-                    reads.add(stage.stageInfo().taskMetrics().shuffleReadMetrics());
-                    written.add(stage.stageInfo().taskMetrics().shuffleWriteMetrics().bytesWritten());
-                }
-            }
-        };
+        StageFigures figures;
         String adaptive = spark.conf().get("spark.sql.adaptive.enabled");
         spark.conf().set("spark.sql.adaptive.enabled", "false");
-        spark.sparkContext().addSparkListener(listener);
         try {
-            spark.range(0, 50_000, 1, MAPS).selectExpr("id", "hash(id) h").repartition(REDUCES)
-                .foreach(row -> { });
-            Check.await("both stages should be over", 30, () -> {
-                synchronized (reads) {
-                    return reads.size() >= 2;
-                }
-            });
+            figures = StageFigures.of(spark.sparkContext(),
+                () -> spark.range(0, 50_000, 1, MAPS).selectExpr("id", "hash(id) h").repartition(REDUCES)
+                    .toJavaRDD().foreach(row -> { }));
         } finally {
-            spark.sparkContext().removeSparkListener(listener);
             spark.conf().set("spark.sql.adaptive.enabled", adaptive);
         }
-        ShuffleReadMetrics read = reads.get(1);
+        ShuffleReadMetrics read = figures.reads.get(1);
         Check.equal("rows", 50_000L, read.recordsRead());
         Check.equal("blocks", (long) MAPS * REDUCES, read.totalBlocksFetched());
-        Check.equal("bytes", written.get(0), read.totalBytesRead());
+        Check.equal("bytes", figures.written.get(0), read.totalBytesRead());
         Check.that("local and remote blocks: " + read.localBlocksFetched() + ", " + read.remoteBlocksFetched(),
             read.localBlocksFetched() > 0 && read.remoteBlocksFetched() > 0);
     }
@@ -130,6 +114,24 @@ final class RowCases {
             Check.equal("rows of " + partitions, 40_000L, row.getLong(0));
             Check.equal("ids of " + partitions, 40_000L * 39_999 / 2, row.getLong(1));
             Check.equal("values of " + partitions, 40_000L * 39_999, row.getLong(2));
+        }
+    }
+
+    /** A few tasks read 20,000 partitions, whose blocks come one by one or as ranges. */
+    private static void mostPartitions(SparkSession spark) {
+        for (String ranges : new String[] {"true", "false"}) {
+            spark.conf().set("spark.sql.shuffle.partitions", "20000");
+            spark.conf().set("spark.sql.adaptive.fetchShuffleBlocksInBatch", ranges);
+            try {
+                Row row = spark.range(0, 60_000, 1, 6).selectExpr("id % 30000 k", "id").groupBy("k").count()
+                    .selectExpr("count(*)", "sum(k)", "sum(count)").collectAsList().get(0);
+                Check.equal("groups, ranges: " + ranges, 30_000L, row.getLong(0));
+                Check.equal("keys, ranges: " + ranges, 30_000L * 29_999 / 2, row.getLong(1));
+                Check.equal("rows, ranges: " + ranges, 60_000L, row.getLong(2));
+            } finally {
+                spark.conf().set("spark.sql.shuffle.partitions", "12");
+                spark.conf().unset("spark.sql.adaptive.fetchShuffleBlocksInBatch");
+            }
         }
     }
 
@@ -166,18 +168,31 @@ final class RowCases {
     }
 
     /** Data files of map outputs below the local directory, with their sizes. */
-    private static Map<String, Long> dataFiles(SparkSession spark) {
+    static Map<String, Long> dataFiles(SparkSession spark) {
         Map<String, Long> found = new TreeMap<>();
-        collect(new File(spark.sparkContext().conf().get("spark.local.dir")), found);
+        collect(localDirectory(spark), found,
+            name -> name.startsWith("shuffle_") && name.endsWith(".data"));
         return found;
     }
 
-    private static void collect(File directory, Map<String, Long> found) {
+    /** The file of this name below the local directory. */
+    static File find(SparkSession spark, String name) {
+        Map<String, Long> found = new TreeMap<>();
+        collect(localDirectory(spark), found, name::equals);
+        Check.equal("files named " + name, 1, found.size());
+        return new File(found.keySet().iterator().next());
+    }
+
+    private static File localDirectory(SparkSession spark) {
+        return new File(spark.sparkContext().conf().get("spark.local.dir"));
+    }
+
+    private static void collect(File directory, Map<String, Long> found, Predicate<String> wanted) {
         File[] children = directory.listFiles();
         for (File child : children == null ? new File[0] : children) {
             if (child.isDirectory()) {
-                collect(child, found);
-            } else if (child.getName().startsWith("shuffle_") && child.getName().endsWith(".data")) {
+                collect(child, found, wanted);
+            } else if (wanted.test(child.getName())) {
                 found.put(child.getPath(), child.length());
             }
         }
@@ -221,17 +236,7 @@ final class RowCases {
             Check.that("a cancelled job should end", !job.isAlive());
         }
         Check.equal("digest", expected, digest(rows));
-        Check.await("leases of ended tasks should go back", 30, () -> {
-            for (Map<String, Double> counters : FaroCounters.ofExecutors(c.jsc).values()) {
-                double leased = counters.getOrDefault("pool.leasedBytes", 0.0)
-                    - counters.getOrDefault("region.cachedBytes", 0.0)
-                    - counters.getOrDefault("connectionBytes", 0.0);
-                if (leased > 4 << 20) {
-                    return false;
-                }
-            }
-            return true;
-        });
+        FaroCounters.awaitReturnedLeases(c.jsc);
     }
 
     /** An executor dies between two reads: Spark computes what is gone with it again. */

@@ -196,7 +196,7 @@ final class FaroExecutor {
     }
     client = ours;
     readers = new RowReaders(sparkConf, conf.readsRows, ours, endpoint, outputs,
-        counters.rowReaders::increment, counters::declined);
+        counters.rowReaders::increment, counters.groupedReaders::increment, counters::declined);
     state = State.INSTALLED;
     long longest = TimeUnit.MILLISECONDS.toNanos(conf.requestTimeoutMillis) * UNRESPONSIVE_TIMEOUTS;
     threads.timer.scheduleWithFixedDelay(

@@ -38,9 +38,9 @@ final class FaroKeys {
 
   static final Key<String> READER = key(
       "reader", "name", "auto", "auto, spark",
-      "What makes rows of the blocks that a task of Spark SQL reads. `auto`: Faro's native code, for shuffles without "
-          + "I/O encryption whose codec is lz4, zstd or none, and Spark's reader for all others. `spark`: always "
-          + "Spark's reader. Blocks travel the same way with both.",
+      "What makes rows and records of the blocks that a task reads. `auto`: Faro, for shuffles of Spark SQL and of RDDs "
+          + "whose serializer allows it (see The readers), and Spark's reader for all others. `spark`: always Spark's "
+          + "reader. Blocks travel the same way with both.",
       oneOf("auto", "spark"));
 
   static final Key<Long> MEMORY_LIMIT = key(

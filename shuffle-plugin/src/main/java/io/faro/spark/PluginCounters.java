@@ -23,6 +23,8 @@ final class PluginCounters {
   final LongAdder cardLookups = new LongAdder();
   /** Tasks' reads of a shuffle of which Faro's reader made the rows. */
   final LongAdder rowReaders = new LongAdder();
+  /** Tasks' reads of a shuffle of which Faro's reader joined blocks to streams. */
+  final LongAdder groupedReaders = new LongAdder();
 
   /** By shuffle and by peer, for the Spark UI. */
   final Traffic traffic = new Traffic();
@@ -61,7 +63,8 @@ final class PluginCounters {
     // Not "fallbacks.<reason>": a sum over that prefix would count each fall-back twice.
     byReason.forEach((reason, count) -> all.put("fallbackReason." + reason.key, count.sum()));
     all.put("rowReaders", rowReaders.sum());
-    declined.forEach((why, count) -> all.put("rowReadersDeclined." + why.key, count.sum()));
+    all.put("groupedReaders", groupedReaders.sum());
+    declined.forEach((why, count) -> all.put("sparkReaders." + why.key, count.sum()));
     return all;
   }
 }

@@ -3,10 +3,9 @@ package io.faro.spark.rows;
 /** Why a shuffle is read by Spark's own reader. Each has the name of its counter. */
 public enum Declined {
   SETTING("setting", "spark.faro.reader is spark"),
-  SERIALIZER("serializer", "its rows are not Spark SQL's"),
-  AGGREGATION("aggregation", "it aggregates or sorts while it reads"),
+  SERIALIZER("serializer", "its serializer's objects cannot be moved within a stream"),
   ENCRYPTION("encryption", "spark.io.encryption.enabled is true"),
-  CODEC("codec", "spark.io.compression.codec is neither lz4 nor zstd"),
+  CODEC("codec", "streams of its codec (spark.io.compression.codec) cannot be joined"),
   OLD_PROTOCOL("oldProtocol", "spark.shuffle.useOldFetchProtocol is true"),
   PUSH_MERGED("pushMerged", "its blocks were merged by push-based shuffle"),
   NO_ACCESS("noAccess", "this Spark does not have what Faro's reader needs");

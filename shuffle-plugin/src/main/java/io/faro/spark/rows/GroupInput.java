@@ -7,24 +7,16 @@ import java.io.InputStream;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ExecutionException;
-import org.apache.spark.TaskContext;
 import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.shuffle.FetchFailedException;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /** A group of parts that Spark's iterator has fetched, decoded where its bytes lie. */
 final class GroupInput implements Input {
-  private static final Logger LOG = LoggerFactory.getLogger(GroupInput.class);
-
   private final GroupBuffer buffer;
   /** Closing it tells Spark's iterator that the group was read. */
   private final InputStream handle;
-  private final PartClient client;
+  private final RepeatedFetch repeat;
   private final PartFailure failure;
-  private final TaskContext context;
   private final MemorySlices slices;
   private final Group group;
   /** The first part that was not given to the reader, and the first of those that it has. */
@@ -37,13 +29,11 @@ final class GroupInput implements Input {
   private final List<ByteBuffer> copies = new ArrayList<>();
   private boolean closed;
 
-  GroupInput(GroupBuffer buffer, InputStream handle, PartClient client, PartFailure failure, TaskContext context,
-      MemorySlices slices) {
+  GroupInput(GroupBuffer buffer, InputStream handle, RepeatedFetch repeat, PartFailure failure, MemorySlices slices) {
     this.buffer = buffer;
     this.handle = handle;
-    this.client = client;
+    this.repeat = repeat;
     this.failure = failure;
-    this.context = context;
     this.slices = slices;
     this.group = buffer.group;
   }
@@ -108,46 +98,10 @@ final class GroupInput implements Input {
     if (handedOut || at == againAt) {
       throw failure.corrupt(group.address, group.parts, at, problem, bytes);
     }
-    LOG.warn("Faro: block {} of {} is corrupt ({}) and is fetched once more", group.parts.id(at), group.address,
-        problem);
     dropAgain();
-    again = fetchAgain(at);
+    again = repeat.fetch(group, at, problem);
     againAt = at;
     next = at;
-  }
-
-  private ManagedBuffer fetchAgain(int at) throws FetchFailedException {
-    CompletableFuture<ManagedBuffer> arrival = new CompletableFuture<>();
-    client.fetchAgain(group.address.host(), group.address.port(), group.address.executorId(), group.parts.only(at),
-        new PartClient.Listener() {
-          @Override
-          public void arrived(int part, ManagedBuffer bytes) {
-            if (!arrival.complete(bytes)) {
-              bytes.release();
-            }
-          }
-
-          @Override
-          public void failed(int part, Throwable cause) {
-            arrival.completeExceptionally(cause);
-          }
-        });
-    boolean taken = false;
-    try {
-      ManagedBuffer bytes = TaskWait.get(arrival, context);
-      taken = true;
-      return bytes;
-    } catch (ExecutionException e) {
-      throw failure.failed(group.address, group.parts, at, "corrupt, and not fetched once more", e.getCause());
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      throw new IllegalStateException("the task was interrupted while it waited for " + group.parts.id(at), e);
-    } finally {
-      if (!taken && !arrival.cancel(false)) {
-        // It came in the same moment.
-        arrival.thenAccept(ManagedBuffer::release);
-      }
-    }
   }
 
   private void dropAgain() {

@@ -2,6 +2,7 @@ package io.faro.spark.rows;
 
 import io.faro.rows.RowCodec;
 import org.apache.spark.SparkConf;
+import org.apache.spark.io.CompressionCodec$;
 
 /** Spark's settings of a shuffle's readers. */
 final class ReaderConf {
@@ -10,6 +11,8 @@ final class ReaderConf {
   final boolean wanted;
   /** {@code null}: not one that native code decodes. */
   final RowCodec codec;
+  /** Whether compressed blocks, one after the other, are one compressed stream. */
+  final boolean concatenates;
   final boolean encrypted;
   final boolean oldProtocol;
   final long maxBytesInFlight;
@@ -23,8 +26,10 @@ final class ReaderConf {
   /** {@code wanted}: {@code spark.faro.reader} is auto. */
   ReaderConf(SparkConf conf, boolean wanted) {
     this.wanted = wanted;
-    codec = !conf.getBoolean("spark.shuffle.compress", true)
+    boolean compressed = conf.getBoolean("spark.shuffle.compress", true);
+    codec = !compressed
         ? RowCodec.NONE : RowCodec.named(conf.get("spark.io.compression.codec", "lz4"));
+    concatenates = !compressed || codec != null || concatenates(conf);
     encrypted = conf.getBoolean("spark.io.encryption.enabled", false);
     oldProtocol = conf.getBoolean("spark.shuffle.useOldFetchProtocol", false);
     maxBytesInFlight = conf.getSizeAsMb("spark.reducer.maxSizeInFlight", "48m") * MIB;
@@ -34,6 +39,16 @@ final class ReaderConf {
     nettyAttempts = conf.getInt("spark.shuffle.maxAttemptsOnNettyOOM", 10);
     checksum = conf.getBoolean("spark.shuffle.checksum.enabled", true)
         ? conf.get("spark.shuffle.checksum.algorithm", "ADLER32") : null;
+  }
+
+  private static boolean concatenates(SparkConf conf) {
+    CompressionCodec$ codecs = CompressionCodec$.MODULE$;
+    try {
+      return codecs.supportsConcatenationOfSerializedStreams(codecs.createCodec(conf));
+    } catch (RuntimeException e) {
+      // A codec that cannot be made here: Spark's reader says why.
+      return false;
+    }
   }
 
   /** Of one group: what the iterator requests at once is a fifth of what may be in flight. */

@@ -114,14 +114,8 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
       } while (!decode());
       return true;
     } catch (IOException | FetchFailedException e) {
-      throw RowIterator.<RuntimeException>unchecked(e);
+      throw Undeclared.raise(e);
     }
-  }
-
-  /** Spark's code is Scala, which declares no exceptions: it expects these two from an iterator. */
-  @SuppressWarnings("unchecked")
-  private static <E extends Exception> RuntimeException unchecked(Exception e) throws E {
-    throw (E) e;
   }
 
   /** Gives the reader bytes if it has none; false: there are none left. */

@@ -29,30 +29,31 @@ public final class RowReaders {
   final Endpoint endpoint;
   final OutputFinder outputs;
   final HostFiles.Known directories = new HostFiles.Known();
-  private final Runnable read;
+  private final Runnable rowReaders;
+  private final Runnable groupedReaders;
   private final Consumer<Declined> declined;
   private volatile Field numFields;
 
-  /** {@code wanted}: {@code spark.faro.reader} is auto; {@code read}, {@code declined}: count readers. */
+  /** {@code wanted}: {@code spark.faro.reader} is auto; the last three count readers. */
   public RowReaders(SparkConf conf, boolean wanted, PartClient client, Endpoint endpoint, OutputFinder outputs,
-      Runnable read, Consumer<Declined> declined) {
+      Runnable rowReaders, Runnable groupedReaders, Consumer<Declined> declined) {
     this.conf = new ReaderConf(conf, wanted);
     this.client = client;
     this.endpoint = endpoint;
     this.outputs = outputs;
-    this.read = read;
+    this.rowReaders = rowReaders;
+    this.groupedReaders = groupedReaders;
     this.declined = declined;
   }
 
-  /** A reader of rows; {@code null}: Spark's own reader is to be used. */
+  /** A reader; {@code null}: Spark's own reader is to be used. */
   public <K, C> ShuffleReader<K, C> reader(ShuffleHandle handle, int startMapIndex, int endMapIndex,
       int startPartition, int endPartition, TaskContext context, ShuffleReadMetricsReporter metrics) {
     ShuffleDependency<?, ?, ?> dependency = ((BaseShuffleHandle<?, ?, ?>) handle).dependency();
     Declined why = why(dependency);
-    int fields = -1;
-    if (why == null) {
-      fields = fields(dependency.serializer());
-      why = fields < 0 ? Declined.NO_ACCESS : null;
+    int fields = why == null ? fields(dependency) : -1;
+    if (why == null && fields < 0) {
+      why = whyNotGrouped(dependency);
     }
     if (why != null) {
       declined.accept(why);
@@ -65,28 +66,45 @@ public final class RowReaders {
         BlockSizes.of(
             tracker, handle.shuffleId(), startMapIndex, endMapIndex, startPartition, endPartition, merge),
         places(SparkEnv.get().blockManager()), conf.limits());
-    read.run();
+    if (fields < 0) {
+      groupedReaders.run();
+      return new GroupedReader<>(this, plan, dependency, context, metrics);
+    }
+    rowReaders.run();
     return new RowShuffleReader<>(this, plan, fields, context, metrics);
   }
 
-  /** Why Spark's own reader is to be used; {@code null}: it is not. */
+  /** Why Spark's own reader is to be used; {@code null}: it is not, as far as all readers need. */
   private Declined why(ShuffleDependency<?, ?, ?> dependency) {
     if (!conf.wanted) {
       return Declined.SETTING;
-    } else if (!dependency.serializer().getClass().getName().equals(ROW_SERIALIZER)) {
-      return Declined.SERIALIZER;
-    } else if (dependency.aggregator().isDefined() || dependency.keyOrdering().isDefined()) {
-      return Declined.AGGREGATION;
     } else if (conf.encrypted) {
       return Declined.ENCRYPTION;
-    } else if (conf.codec == null) {
-      return Declined.CODEC;
     } else if (conf.oldProtocol) {
       return Declined.OLD_PROTOCOL;
     } else if (dependency.isShuffleMergeFinalizedMarked()) {
       return Declined.PUSH_MERGED;
     }
     return null;
+  }
+
+  /** Why parts cannot be read as one stream; {@code null}: they can. */
+  private Declined whyNotGrouped(ShuffleDependency<?, ?, ?> dependency) {
+    if (!conf.concatenates) {
+      return Declined.CODEC;
+    } else if (!dependency.serializer().supportsRelocationOfSerializedObjects()) {
+      return Declined.SERIALIZER;
+    } else if (dependency.keyOrdering().isDefined() && !KeySorting.available()) {
+      return Declined.NO_ACCESS;
+    }
+    return null;
+  }
+
+  /** The columns of rows that native code can decode; -1: it cannot. */
+  private int fields(ShuffleDependency<?, ?, ?> dependency) {
+    boolean rows = dependency.serializer().getClass().getName().equals(ROW_SERIALIZER)
+        && conf.codec != null && dependency.aggregator().isEmpty() && dependency.keyOrdering().isEmpty();
+    return rows ? fields(dependency.serializer()) : -1;
   }
 
   /** The columns of the serializer's rows; -1: not to be found. */

@@ -3,27 +3,20 @@ package io.faro.spark.rows;
 import io.faro.rows.MemorySlices;
 import io.faro.rows.RowReader;
 import java.io.IOException;
-import java.io.InputStream;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
 import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
 import org.apache.spark.shuffle.ShuffleReader;
-import org.apache.spark.storage.BlockId;
 import org.apache.spark.storage.BlockManager;
 import org.apache.spark.storage.BlockManagerId;
-import org.apache.spark.storage.ShuffleBlockFetcherIterator;
-import org.apache.spark.util.SystemClock;
 import org.apache.spark.util.TaskCompletionListener;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
-import scala.Function2;
 import scala.Product2;
 import scala.Tuple2;
 import scala.collection.Iterator;
-import scala.collection.JavaConverters;
-import scala.runtime.AbstractFunction2;
 
 /**
  * Reads the rows of some partitions of a shuffle. Spark's fetch iterator fetches what is not on this host, with all its
@@ -42,9 +35,9 @@ final class RowShuffleReader<K, C> implements ShuffleReader<K, C> {
   private final MemorySlices slices = new MemorySlices();
   private final StreamInput.Chunk chunk = new StreamInput.Chunk();
   private final Deque<Input> local = new ArrayDeque<>();
-  private ShuffleBlockFetcherIterator fetched;
-  /** The stream that the iterator was about to hand over. */
-  private InputStream raw;
+  private final RepeatedFetch repeat;
+  /** {@code null}: all parts are in files of this host. */
+  private FetchedBlocks fetched;
 
   RowShuffleReader(RowReaders readers, ReadPlan plan, int fields, TaskContext context,
       ShuffleReadMetricsReporter metrics) {
@@ -54,6 +47,7 @@ final class RowShuffleReader<K, C> implements ShuffleReader<K, C> {
     this.context = context;
     this.metrics = metrics;
     this.failure = new PartFailure(blocks, readers.conf.checksum);
+    this.repeat = new RepeatedFetch(readers.client, failure, context);
   }
 
   @Override
@@ -74,8 +68,7 @@ final class RowShuffleReader<K, C> implements ShuffleReader<K, C> {
     plan.host.forEach((address, parts) -> addLocal(
         parts, new HostFiles(address, blocks, readers.outputs, context, readers.directories)));
     if (!plan.fetched.isEmpty()) {
-      // Requests are under way from here on.
-      fetched = iterator(client);
+      fetched = new FetchedBlocks(plan, client, readers.conf, blocks, context, metrics);
     }
     return rows;
   }
@@ -86,43 +79,19 @@ final class RowShuffleReader<K, C> implements ShuffleReader<K, C> {
     }
   }
 
-  private ShuffleBlockFetcherIterator iterator(GroupFetch client) {
-    ReaderConf conf = readers.conf;
-    Function2<BlockId, InputStream, InputStream> keep = new AbstractFunction2<BlockId, InputStream, InputStream>() {
-      @Override
-      public InputStream apply(BlockId block, InputStream stream) {
-        raw = stream;
-        return stream;
-      }
-    };
-    return new ShuffleBlockFetcherIterator(context, client, blocks, SparkEnv.get().mapOutputTracker(),
-        JavaConverters.asScalaIterator(plan.fetched.iterator()), keep, conf.maxBytesInFlight,
-        conf.maxRequestsInFlight, conf.maxGroupsPerAddress(), conf.maxBytesToMemory, conf.nettyAttempts,
-        // Native code finds what is corrupt, and names the part.
-        false, false, false, "ADLER32", metrics, false, new SystemClock());
-  }
-
   /** Files first: the blocks of other hosts are on their way meanwhile. */
   private Input nextInput() {
     if (!local.isEmpty()) {
       return local.remove();
     }
-    if (fetched == null || !fetched.hasNext()) {
+    if (fetched == null || !fetched.advance()) {
       return null;
     }
-    Tuple2<BlockId, InputStream> next = fetched.next();
-    if (!(raw instanceof GroupStream)) {
-      return ofSpark(next);
+    GroupBuffer group = fetched.group();
+    if (group != null) {
+      return new GroupInput(group, fetched.stream(), repeat, failure, slices);
     }
-    GroupBuffer buffer = ((GroupStream) raw).buffer;
-    // The iterator has counted the group as one block.
-    metrics.incRemoteBlocksFetched(buffer.group.parts.count() - 1L);
-    return new GroupInput(buffer, next._2(), readers.client, failure, context, slices);
-  }
-
-  /** A block that the iterator has read from a file. */
-  private Input ofSpark(Tuple2<BlockId, InputStream> block) {
-    Tuple2<BlockManagerId, Parts> found = plan.stream(block._1().name());
-    return new StreamInput(block._2(), found._1(), found._2(), failure, chunk);
+    Tuple2<BlockManagerId, Parts> part = fetched.part();
+    return new StreamInput(fetched.stream(), part._1(), part._2(), failure, chunk);
   }
 }

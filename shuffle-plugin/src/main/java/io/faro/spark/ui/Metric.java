@@ -173,17 +173,17 @@ final class Metric {
 
   private static void rows() {
     count("rowReaders", "reads", "of a shuffle by a task whose rows native code decoded, see `spark.faro.reader`");
-    declined("setting", "`spark.faro.reader` is `spark`");
-    declined("serializer", "an RDD's shuffle, not Spark SQL's");
-    declined("aggregation", "it aggregates or sorts while it reads");
-    declined("encryption", "`spark.io.encryption.enabled` is true");
-    declined("codec", "`spark.io.compression.codec` is neither lz4 nor zstd");
-    declined("oldProtocol", "`spark.shuffle.useOldFetchProtocol` is true");
-    declined("pushMerged", "push-based shuffle has merged its blocks");
-    declined("noAccess", "this Spark does not have what Faro's reader needs");
+    count("groupedReaders", "reads", "of a shuffle by a task that deserialised the blocks of an executor as one stream");
+    sparks("setting", "`spark.faro.reader` is `spark`");
+    sparks("serializer", "its serializer's objects cannot be moved within a stream, as with Java's serializer");
+    sparks("encryption", "`spark.io.encryption.enabled` is true");
+    sparks("codec", "streams of its codec cannot be joined; those of lz4, zstd, snappy and lzf can");
+    sparks("oldProtocol", "`spark.shuffle.useOldFetchProtocol` is true");
+    sparks("pushMerged", "push-based shuffle has merged its blocks");
+    sparks("noAccess", "this Spark does not have what Faro's reader needs");
   }
 
-  private static void declined(String name, String why) {
-    count("rowReadersDeclined." + name, "reads", "of a shuffle by Spark's own reader: " + why);
+  private static void sparks(String name, String why) {
+    count("sparkReaders." + name, "reads", "of a shuffle by Spark's own reader: " + why);
   }
 }

@@ -1,0 +1,86 @@
+package io.faro.spark.rows;
+
+import java.io.IOException;
+import java.io.InputStream;
+import org.apache.spark.network.buffer.ManagedBuffer;
+import org.apache.spark.shuffle.FetchFailedException;
+
+/** A group of parts that Spark's iterator has fetched. */
+final class GroupSource implements Source, PartsStream.Bytes {
+  private final GroupBuffer buffer;
+  /** Closing it tells Spark's iterator that the group was read. */
+  private final InputStream handle;
+  private final Decompression decompression;
+  private final RepeatedFetch repeat;
+  private final PartFailure failure;
+  private final Group group;
+  /** By part: its bytes after it was fetched once more. */
+  private final ManagedBuffer[] again;
+  private boolean closed;
+
+  GroupSource(GroupBuffer buffer, InputStream handle, Decompression decompression, RepeatedFetch repeat,
+      PartFailure failure) {
+    this.buffer = buffer;
+    this.handle = handle;
+    this.decompression = decompression;
+    this.repeat = repeat;
+    this.failure = failure;
+    group = buffer.group;
+    again = new ManagedBuffer[group.parts.count()];
+  }
+
+  /** Parts that did not arrive end the task before it has a record of the others. */
+  @Override
+  public InputStream open() throws FetchFailedException {
+    for (int i = 0; i < again.length; i++) {
+      ManagedBuffer part = part(i);
+      if (part == null) {
+        throw failure.failed(group.address, group.parts, i, "not fetched", buffer.cause(i));
+      } else if (part.size() == 0) {
+        throw failure.corrupt(group.address, group.parts, i, "no bytes arrived", part);
+      }
+    }
+    return new PartsStream(this, 0, again.length);
+  }
+
+  @Override
+  public ManagedBuffer part(int i) {
+    return again[i] == null ? buffer.part(i) : again[i];
+  }
+
+  @Override
+  public FetchFailedException unreadable(int i, IOException cause) {
+    return failure.failed(group.address, group.parts, i, "its bytes cannot be read", cause);
+  }
+
+  @Override
+  public boolean failed(Throwable problem, boolean decompressing, boolean handedOut)
+      throws IOException, FetchFailedException {
+    for (int i = 0; i < again.length; i++) {
+      Throwable found = decompressing && again.length == 1
+          ? problem : decompression.problem(PartsStream.open(part(i)));
+      if (found == null) {
+        continue;
+      }
+      if (handedOut || again[i] != null) {
+        throw failure.corrupt(group.address, group.parts, i, found.toString(), part(i));
+      }
+      again[i] = repeat.fetch(group, i, found.toString());
+      return true;
+    }
+    return false;
+  }
+
+  @Override
+  public synchronized void close() throws IOException {
+    if (!closed) {
+      closed = true;
+      for (ManagedBuffer part : again) {
+        if (part != null) {
+          part.release();
+        }
+      }
+      handle.close();
+    }
+  }
+}
