@@ -90,6 +90,7 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir):
     if any(scenarios.FAULTY_LIBRARY in value for value in conf.values()):
         library = str(build.faulty_library())
         conf = {k: v.replace(scenarios.FAULTY_LIBRARY, library) for k, v in conf.items()}
+    conf = {k: v.replace(scenarios.SCRATCH, str(scratch)) for k, v in conf.items()}
     environment = environment_for(own_home, short_lived=not scenario.jvm_defaults)
 
     service = None

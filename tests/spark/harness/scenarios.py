@@ -25,6 +25,8 @@ ANY = "any"  # only the answers count
 
 # A library that was built with fault injection (native/endpoint/src/faults.rs), once per run.
 FAULTY_LIBRARY = "@faulty-library@"
+# A directory of the application's.
+SCRATCH = "@scratch@"
 
 
 @dataclass
@@ -304,6 +306,20 @@ SCENARIOS = [
             "spark.storage.decommission.shuffleBlocks.enabled": "true",
             "spark.storage.decommission.rddBlocks.enabled": "true",
         },
+    ),
+    Scenario(
+        "fallback-storage",
+        ["decommissionAll"],
+        {
+            "spark.decommission.enabled": "true",
+            "spark.storage.decommission.enabled": "true",
+            "spark.storage.decommission.shuffleBlocks.enabled": "true",
+            "spark.storage.decommission.fallbackStorage.path": f"file://{SCRATCH}/stored/",
+        },
+        # The counters of executors that left are gone with them.
+        faro=ANY,
+        newest=True,
+        must_count=("rowReaders",),
     ),
     Scenario(
         "decommission-unused",
