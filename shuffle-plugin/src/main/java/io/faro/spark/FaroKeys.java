@@ -38,9 +38,9 @@ final class FaroKeys {
 
   static final Key<String> READER = key(
       "reader", "name", "auto", "auto, spark",
-      "What makes rows and records of the blocks that a task reads. `auto`: Faro, for shuffles of Spark SQL and of RDDs "
-          + "whose serializer allows it (see The readers), and Spark's reader for all others. `spark`: always Spark's "
-          + "reader. Blocks travel the same way with both.",
+      "Which reader makes rows and records of the blocks that a task reads. `auto`: Faro's, for shuffles of Spark SQL "
+          + "and for RDDs whose serializer allows it (see The readers), and Spark's for all others. `spark`: always "
+          + "Spark's. Blocks travel the same way with both.",
       oneOf("auto", "spark"));
 
   static final Key<Long> MEMORY_LIMIT = key(

@@ -22,10 +22,10 @@ import scala.collection.Iterator;
 import scala.runtime.AbstractFunction1;
 
 /**
- * Reads the records of a shuffle whose serializer is not Spark SQL's, or whose codec native code does not know: with
- * the shuffle's serializer and Spark's codec, as Spark's reader does, but one stream for each group of parts in place of
- * one for each part. That is right for a serializer whose objects may be moved and a codec whose streams may be joined;
- * Spark's own batch fetch needs both too.
+ * Reads the records of a shuffle whose serializer is not Spark SQL's, or whose codec native code does not know. As
+ * Spark's reader it uses the shuffle's serializer and Spark's codec, but it opens one stream for each group of parts,
+ * not one for each part. So the serializer's objects must be movable within a stream, and the codec's streams must be
+ * joinable; Spark's own batch fetch needs both too.
  */
 final class GroupedReader<K, C> implements ShuffleReader<K, C> {
   private static final Logger LOG = LoggerFactory.getLogger(GroupedReader.class);

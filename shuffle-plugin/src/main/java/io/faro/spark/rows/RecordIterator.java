@@ -13,8 +13,9 @@ import scala.collection.AbstractIterator;
 import scala.collection.Iterator;
 
 /**
- * The records of a reader, deserialised by the shuffle's serializer from one stream for each {@link Source}. All that
- * fails is looked at: what is wrong with a part is a fetch failure of this part, everything else goes on to the task.
+ * The records of a reader, deserialised by the shuffle's serializer from one stream for each {@link Source}. After an
+ * exception the source examines its parts: a corrupt part is a fetch failure, and without one the task gets the
+ * exception itself.
  */
 final class RecordIterator extends AbstractIterator<Tuple2<Object, Object>> {
   /** Gives the sources, one after the other; {@code null}: there are no more. */
@@ -35,7 +36,7 @@ final class RecordIterator extends AbstractIterator<Tuple2<Object, Object>> {
   /** Whether the task has a record of this source. */
   private boolean handedOut;
   private boolean ended;
-  /** What ended the task's reading; {@code null}: nothing. It is thrown again: an end would look like that of the data. */
+  /** The failure that ended the reading; {@code null}: none. Later calls throw it again and do not report an end. */
   private Throwable broken;
   private volatile boolean closed;
 

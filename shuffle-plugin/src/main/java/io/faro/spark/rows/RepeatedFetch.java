@@ -22,7 +22,7 @@ final class RepeatedFetch {
     this.context = context;
   }
 
-  /** Waits for the bytes of part {@code at}; the caller owns their one reference. {@code problem}: of the first ones. */
+  /** Waits for the bytes of part {@code at}; the caller owns their one reference. {@code problem} is for the log. */
   ManagedBuffer fetch(Group group, int at, String problem) throws FetchFailedException {
     LOG.warn("Faro: block {} of {} is corrupt ({}) and is fetched once more", group.parts.id(at), group.address,
         problem);

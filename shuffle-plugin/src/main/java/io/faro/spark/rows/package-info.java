@@ -1,6 +1,6 @@
 /**
- * Shuffle reads: blocks are fetched in groups by Spark's own fetch iterator, and decoded into Spark SQL's rows by native
- * code or deserialised as one stream for each group. Nothing here knows how a block travels ({@link
+ * Shuffle reads: Spark's own fetch iterator fetches blocks in groups. Native code decodes them into Spark SQL's rows,
+ * or the shuffle's serializer deserialises each group as one stream. Nothing here knows how a block travels ({@link
  * io.faro.spark.rows.PartClient}).
  */
 package io.faro.spark.rows;

@@ -173,7 +173,7 @@ final class Metric {
 
   private static void rows() {
     count("rowReaders", "reads", "of a shuffle by a task whose rows native code decoded, see `spark.faro.reader`");
-    count("groupedReaders", "reads", "of a shuffle by a task that deserialised the blocks of an executor as one stream");
+    count("groupedReaders", "reads", "of a shuffle by a task that deserialised groups of blocks as one stream each");
     sparks("setting", "`spark.faro.reader` is `spark`");
     sparks("serializer", "its serializer's objects cannot be moved within a stream, as with Java's serializer");
     sparks("encryption", "`spark.io.encryption.enabled` is true");
