@@ -14,14 +14,15 @@ DEMO_JAR := target/demo/faro-spark.jar
 SOURCES := Cargo.toml Cargo.lock pom.xml $(shell find native jvm shuffle-plugin \
 	\( -name target -o -name tests -o -name test \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help setup setup-tests jar check test test-cluster demo bench bench-softroce bench-memory bench-exchange bench-load clean
+.PHONY: help setup setup-tests jar check test test-tpcds test-cluster demo bench bench-softroce bench-memory bench-exchange bench-load clean
 
 help:
 	@echo 'make setup   what a build needs: as root installs it, otherwise prints the command'
 	@echo 'make setup-tests   the same for the tests and benchmarks'
 	@echo 'make jar     $(JAR), the one jar that Spark needs'
-	@echo 'make demo    stock Spark and Faro side by side on TPC-DS-derived queries (5 minutes)'
+	@echo 'make demo    stock Spark and Faro side by side: queries, a repartition, a sort, a join (6 minutes)'
 	@echo 'make test    every test: native, RDMA in a guest, Java, Spark end to end (45 minutes)'
+	@echo 'make test-tpcds     all TPC-DS queries, Faro against stock Spark, on two versions (90 minutes)'
 	@echo 'make test-cluster   the compose cluster of docker/, on TCP and in a guest with RDMA (as root)'
 	@echo 'make check   formatting, lints, module graphs, licences of the dependencies'
 	@echo 'make bench   measures against stock Spark and writes docs/benchmarks.md'
@@ -52,6 +53,9 @@ check: setup
 
 test: setup-tests jar
 	@tests/run
+
+test-tpcds: setup-tests jar
+	@tests/spark/tpcds --all
 
 test-cluster: setup-tests jar
 	@tests/cluster/run

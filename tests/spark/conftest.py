@@ -22,6 +22,9 @@ def pytest_addoption(parser):
     add("--stock", action="store_true", help="without Faro: Spark's own shuffle")
     add("--at-once", type=int, metavar="N", default=min(2, os.cpu_count() or 1))
     add("--keep-logs", action="store_true", help="also the logs of what passed")
+    # Of tests/spark/tpcds only.
+    add("--all", action="store_true", help="all queries, with two kinds of settings")
+    add("--scale", metavar="N", help="factor of the tables (0.1; 1 with --all)")
 
 
 def pytest_configure(config):

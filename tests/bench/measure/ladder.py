@@ -8,8 +8,9 @@ import time
 from functools import partial
 from pathlib import Path
 
+from harness.conversation import Broken, Conversation
+
 from . import cpu
-from .conversation import Broken, Conversation
 
 HERE = Path(__file__).resolve().parents[1]
 TMPFS = Path("/dev/shm")

@@ -90,6 +90,7 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir):
     if any(scenarios.FAULTY_LIBRARY in value for value in conf.values()):
         library = str(build.faulty_library())
         conf = {k: v.replace(scenarios.FAULTY_LIBRARY, library) for k, v in conf.items()}
+    conf = {k: v.replace(scenarios.SCRATCH, str(scratch)) for k, v in conf.items()}
     environment = environment_for(own_home, short_lived=not scenario.jvm_defaults)
 
     service = None
@@ -140,16 +141,16 @@ def environment_for(home, short_lived=False):
     return environment
 
 
-def submit_command(home, version, name, conf, faro_jar, program, executors=2, cores=1):
+def submit_command(home, version, name, conf, faro_jar, program, executors=2, cores=1, memory=1024):
     """The spark-submit of a user; program is the main class (None: a Python file has none), its jar
-    and its arguments; `cores`: tasks at a time in an executor."""
+    and its arguments; `cores`: tasks at a time in an executor; `memory`: of each heap, in MiB."""
     main_class, *program = program
     command = [
         str(home / "bin" / "spark-submit"),
         "--master",
-        f"local-cluster[{executors},{cores},1024]",
+        f"local-cluster[{executors},{cores},{memory}]",
         "--driver-memory",
-        "1g",
+        f"{memory}m",
         "--name",
         name,
     ]

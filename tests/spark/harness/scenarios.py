@@ -25,6 +25,8 @@ ANY = "any"  # only the answers count
 
 # A library that was built with fault injection (native/endpoint/src/faults.rs), once per run.
 FAULTY_LIBRARY = "@faulty-library@"
+# A directory of the application's.
+SCRATCH = "@scratch@"
 
 
 @dataclass
@@ -259,8 +261,17 @@ SCENARIOS = [
         "to-disk",
         ["groupByKey", "megabyteBlocks", "sqlJoin", "rowSizes"],
         {"spark.network.maxRemoteBlockSizeFetchToMem": "100k", **KRYO},
-        faro=ANY,
-        fallback="auto",
+        newest=True,
+    ),
+    Scenario(
+        "to-disk-beyond-memory",
+        ["blockBeyondMemory"],
+        {
+            "spark.network.maxRemoteBlockSizeFetchToMem": "100k",
+            "spark.faro.memory.limit": "32m",
+            "spark.shuffle.compress": "false",
+        },
+        faro_only=True,
         newest=True,
     ),
     Scenario(
@@ -295,6 +306,20 @@ SCENARIOS = [
             "spark.storage.decommission.shuffleBlocks.enabled": "true",
             "spark.storage.decommission.rddBlocks.enabled": "true",
         },
+    ),
+    Scenario(
+        "fallback-storage",
+        ["decommissionAll"],
+        {
+            "spark.decommission.enabled": "true",
+            "spark.storage.decommission.enabled": "true",
+            "spark.storage.decommission.shuffleBlocks.enabled": "true",
+            "spark.storage.decommission.fallbackStorage.path": f"file://{SCRATCH}/stored/",
+        },
+        # The counters of executors that left are gone with them.
+        faro=ANY,
+        newest=True,
+        must_count=("rowReaders",),
     ),
     Scenario(
         "decommission-unused",

@@ -12,6 +12,9 @@ public final class BlockIds {
   /** Most blocks of one request. */
   public static final int MAX_BLOCKS = 32_768;
 
+  /** Bytes of a piece of a block, except of its last. */
+  public static final long PIECE_BYTES = 4 << 20;
+
   private static final int FIRST_BLOCKS = 256;
 
   private static final ThreadLocal<BlockIds> LOCAL = ThreadLocal.withInitial(BlockIds::new);
@@ -40,15 +43,26 @@ public final class BlockIds {
    * {@link IllegalArgumentException} for a negative shuffle or reduce id, {@link IllegalStateException} when full.
    */
   public BlockIds add(int shuffleId, long mapId, int startReduce, int endReduce) {
+    return add(shuffleId, mapId, startReduce, endReduce, 0);
+  }
+
+  /**
+   * Appends a piece of such a block: the first {@link #PIECE_BYTES} bytes for 1, the bytes after them for 2. A piece
+   * beyond the block's end arrives empty. 0: the whole block.
+   */
+  public BlockIds add(int shuffleId, long mapId, int startReduce, int endReduce, int piece) {
     if ((shuffleId | startReduce | endReduce) < 0) {
       throw new IllegalArgumentException(
           "negative id in shuffle_" + shuffleId + "_" + mapId + "_" + startReduce + "_" + endReduce);
+    }
+    if (piece < 0) {
+      throw new IllegalArgumentException("piece " + piece + " of a block; pieces are counted from 1, 0 is the whole");
     }
     int at = count * BlockIdDescriptor.BYTES;
     if (at == ids.capacity()) {
       grow();
     }
-    BlockIdDescriptor.put(ids, at, shuffleId, mapId, startReduce, endReduce);
+    BlockIdDescriptor.put(ids, at, shuffleId, mapId, startReduce, endReduce, piece);
     count++;
     return this;
   }

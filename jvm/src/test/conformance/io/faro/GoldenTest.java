@@ -17,10 +17,10 @@ class GoldenTest {
   @Test
   void blockIds() throws Exception {
     ByteBuffer ids = ByteBuffer.allocate(4 * BlockIdDescriptor.BYTES).order(ByteOrder.LITTLE_ENDIAN);
-    BlockIdDescriptor.put(ids, 0, 7, 0x0102030405060708L, 3, 4);
-    BlockIdDescriptor.put(ids, 24, 0, 0, 0, 1);
-    BlockIdDescriptor.put(ids, 48, -1, Long.MAX_VALUE, 0, -1);
-    BlockIdDescriptor.put(ids, 72, 1, -1, 199, 200);
+    BlockIdDescriptor.put(ids, 0, 7, 0x0102030405060708L, 3, 4, 0);
+    BlockIdDescriptor.put(ids, 24, 0, 0, 0, 1, 0);
+    BlockIdDescriptor.put(ids, 48, -1, Long.MAX_VALUE, 0, -1, 0);
+    BlockIdDescriptor.put(ids, 72, 1, -1, 199, 200, 0);
     assertArrayEquals(golden("block_ids").array(), ids.array());
   }
 

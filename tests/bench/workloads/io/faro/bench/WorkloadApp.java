@@ -2,9 +2,12 @@ package io.faro.bench;
 
 import io.faro.e2e.FaroCounters;
 import java.io.BufferedReader;
+import java.io.File;
 import java.io.InputStreamReader;
 import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Paths;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -20,6 +23,8 @@ import scala.Tuple2;
  *
  * <pre>
  *   run WORKLOAD DIVISOR   jobMillis=... reduceMillis=... ...
+ *   tables FOLDER          makes a view of each Parquet file or folder in it
+ *   query FILE             collects the answer to the SQL in it; the same figures as `run`
  *   clean                  deletes past shuffles' files
  *   executors              PID PID
  *   counters               name=value, summed over the executors
@@ -53,13 +58,18 @@ public final class WorkloadApp {
       ShuffleCleaning cleaning) throws Exception {
     switch (words[0]) {
       case "run":
-        times.clear();
-        long start = System.nanoTime();
-        Workload.valueOf(words[1]).run(spark, Integer.parseInt(words[2]));
-        long millis = (System.nanoTime() - start) / 1_000_000;
-        // Spark tells listeners later than it lets the caller go.
-        spark.sparkContext().listenerBus().waitUntilEmpty();
-        return "jobMillis=" + millis + " " + times.summary();
+        Workload workload = Workload.valueOf(words[1]);
+        int divisor = Integer.parseInt(words[2]);
+        return measured(spark, times, () -> workload.run(spark, divisor));
+      case "tables":
+        for (File table : new File(words[1]).listFiles()) {
+          String name = table.getName().replace(".parquet", "");
+          spark.read().parquet(table.getPath()).createOrReplaceTempView(name);
+        }
+        return "";
+      case "query":
+        String sql = new String(Files.readAllBytes(Paths.get(words[1])), StandardCharsets.UTF_8);
+        return measured(spark, times, () -> spark.sql(sql).collectAsList());
       case "clean":
         return String.valueOf(cleaning.awaitOne());
       case "executors":
@@ -73,6 +83,16 @@ public final class WorkloadApp {
       default:
         throw new IllegalArgumentException(words[0]);
     }
+  }
+
+  private static String measured(SparkSession spark, StageTimes times, Runnable job) throws Exception {
+    times.clear();
+    long start = System.nanoTime();
+    job.run();
+    long millis = (System.nanoTime() - start) / 1_000_000;
+    // Spark tells listeners later than it lets the caller go.
+    spark.sparkContext().listenerBus().waitUntilEmpty();
+    return "jobMillis=" + millis + " " + times.summary();
   }
 
   /** A task lands where it lands: asked until every executor has answered. */

@@ -19,6 +19,7 @@ final class BlockCases {
         cases.put("someTinyBlocks", c -> tinyBlocks(c.jsc, 40));
         cases.put("megabyteBlocks", c -> bytes(c.jsc, 6, 4, 4, 1 << 20));
         cases.put("hugeBlock", c -> bytes(c.jsc, 2, 2, 24, 1 << 20));
+        cases.put("blockBeyondMemory", c -> bytes(c.jsc, 2, 2, 40, 1 << 20));
         cases.put("largeShuffle", c -> bytes(c.jsc, 8, 6, 12, 1 << 20));
         cases.put("manyOutputs", c -> manyOutputs(c.jsc, 2_000, 24));
         cases.put("someOutputs", c -> manyOutputs(c.jsc, 300, 8));

@@ -1,13 +1,17 @@
 package io.faro.e2e;
 
 import java.io.File;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.TaskContext;
 import org.apache.spark.api.java.JavaPairRDD;
+import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.api.java.function.MapPartitionsFunction;
+import org.apache.spark.sql.Encoders;
 import org.apache.spark.util.LongAccumulator;
 
 /** Executors that come and go by Spark's own doing. */
@@ -18,7 +22,8 @@ final class ElasticCases {
         cases.put("speculation", c -> speculation(c.jsc, new File(c.scratch, "second-attempt")));
         cases.put("dynamicAllocation", c -> dynamicAllocation(c.jsc, c.scratch));
         cases.put("decommissionUnused", c -> decommissionUnused(c.jsc));
-        cases.put("decommission", c -> decommission(c.jsc));
+        cases.put("decommission", c -> decommission(c, 1));
+        cases.put("decommissionAll", c -> decommission(c, 2));
     }
 
     /** One attempt of one map task ends only after Spark has started another one. */
@@ -67,21 +72,33 @@ final class ElasticCases {
         Check.equal("after", RddCases.expected(), digests(RddCases.pairs(jsc, 8).groupByKey(7)));
     }
 
-    /** A decommissioned executor hands its shuffle files on: no map task runs again. */
-    private static void decommission(JavaSparkContext jsc) throws Exception {
-        LongAccumulator maps = jsc.sc().longAccumulator("map tasks");
-        JavaPairRDD<Integer, Iterable<Long>> grouped = RddCases.pairs(jsc, 8)
+    /**
+     * Decommissioned executors hand their shuffle files on, to another executor, or to the fall-back storage if all of
+     * them leave: RDDs and Spark SQL find their blocks there, and no map task runs again.
+     */
+    private static void decommission(Jobs.Context c, int leaving) throws Exception {
+        LongAccumulator maps = c.jsc.sc().longAccumulator("map tasks");
+        JavaPairRDD<Integer, Iterable<Long>> grouped = RddCases.pairs(c.jsc, 8)
             .mapPartitionsToPair((Iterator<scala.Tuple2<Integer, Long>> records) -> {
                 maps.add(1);
                 return records;
             }).groupByKey(6);
+        JavaRDD<Long> rows = c.spark.range(0, 20_000, 1, 8)
+            .mapPartitions((MapPartitionsFunction<Long, Long>) ids -> {
+                maps.add(1);
+                return ids;
+            }, Encoders.LONG()).repartition(6).javaRDD();
+        long sum = 20_000L * 19_999 / 2;
         Check.equal("before", RddCases.expected(), digests(grouped));
+        Check.equal("sum of rows before", sum, (long) rows.reduce(Long::sum));
         long before = maps.value();
-        String leaving = Executors.pids(jsc, 2).values().iterator().next();
-        Executors.signal(leaving, "PWR");
-        Check.await("the decommissioned executor should end", 120,
-            () -> !Executors.alive(leaving));
+        List<String> pids = new ArrayList<>(Executors.pids(c.jsc, 2).values()).subList(0, leaving);
+        for (String pid : pids) {
+            Executors.signal(pid, "PWR");
+        }
+        Check.await("the decommissioned executors should end", 120, () -> pids.stream().noneMatch(Executors::alive));
         Check.equal("after", RddCases.expected(), digests(grouped));
+        Check.equal("sum of rows after", sum, (long) rows.reduce(Long::sum));
         Check.equal("map tasks run", before, (long) maps.value());
     }
 

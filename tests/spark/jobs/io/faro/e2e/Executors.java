@@ -2,6 +2,7 @@ package io.faro.e2e;
 
 import java.io.File;
 import java.io.IOException;
+import java.io.Serializable;
 import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.List;
@@ -51,5 +52,32 @@ final class Executors {
             return pids.size() >= count;
         });
         return pids;
+    }
+
+    /** What the processes of the executors hold, the most of any. */
+    static final class Use implements Serializable {
+        final int descriptors;
+        final int threads;
+
+        private Use(int descriptors, int threads) {
+            this.descriptors = descriptors;
+            this.threads = threads;
+        }
+
+        @Override
+        public String toString() {
+            return descriptors + " descriptors, " + threads + " threads";
+        }
+    }
+
+    static Use use(JavaSparkContext jsc) {
+        List<Integer> tasks = new ArrayList<>();
+        for (int i = 0; i < 8; i++) {
+            tasks.add(i);
+        }
+        return jsc.parallelize(tasks, tasks.size()).map(i -> {
+            String[] open = new File("/proc/self/fd").list();
+            return new Use(open == null ? 0 : open.length, ManagementFactory.getThreadMXBean().getThreadCount());
+        }).reduce((a, b) -> new Use(Math.max(a.descriptors, b.descriptors), Math.max(a.threads, b.threads)));
     }
 }

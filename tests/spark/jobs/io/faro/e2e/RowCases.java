@@ -213,13 +213,14 @@ final class RowCases {
         }
     }
 
-    /** Jobs that are cancelled while their tasks read; then a job that is not, and no memory that is still leased. */
+    /** A hundred jobs are cancelled while their tasks read; then a job that is not, and nothing is left of the others. */
     private static void cancelled(Jobs.Context c) throws Exception {
         SparkSession spark = c.spark;
         JavaRDD<Row> rows = spark.range(0, 400_000, 1, 8).selectExpr("id", "repeat(cast(id as string), 20) t")
             .repartition(8).toJavaRDD();
         long expected = digest(rows);
-        for (int i = 0; i < 20; i++) {
+        Executors.Use before = Executors.use(c.jsc);
+        for (int i = 0; i < 100; i++) {
             String group = "cancelled-" + i;
             Thread job = new Thread(() -> {
                 c.jsc.setJobGroup(group, "is cancelled", true);
@@ -230,13 +231,19 @@ final class RowCases {
                 }
             });
             job.start();
-            Thread.sleep(30 + 13 * i);
+            // At any moment of the read.
+            Thread.sleep(20 + 3 * (i % 50));
             c.jsc.cancelJobGroup(group);
             job.join(60_000);
             Check.that("a cancelled job should end", !job.isAlive());
         }
         Check.equal("digest", expected, digest(rows));
         FaroCounters.awaitReturnedLeases(c.jsc);
+        Executors.Use after = Executors.use(c.jsc);
+        // Threads and descriptors of Spark's own come and go.
+        Check.that("descriptors: " + before + ", after 100 cancelled jobs " + after,
+            after.descriptors <= before.descriptors + 20);
+        Check.that("threads: " + before + ", after 100 cancelled jobs " + after, after.threads <= before.threads + 20);
     }
 
     /** An executor dies between two reads: Spark computes what is gone with it again. */

@@ -44,7 +44,7 @@ final class EndpointTransport implements FaroTransport {
   public Fetch fetch(long peer, ShuffleIds ids, Sink sink) throws FaroException {
     BlockIds blocks = BlockIds.local();
     for (int i = 0; i < ids.count(); i++) {
-      blocks.add(ids.shuffle(i), ids.map(i), ids.start(i), ids.end(i));
+      blocks.add(ids.shuffle(i), ids.map(i), ids.start(i), ids.end(i), ids.piece());
     }
     FetchHandle handle = endpoint.fetch(peer, blocks, 0, new Listener(sink));
     return handle::cancel;

@@ -2,6 +2,7 @@ package io.faro.spark;
 
 import java.util.Arrays;
 import java.util.concurrent.RejectedExecutionException;
+import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.network.shuffle.BlockFetchingListener;
 import org.apache.spark.network.shuffle.BlockStoreClient;
 import org.apache.spark.network.shuffle.DownloadFileManager;
@@ -80,8 +81,7 @@ final class FallBack {
       // The failure that caused the back-off was logged; an executor that ends is nothing to warn of.
       return;
     }
-    String topic = lost.reason == Reason.TO_DISK ? lost.reason.key : lost.peer + " " + lost.reason.key;
-    log.warn(topic, "Faro: " + lost.blocks.length + " blocks from " + lost.peer
+    log.warn(lost.peer + " " + lost.reason.key, "Faro: " + lost.blocks.length + " blocks from " + lost.peer
         + " are left to Spark's own fetch, " + lost.reason.key
         + (lost.cause == null ? "" : " (" + lost.cause + ")") + ": " + lost.reason.hint);
   }
@@ -99,6 +99,19 @@ final class FallBack {
   private void failAll(Undelivered lost, Throwable cause) {
     for (String block : lost.blocks) {
       fail(lost.listener, block, cause);
+    }
+  }
+
+  /** Hands a block over that has arrived; takes over the reference. */
+  void give(BlockFetchingListener listener, String block, ManagedBuffer data) {
+    try {
+      listener.onBlockFetchSuccess(block, data);
+    } catch (Throwable e) {
+      // The listener may have kept the block or not. Without a failure the task could wait for ever; a failure in
+      // addition costs at most a retry.
+      fail(listener, block, e);
+    } finally {
+      data.release();
     }
   }
 

@@ -9,8 +9,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.Executor;
-import java.util.concurrent.RejectedExecutionException;
 import java.util.function.LongSupplier;
 import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.network.shuffle.BlockFetchingListener;
@@ -36,7 +34,6 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
   private final Peers peers;
   private final FallBack fallBack;
   private final ToFile toFile;
-  private final Executor fileThreads;
   private final PluginCounters counters;
   private final LongSupplier nanos;
   private final Set<FetchCall> calls = ConcurrentHashMap.newKeySet();
@@ -46,7 +43,7 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
 
   /** {@code closesSpark}: {@link #close} closes {@code spark} too. */
   FaroBlockStoreClient(BlockStoreClient spark, boolean closesSpark, FaroConf conf, FaroTransport transport, Peers peers,
-      FallBack fallBack, ToFile toFile, Executor fileThreads, PluginCounters counters, LongSupplier nanos) {
+      FallBack fallBack, ToFile toFile, PluginCounters counters, LongSupplier nanos) {
     this.spark = spark;
     this.closesSpark = closesSpark;
     this.conf = conf;
@@ -54,7 +51,6 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
     this.peers = peers;
     this.fallBack = fallBack;
     this.toFile = toFile;
-    this.fileThreads = fileThreads;
     this.counters = counters;
     this.nanos = nanos;
   }
@@ -68,24 +64,24 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
       return;
     }
     PeerKey peer = new PeerKey(execId, host, port);
-    if (files != null && !conf.never) {
-      // This is often one block as large as most of the arena; Spark's own fetch streams it into a file.
-      fallBack.take(new FallBack.Undelivered(peer, blockIds, listener, files, Reason.TO_DISK, null), true);
-      return;
-    }
     TaskFetches.Task task = tasks.current();
     if (task != null && task.asksAgain(listener, ids) && !conf.never) {
       fallBack.take(new FallBack.Undelivered(peer, blockIds, listener, files, Reason.ASKED_AGAIN, null), true);
       return;
     }
+    if (files != null) {
+      new FileFetch(this, peer, ids, listener, files, task, toFile, fallBack).start();
+      return;
+    }
     int most = transport.maxBlocks();
     if (blockIds.length <= most) {
-      start(peer, ids, listener, files, task);
+      start(peer, ids, new ListenerReceiver(peer, ids, listener, fallBack), task);
       return;
     }
     for (int from = 0; from < blockIds.length; from += most) {
-      String[] part = Arrays.copyOfRange(blockIds, from, Math.min(blockIds.length, from + most));
-      start(peer, ShuffleIds.parse(part), listener, files, task);
+      ShuffleIds part = ShuffleIds.parse(
+          Arrays.copyOfRange(blockIds, from, Math.min(blockIds.length, from + most)));
+      start(peer, part, new ListenerReceiver(peer, part, listener, fallBack), task);
     }
   }
 
@@ -93,13 +89,14 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
   public void fetch(String host, int port, String executor, Parts parts, PartClient.Listener listener) {
     TaskFetches.Task task = detached ? null : tasks.current();
     int most = transport.maxBlocks();
+    PeerKey peer = new PeerKey(executor, host, port);
     for (int from = 0; from < parts.count(); from += most) {
       ShuffleIds ids = ShuffleIds.of(parts, from, Math.min(most, parts.count() - from));
-      PartListener named = new PartListener(ids, from, listener);
+      PartListener named = new PartListener(peer, ids, from, listener, fallBack);
       if (detached) {
         spark.fetchBlocks(host, port, executor, named.names(), named, null);
       } else {
-        start(new PeerKey(executor, host, port), ids, named, null, task);
+        start(peer, ids, named, task);
       }
     }
   }
@@ -110,14 +107,14 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
       fetch(host, port, executor, parts, listener);
       return;
     }
-    PartListener named = new PartListener(ShuffleIds.of(parts, 0, parts.count()), 0, listener);
     PeerKey peer = new PeerKey(executor, host, port);
-    fallBack.take(new FallBack.Undelivered(peer, named.names(), named, null, Reason.ASKED_AGAIN, null), true);
+    PartListener named = new PartListener(peer, ShuffleIds.of(parts, 0, parts.count()), 0, listener, fallBack);
+    named.left(named.names(), Reason.ASKED_AGAIN, null, true);
   }
 
-  private void start(PeerKey peer, ShuffleIds ids, BlockFetchingListener listener, DownloadFileManager files,
-      TaskFetches.Task task) {
-    FetchCall call = new FetchCall(peer, ids, listener, files, task, transport, this, counters, nanos);
+  /** Starts a request; {@code receiver} gets all that becomes of it, maybe before this returns. */
+  void start(PeerKey peer, ShuffleIds ids, Receiver receiver, TaskFetches.Task task) {
+    FetchCall call = new FetchCall(peer, ids, receiver, task, transport, this, counters, nanos);
     calls.add(call);
     if (task != null) {
       task.begin(call);
@@ -126,64 +123,13 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
   }
 
   @Override
-  public void deliver(FetchCall call, int at, ManagedBuffer data) {
-    if (call.listener instanceof PartListener) {
-      ((PartListener) call.listener).arrived(at, data);
-      return;
-    }
-    if (call.files == null) {
-      give(call.listener, call.ids.name(at), data);
-      return;
-    }
-    try {
-      fileThreads.execute(() -> deliverAsFile(call, at, data));
-    } catch (RejectedExecutionException e) {
-      data.release();
-      lost(call, at, e);
-    }
-  }
-
-  private void deliverAsFile(FetchCall call, int at, ManagedBuffer data) {
-    ManagedBuffer file;
-    try {
-      file = toFile.write(data, call.files);
-    } catch (Throwable e) {
-      lost(call, at, e);
-      return;
-    } finally {
-      data.release();
-    }
-    give(call.listener, call.ids.name(at), file);
-  }
-
-  private void give(BlockFetchingListener listener, String block, ManagedBuffer data) {
-    try {
-      listener.onBlockFetchSuccess(block, data);
-    } catch (Throwable e) {
-      // The listener may have kept the block or not. Without a failure the task could wait for ever; a failure in
-      // addition costs at most a retry.
-      fallBack.fail(listener, block, e);
-    } finally {
-      data.release();
-    }
-  }
-
-  @Override
-  public void lost(FetchCall call, int at, Throwable cause) {
-    String[] left = {call.ids.name(at)};
-    fallBack.take(
-        new FallBack.Undelivered(call.peer, left, call.listener, call.files, Reason.OTHER, cause), false);
-  }
-
-  @Override
-  public void ended(FetchCall call, String[] left, Reason reason, Throwable cause, boolean here) {
+  public void ended(FetchCall call, Reason reason) {
     forget(call);
-    if (left.length == 0) {
+    if (reason == null) {
       peers.worked(call.peer);
-      return;
+    } else {
+      peers.failed(call.peer, reason);
     }
-    peers.failed(call.peer, reason);
-    fallBack.take(new FallBack.Undelivered(call.peer, left, call.listener, call.files, reason, cause), here);
   }
 
   @Override

@@ -187,7 +187,7 @@ final class FaroExecutor {
     // client was another object too, only Faro's client can close it.
     boolean closesSpark = spark != blocks.blockTransferService();
     FaroBlockStoreClient ours = new FaroBlockStoreClient(spark, closesSpark, conf, transport, peers, fallBack,
-        new ToFile(sparkConf), threads.files, counters, nanos);
+        new ToFile(sparkConf, threads.files), counters, nanos);
     Field field = BlockManager.class.getDeclaredField("blockStoreClient");
     field.setAccessible(true);
     field.set(blocks, ours);

@@ -14,8 +14,6 @@ public final class FaroFetchException extends IOException {
     super(
         block + " was not delivered by Faro from " + lost.peer + " (spark.faro.fabric=" + fabric + "): "
             + lost.reason.key + (lost.cause == null ? "" : ": " + lost.cause) + "; " + lost.reason.hint
-            + (lost.files == null ? "" : "; a block above spark.network.maxRemoteBlockSizeFetchToMem must fit into "
-                + "spark.faro.memory.limit before it is written to its file")
             + "; spark.faro.fallback=never does not allow Spark's own fetch",
         lost.cause);
     this.block = block;

@@ -5,8 +5,6 @@ import java.util.BitSet;
 import java.util.concurrent.TimeoutException;
 import java.util.function.LongSupplier;
 import org.apache.spark.network.buffer.ManagedBuffer;
-import org.apache.spark.network.shuffle.BlockFetchingListener;
-import org.apache.spark.network.shuffle.DownloadFileManager;
 
 /**
  * One request to one peer, from the wait for the peer's card to the last block. Spark's iterator does not detect a
@@ -15,26 +13,18 @@ import org.apache.spark.network.shuffle.DownloadFileManager;
  * out of its batch and so not leaked. Blocks that were delivered stay delivered when the request fails.
  */
 final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
-  /** Gets the results of requests. */
+  /** Is told when a request is over. */
   interface Client {
-    /** Takes over the block and its reference. */
-    void deliver(FetchCall call, int at, ManagedBuffer data);
-
-    /** A block arrived, but could not be taken out of its batch. */
-    void lost(FetchCall call, int at, Throwable cause);
-
-    /** The request is over, because its task is; nothing waits for the blocks that were not delivered. */
+    /** Because its task is. */
     void abandoned(FetchCall call);
 
-    /** The request is over; {@code left}: the blocks that were not delivered. Called once. */
-    void ended(FetchCall call, String[] left, Reason reason, Throwable cause, boolean here);
+    /** {@code reason}: why blocks were not delivered; {@code null}: all were. */
+    void ended(FetchCall call, Reason reason);
   }
 
   final PeerKey peer;
   final ShuffleIds ids;
-  final BlockFetchingListener listener;
-  /** {@code null}: blocks stay in memory. */
-  final DownloadFileManager files;
+  private final Receiver receiver;
   /** {@code null}: the request is no task's. */
   final TaskFetches.Task task;
   /** Counts delivered blocks. */
@@ -68,12 +58,11 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
     ENDED
   }
 
-  FetchCall(PeerKey peer, ShuffleIds ids, BlockFetchingListener listener, DownloadFileManager files,
-      TaskFetches.Task task, FaroTransport transport, Client client, PluginCounters counters, LongSupplier nanos) {
+  FetchCall(PeerKey peer, ShuffleIds ids, Receiver receiver, TaskFetches.Task task, FaroTransport transport,
+      Client client, PluginCounters counters, LongSupplier nanos) {
     this.peer = peer;
     this.ids = ids;
-    this.listener = listener;
-    this.files = files;
+    this.receiver = receiver;
     this.task = task;
     this.transport = transport;
     this.client = client;
@@ -147,11 +136,11 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
     try {
       data = batch.take(i);
     } catch (Throwable e) {
-      client.lost(this, at, e);
+      receiver.left(new String[] {ids.name(at)}, Reason.OTHER, e, false);
       return;
     }
-    delivered.block(batch.fabric(), data.size());
-    client.deliver(this, at, data);
+    delivered.block(batch.fabric(), data.size(), ids.piece() <= 1);
+    receiver.arrived(at, data);
   }
 
   @Override
@@ -195,6 +184,7 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
       stopClock();
     }
     client.abandoned(this);
+    receiver.abandoned();
     cancel();
   }
 
@@ -246,7 +236,10 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
       why = left.length > 0 && reason == null ? Reason.PROTOCOL : reason;
       problem = cause;
     }
-    client.ended(this, left, why, problem, here);
+    client.ended(this, left.length == 0 ? null : why);
+    if (left.length > 0) {
+      receiver.left(left, why, problem, here);
+    }
   }
 
   private String[] unclaimed() {

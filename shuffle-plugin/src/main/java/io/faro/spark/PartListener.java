@@ -6,19 +6,23 @@ import java.util.Map;
 import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.network.shuffle.BlockFetchingListener;
 
-/** The parts of one request, for Spark's own fetch too, which knows blocks by name. */
-final class PartListener implements BlockFetchingListener {
+/** The parts of one request: Faro delivers them by position, Spark's own fetch by name. */
+final class PartListener implements BlockFetchingListener, Receiver {
+  private final PeerKey peer;
   private final ShuffleIds ids;
   /** Of the first part, in the listener's numbers. */
   private final int first;
   private final PartClient.Listener listener;
+  private final FallBack fallBack;
   /** Guarded by this; {@code null} until Spark's own fetch delivers a part. */
   private Map<String, Integer> positions;
 
-  PartListener(ShuffleIds ids, int first, PartClient.Listener listener) {
+  PartListener(PeerKey peer, ShuffleIds ids, int first, PartClient.Listener listener, FallBack fallBack) {
+    this.peer = peer;
     this.ids = ids;
     this.first = first;
     this.listener = listener;
+    this.fallBack = fallBack;
   }
 
   String[] names() {
@@ -29,10 +33,18 @@ final class PartListener implements BlockFetchingListener {
     return names;
   }
 
-  /** Takes over the reference. */
-  void arrived(int at, ManagedBuffer data) {
+  @Override
+  public void arrived(int at, ManagedBuffer data) {
     listener.arrived(first + at, data);
   }
+
+  @Override
+  public void left(String[] blocks, Reason reason, Throwable cause, boolean here) {
+    fallBack.take(new FallBack.Undelivered(peer, blocks, this, null, reason, cause), here);
+  }
+
+  @Override
+  public void abandoned() {}
 
   @Override
   public void onBlockFetchSuccess(String block, ManagedBuffer data) {

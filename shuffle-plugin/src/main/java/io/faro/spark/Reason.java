@@ -31,8 +31,6 @@ public enum Reason {
   CLOSING("closing", false, "the executor is stopping"),
   CANCELLED("cancelled", false, "the task cancelled the request"),
   BLOCK_STATUS("blockStatus", false, "the peer cannot read these blocks; see its log"),
-  TO_DISK("toDisk", false,
-      "Spark's own fetch brings requests above spark.network.maxRemoteBlockSizeFetchToMem into files"),
   ASKED_AGAIN("askedAgain", false,
       "Spark found the block damaged after Faro had delivered it (the task's log says how), so it now comes another "
           + "way; check memory and disks of both hosts"),

@@ -17,6 +17,8 @@ final class ShuffleIds {
   private final int[] ends;
   /** {@code null}: made when they are asked for. */
   private final String[] names;
+  /** Of each block; 0: the whole. */
+  private int piece;
 
   private ShuffleIds(int count, String[] names) {
     this.names = names;
@@ -52,6 +54,17 @@ final class ShuffleIds {
     return ids;
   }
 
+  /** One piece of block {@code i}; the first one is 1. */
+  ShuffleIds piece(int i, int piece) {
+    ShuffleIds one = new ShuffleIds(1, new String[] {name(i)});
+    one.shuffles[0] = shuffles[i];
+    one.maps[0] = maps[i];
+    one.starts[0] = starts[i];
+    one.ends[0] = ends[i];
+    one.piece = piece;
+    return one;
+  }
+
   int count() {
     return shuffles.length;
   }
@@ -80,6 +93,11 @@ final class ShuffleIds {
   /** Exclusive. */
   int end(int i) {
     return ends[i];
+  }
+
+  /** 0: the whole block; else the piece wanted of it. */
+  int piece() {
+    return piece;
   }
 
   private boolean parseOne(String name, int i) {

@@ -52,8 +52,14 @@ final class TaskFetches {
     /** What each reader (Spark's fetch iterator) has asked for. Guarded by this. */
     private final Map<Object, BlockHashes> asked = new IdentityHashMap<>();
 
+    private volatile boolean over;
+
+    /** Abandons the request at once if the task is over. */
     void begin(FetchCall call) {
       calls.add(call);
+      if (over) {
+        call.abandon();
+      }
     }
 
     void ended(FetchCall call) {
@@ -61,6 +67,7 @@ final class TaskFetches {
     }
 
     private void end() {
+      over = true;
       calls.forEach(FetchCall::abandon);
       calls.clear();
     }

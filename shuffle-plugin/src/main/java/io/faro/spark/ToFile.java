@@ -1,10 +1,12 @@
 package io.faro.spark;
 
+import io.faro.BlockIds;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.concurrent.Executor;
 import org.apache.spark.SparkConf;
 import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.network.shuffle.DownloadFile;
@@ -14,54 +16,84 @@ import org.apache.spark.network.util.MapConfigProvider;
 import org.apache.spark.network.util.TransportConf;
 import scala.Tuple2;
 
-/**
- * Writes a block from the arena into a file of Spark's, for requests above
- * {@code spark.network.maxRemoteBlockSizeFetchToMem}. The block must fit into the arena first, so this is only for
- * fallback=never, which does not allow Spark's own fetch (it streams into the file).
- */
+/** Files of Spark's for blocks above {@code spark.network.maxRemoteBlockSizeFetchToMem}, and the threads that write. */
 final class ToFile {
   private static final int CHUNK_BYTES = 1 << 16;
 
+  final Executor threads;
+  /** Bytes of a piece that is not a block's last. */
+  final long pieceBytes;
   private final TransportConf conf;
 
-  ToFile(SparkConf conf) {
+  ToFile(SparkConf conf, Executor threads) {
+    this(conf, threads, BlockIds.PIECE_BYTES);
+  }
+
+  /** For tests: with small pieces. */
+  ToFile(SparkConf conf, Executor threads, long pieceBytes) {
     Map<String, String> all = new HashMap<>();
     for (Tuple2<String, String> entry : conf.getAll()) {
       all.put(entry._1(), entry._2());
     }
     this.conf = new TransportConf("shuffle", new MapConfigProvider(all));
+    this.threads = threads;
+    this.pieceBytes = pieceBytes;
   }
 
-  /** The file, with one reference; the caller still owns {@code data}. */
-  ManagedBuffer write(ManagedBuffer data, DownloadFileManager files) throws IOException {
+  /** A new file for one block. */
+  Block create(DownloadFileManager files) throws IOException {
     DownloadFile file = files.createTempFile(conf);
     try {
-      DownloadFileWritableChannel channel = file.openForWriting();
-      try (InputStream in = data.createInputStream()) {
-        copy(in, channel);
-      } catch (IOException | RuntimeException e) {
-        channel.close();
-        throw e;
-      }
-      ManagedBuffer written = channel.closeAndRead();
-      if (!files.registerTempFileToClean(file)) {
-        // The task is over: it does not read or delete the file.
-        file.delete();
-      }
-      return written;
+      return new Block(files, file, file.openForWriting());
     } catch (IOException | RuntimeException e) {
       file.delete();
       throw e;
     }
   }
 
-  private static void copy(InputStream in, DownloadFileWritableChannel channel) throws IOException {
-    byte[] chunk = new byte[CHUNK_BYTES];
-    for (int n = in.read(chunk); n >= 0; n = in.read(chunk)) {
-      ByteBuffer from = ByteBuffer.wrap(chunk, 0, n);
-      while (from.hasRemaining()) {
-        channel.write(from);
+  /** The file of one block. For one thread at a time. */
+  static final class Block {
+    private final DownloadFileManager files;
+    private final DownloadFile file;
+    private final DownloadFileWritableChannel channel;
+
+    private Block(DownloadFileManager files, DownloadFile file, DownloadFileWritableChannel channel) {
+      this.files = files;
+      this.file = file;
+      this.channel = channel;
+    }
+
+    /** Appends the bytes; the caller keeps its reference. */
+    void append(ManagedBuffer data) throws IOException {
+      byte[] chunk = new byte[CHUNK_BYTES];
+      try (InputStream in = data.createInputStream()) {
+        for (int n = in.read(chunk); n >= 0; n = in.read(chunk)) {
+          ByteBuffer from = ByteBuffer.wrap(chunk, 0, n);
+          while (from.hasRemaining()) {
+            channel.write(from);
+          }
+        }
       }
+    }
+
+    /** The whole block, with one reference. */
+    ManagedBuffer finish() throws IOException {
+      ManagedBuffer written = channel.closeAndRead();
+      if (!files.registerTempFileToClean(file)) {
+        // The task is over: it does not read or delete the file.
+        file.delete();
+      }
+      return written;
+    }
+
+    /** Deletes the file of a block that is not wanted, or does not come. */
+    void discard() {
+      try {
+        channel.close();
+      } catch (IOException e) {
+        // What was written is not used.
+      }
+      file.delete();
     }
   }
 }

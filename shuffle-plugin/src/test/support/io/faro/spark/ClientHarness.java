@@ -14,6 +14,7 @@ final class ClientHarness {
   static final int PORT = 7777;
   static final String EXECUTOR = "3";
   static final PeerKey PEER = new PeerKey(EXECUTOR, HOST, PORT);
+  static final long PIECE_BYTES = 4;
   static final long WAIT_MILLIS = 5_000;
 
   final FakeTransport transport = new FakeTransport();
@@ -43,7 +44,7 @@ final class ClientHarness {
     peers = new Peers(transport, store, new PerHost(lookUps), steps, steps, never, WAIT_MILLIS, counters);
     FallBack fallBack = new FallBack(spark, new PerHost(fallBackThreads), conf, counters, log);
     client = new FaroBlockStoreClient(
-        spark, true, conf, transport, peers, fallBack, new ToFile(sparkConf), fileThreads, counters, steps);
+        spark, true, conf, transport, peers, fallBack, new ToFile(sparkConf, fileThreads, PIECE_BYTES), counters, steps);
   }
 
   private final class Store implements CardStore {

@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.IntFunction;
 import org.apache.spark.network.buffer.ManagedBuffer;
 
 /** A transport in which nothing happens but what the test makes happen. */
@@ -36,8 +37,17 @@ final class FakeTransport implements FaroTransport {
     return started.get(started.size() - 1);
   }
 
+  /** The only block of a request arrives with this content. */
+  void arrive(Started fetch, String content) {
+    arrive(fetch, 0, 1, at -> content);
+  }
+
   /** Blocks {@code first} to {@code first + count - 1} arrive, each with its position as its content. */
   void arrive(Started fetch, int first, int count, int... refused) {
+    arrive(fetch, first, count, at -> "block " + at, refused);
+  }
+
+  private void arrive(Started fetch, int first, int count, IntFunction<String> content, int... refused) {
     fetch.sink.onBlocks(new Batch() {
       @Override
       public int first() {
@@ -69,7 +79,7 @@ final class FakeTransport implements FaroTransport {
         if (takeFails != null) {
           throw takeFails;
         }
-        FakeMemory bytes = new FakeMemory(("block " + (first + i)).getBytes(StandardCharsets.UTF_8));
+        FakeMemory bytes = new FakeMemory(content.apply(first + i).getBytes(StandardCharsets.UTF_8));
         memory.add(bytes);
         return new FaroManagedBuffer(bytes);
       }

@@ -66,15 +66,6 @@ class FaroBlockStoreClientTest {
   }
 
   @Test
-  void whatGoesToFilesIsSparks() {
-    FakeFiles files = new FakeFiles();
-    h.fetchTo(files, ClientHarness.blocks(1));
-    assertEquals(ClientHarness.names(0), h.spark.fetched);
-    assertEquals(files, h.spark.files);
-    assertEquals(1, h.counters.snapshot().get("fallbackReason.toDisk"));
-  }
-
-  @Test
   void afterAnErrorOnlyWhatWasNotDeliveredGoesToSpark() {
     FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(6));
     h.transport.arrive(fetch, 0, 2);
@@ -207,7 +198,7 @@ class FaroBlockStoreClientTest {
   void doesNotCloseAClientThatSparkClosesItself() throws Exception {
     FakeSpark spark = new FakeSpark();
     FaroConf conf = new FaroConf(new org.apache.spark.SparkConf(false));
-    new FaroBlockStoreClient(spark, false, conf, h.transport, null, null, null, null, h.counters, h.steps).close();
+    new FaroBlockStoreClient(spark, false, conf, h.transport, null, null, null, h.counters, h.steps).close();
     assertEquals(0, spark.closed);
   }
 

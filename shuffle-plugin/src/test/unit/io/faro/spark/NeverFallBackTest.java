@@ -1,16 +1,13 @@
 package io.faro.spark;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.faro.Failures;
-import java.io.File;
 import java.util.Collections;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 
 /** What becomes of blocks with fallback=never: through Faro or a failure that says all. */
 class NeverFallBackTest {
@@ -76,59 +73,5 @@ class NeverFallBackTest {
     h.lookUps.runAll();
     assertEquals(1, h.transport.started.size());
     assertTrue(h.listener.failed.isEmpty());
-  }
-
-  @Test
-  void largeRequestsComeThroughTheArenaIntoFiles(@TempDir File directory) throws Exception {
-    FakeFiles files = new FakeFiles();
-    files.directory = directory;
-    h.fetchTo(files, ClientHarness.blocks(2));
-    h.lookUps.runAll();
-    h.transport.arrive(h.transport.last(), 0, 2);
-    h.transport.last().sink.onComplete();
-    assertTrue(h.listener.kept.isEmpty(), "nothing is written on the transport's thread");
-    h.fileThreads.runAll();
-    assertEquals("block 1", h.listener.content("shuffle_0_1_2"));
-    assertEquals(7, files.created.get(1).length());
-    assertEquals(0, h.transport.references(), "the arena has its memory back, whatever Spark holds");
-  }
-
-  @Test
-  void filesOfATaskThatIsOverAreDeleted(@TempDir File directory) {
-    FakeFiles files = new FakeFiles();
-    files.directory = directory;
-    files.taskIsOver = true;
-    h.listener.taskIsOver = true;
-    h.fetchTo(files, ClientHarness.blocks(1));
-    h.lookUps.runAll();
-    h.transport.arrive(h.transport.last(), 0, 1);
-    h.fileThreads.runAll();
-    assertEquals(1, files.created.size());
-    assertFalse(files.created.get(0).exists());
-    assertEquals(0, h.transport.references());
-  }
-
-  @Test
-  void aFileThatCannotBeWrittenFailsItsBlockAndReleasesItsMemory(@TempDir File directory) {
-    FakeFiles files = new FakeFiles();
-    files.directory = new File(directory, "is-not-there");
-    h.fetchTo(files, ClientHarness.blocks(1));
-    h.lookUps.runAll();
-    h.transport.arrive(h.transport.last(), 0, 1);
-    h.fileThreads.runAll();
-    assertTrue(failure("shuffle_0_0_2").getMessage().contains("spark.network.maxRemoteBlockSizeFetchToMem"));
-    assertEquals(0, h.transport.references());
-  }
-
-  @Test
-  void aBlockForAFileThatComesAfterTheStopFails(@TempDir File directory) {
-    FakeFiles files = new FakeFiles();
-    files.directory = directory;
-    h.fetchTo(files, ClientHarness.blocks(1));
-    h.lookUps.runAll();
-    h.fileThreads.stopped = true;
-    h.transport.arrive(h.transport.last(), 0, 1);
-    failure("shuffle_0_0_2");
-    assertEquals(0, h.transport.references());
   }
 }

@@ -7,7 +7,6 @@ import java.util.List;
 import java.util.Map;
 import org.apache.spark.storage.BlockId;
 import org.apache.spark.storage.BlockManagerId;
-import org.apache.spark.storage.ShuffleBlockId;
 import scala.Tuple2;
 import scala.Tuple3;
 import scala.collection.JavaConverters;
@@ -52,7 +51,7 @@ final class ReadPlan {
     Place of(BlockManagerId address);
   }
 
-  final Parts own;
+  Parts own;
   /** By executor of this host. */
   final Map<BlockManagerId, Parts> host = new LinkedHashMap<>();
   /** By the name that Spark's iterator asks for. */
@@ -62,37 +61,31 @@ final class ReadPlan {
   private final Map<String, Tuple2<BlockManagerId, Parts>> streams = new HashMap<>();
   private final int shuffle;
   private final Limits limits;
-  private final boolean merge;
   private int numbers;
 
-  private ReadPlan(int shuffle, Limits limits, boolean merge) {
+  private ReadPlan(int shuffle, Limits limits) {
     this.shuffle = shuffle;
     this.limits = limits;
-    this.merge = merge;
     own = new Parts(shuffle);
   }
 
-  /** {@code blocks}: as the map output tracker gives them; {@code merge}: partitions of a map output come as one. */
-  static ReadPlan of(int shuffle,
-      scala.collection.Iterator<Tuple2<BlockManagerId, Seq<Tuple3<BlockId, Object, Object>>>> blocks, Places places,
-      Limits limits, boolean merge) {
-    ReadPlan plan = new ReadPlan(shuffle, limits, merge);
-    while (blocks.hasNext()) {
-      Tuple2<BlockManagerId, Seq<Tuple3<BlockId, Object, Object>>> of = blocks.next();
-      switch (places.of(of._1())) {
+  static ReadPlan of(int shuffle, Map<BlockManagerId, Parts> blocks, Places places, Limits limits) {
+    ReadPlan plan = new ReadPlan(shuffle, limits);
+    blocks.forEach((address, parts) -> {
+      switch (places.of(address)) {
         case OWN:
-          plan.add(of._2(), plan.own);
+          plan.own = parts;
           break;
         case HOST:
-          plan.add(of._2(), plan.host.computeIfAbsent(of._1(), key -> new Parts(shuffle)));
+          plan.host.put(address, parts);
           break;
         case SPARK:
-          plan.addSparks(of._1(), of._2());
+          plan.addSparks(address, parts);
           break;
         default:
-          plan.addRemote(of._1(), of._2());
+          plan.addRemote(address, parts);
       }
-    }
+    });
     return plan;
   }
 
@@ -106,19 +99,7 @@ final class ReadPlan {
     return new Tuple2<>(group.address, group.parts);
   }
 
-  private void add(Seq<Tuple3<BlockId, Object, Object>> blocks, Parts to) {
-    scala.collection.Iterator<Tuple3<BlockId, Object, Object>> all = blocks.iterator();
-    while (all.hasNext()) {
-      Tuple3<BlockId, Object, Object> block = all.next();
-      ShuffleBlockId id = (ShuffleBlockId) block._1();
-      int reduce = id.reduceId();
-      to.add(id.mapId(), (Integer) block._3(), reduce, reduce + 1, (Long) block._2(), merge);
-    }
-  }
-
-  private void addSparks(BlockManagerId address, Seq<Tuple3<BlockId, Object, Object>> blocks) {
-    Parts all = new Parts(shuffle);
-    add(blocks, all);
+  private void addSparks(BlockManagerId address, Parts all) {
     List<Tuple3<BlockId, Object, Object>> rewritten = new ArrayList<>();
     for (int i = 0; i < all.count(); i++) {
       rewritten.add(new Tuple3<>(all.id(i), all.size(i), all.mapIndex(i)));
@@ -127,9 +108,7 @@ final class ReadPlan {
     fetched.add(new Tuple2<>(address, JavaConverters.asScalaBuffer(rewritten)));
   }
 
-  private void addRemote(BlockManagerId address, Seq<Tuple3<BlockId, Object, Object>> blocks) {
-    Parts all = new Parts(shuffle);
-    add(blocks, all);
+  private void addRemote(BlockManagerId address, Parts all) {
     List<Tuple3<BlockId, Object, Object>> rewritten = new ArrayList<>();
     Parts small = new Parts(shuffle);
     for (int i = 0; i < all.count(); i++) {

@@ -63,9 +63,9 @@ public final class RowReaders {
     MapOutputTracker tracker = SparkEnv.get().mapOutputTracker();
     boolean merge = SortShuffleManager.canUseBatchFetch(startPartition, endPartition, context);
     ReadPlan plan = ReadPlan.of(handle.shuffleId(),
-        tracker.getMapSizesByExecutorId(
-            handle.shuffleId(), startMapIndex, endMapIndex, startPartition, endPartition),
-        places(SparkEnv.get().blockManager()), conf.limits(), merge);
+        BlockSizes.of(
+            tracker, handle.shuffleId(), startMapIndex, endMapIndex, startPartition, endPartition, merge),
+        places(SparkEnv.get().blockManager()), conf.limits());
     if (fields < 0) {
       groupedReaders.run();
       return new GroupedReader<>(this, plan, dependency, context, metrics);

@@ -48,7 +48,7 @@ final class Metric {
   }
 
   private static void fabric(String name, String what) {
-    count("remoteBlocks." + name, "blocks", "arrived whole over " + what);
+    count("remoteBlocks." + name, "blocks", "arrived whole over " + what + "; of those that go to files, each piece of 4 MiB");
     count("remoteBytes." + name, "bytes", "in these blocks");
     count("servedBlocks." + name, "blocks", "sent to peers over " + what);
     count("servedBytes." + name, "bytes", "in these blocks");
@@ -166,7 +166,6 @@ final class Metric {
     reason("closing", "the executor was stopping");
     reason("cancelled", "the task cancelled the request");
     reason("blockStatus", "the peer could not read the blocks");
-    reason("toDisk", "the blocks go to files, which Spark's own fetch writes");
     reason("askedAgain", "Spark found the block damaged and asked for it again");
     reason("full", "too many requests were in flight");
     reason("other", "none of the above; see the log");

@@ -9,8 +9,9 @@ public final class RequestCounters {
   private final long[] blocks = new long[FABRICS];
   private final long[] bytes = new long[FABRICS];
 
-  public synchronized void block(Fabric fabric, long length) {
-    blocks[fabric.ordinal()]++;
+  /** {@code begins}: these are a block's first bytes. */
+  public synchronized void block(Fabric fabric, long length, boolean begins) {
+    blocks[fabric.ordinal()] += begins ? 1 : 0;
     bytes[fabric.ordinal()] += length;
   }
 

@@ -37,7 +37,7 @@ public final class Traffic {
     figures.merge(SLOWEST, nanos, Math::max);
     for (Fabric fabric : Fabric.values()) {
       long blocks = delivered.blocks(fabric);
-      if (blocks != 0 && fabric != Fabric.NONE) {
+      if (blocks + delivered.bytes(fabric) != 0 && fabric != Fabric.NONE) {
         String name = fabric.name().toLowerCase(Locale.ROOT);
         figures.merge("remoteBlocks." + name, blocks, Long::sum);
         figures.merge("remoteBytes." + name, delivered.bytes(fabric), Long::sum);

@@ -53,7 +53,7 @@ final class Figures {
   static RequestCounters delivered(Fabric fabric, long... lengths) {
     RequestCounters delivered = new RequestCounters();
     for (long length : lengths) {
-      delivered.block(fabric, length);
+      delivered.block(fabric, length, true);
     }
     return delivered;
   }

@@ -38,6 +38,7 @@ final class Blocks {
     ReadPlan.Places places = address -> address.executorId().equals("own") ? ReadPlan.Place.OWN
         : address.executorId().equals("near") ? ReadPlan.Place.HOST
         : address.executorId().equals("stored") ? ReadPlan.Place.SPARK : ReadPlan.Place.REMOTE;
-    return ReadPlan.of(SHUFFLE, JavaConverters.asScalaIterator(all.iterator()), places, limits, merge);
+    return ReadPlan.of(
+        SHUFFLE, BlockSizes.of(SHUFFLE, JavaConverters.asScalaIterator(all.iterator()), merge), places, limits);
   }
 }

@@ -33,7 +33,7 @@ class GroupFetchTest {
   private Parts asked;
   private PartClient.Listener parts;
   private final ReadPlan plan =
-      new Blocks().of("1", 0, 3, 5, 6, 100).of("1", 3, 2, 5, 6, 100_000)
+      new Blocks().of("1", 0, 3, 5, 6, 100).of("2", 3, 2, 5, 6, 100_000)
           .plan(new ReadPlan.Limits(1 << 20, 1 << 20, 1 << 20), false);
   private final GroupFetch fetch = new GroupFetch(new Plain(), new Recorded(), plan.groups);
   private final BlockFetchingListener listener = new BlockFetchingListener() {

@@ -23,6 +23,20 @@ class TrafficTest {
   }
 
   @Test
+  void laterPiecesOfABlockAddOnlyBytes() {
+    Traffic traffic = new Traffic();
+    RequestCounters pieces = Figures.delivered(Fabric.TCP, 10);
+    pieces.block(Fabric.TCP, 3, false);
+    traffic.ended(7, "peer", pieces, 1);
+    RequestCounters last = new RequestCounters();
+    last.block(Fabric.TCP, 2, false);
+    traffic.ended(7, "peer", last, 1);
+    Map<String, Long> figures = traffic.drainShuffles(1).get(7);
+    assertEquals(1, figures.get("remoteBlocks.tcp"));
+    assertEquals(15, figures.get("remoteBytes.tcp"));
+  }
+
+  @Test
   void whatWasTakenIsNotTakenTwice() {
     traffic.fellBack(1, 1);
     traffic.fellBack(2, 1);

@@ -1,4 +1,4 @@
-package io.faro.demo;
+package io.faro.tpcds;
 
 import io.faro.e2e.FaroCounters;
 import java.io.BufferedReader;
@@ -15,11 +15,24 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 
 /**
- * One side of the demo: a Spark application that runs the query named on each line of its input
- * and answers with one line. Two of them, stock and Faro, take turns on the same machine.
+ * A Spark application that obeys one command a line, so that two of them, stock and Faro, can take
+ * turns on one machine. Its argument is the folder of the tables. Answers start with QUERY.
+ *
+ * <pre>
+ *   conf KEY VALUE      done
+ *   run SQLFILE OUTPUT  done SECONDS ROWS TASKS SHUFFLE {counter=value, ...}
+ * </pre>
+ *
+ * TASKS are the seconds of all tasks, SHUFFLE those of them that Spark counts as waiting for
+ * fetches and as writing shuffle files; the counters are what Faro's executors counted.
+ *
+ * <pre>
+ * </pre>
+ *
+ * Words are separated by tabs. A command that fails is answered by {@code failed MESSAGE}.
  */
-public final class DemoApp {
-    private DemoApp() {}
+public final class QueryApp {
+    private QueryApp() {}
 
     public static void main(String[] args) throws Exception {
         SparkSession spark = SparkSession.builder().getOrCreate();
@@ -28,28 +41,51 @@ public final class DemoApp {
             String name = table.getName().replace(".parquet", "");
             spark.read().parquet(table.getPath()).createOrReplaceTempView(name);
         }
-        System.out.println("DEMO READY");
+        TaskTimes times = new TaskTimes();
+        spark.sparkContext().addSparkListener(times);
+        System.out.println("QUERY ready");
         BufferedReader input =
             new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = input.readLine(); line != null; line = input.readLine()) {
-            String[] parts = line.split("\t");
+            String answer;
             try {
-                run(spark, jsc, new File(parts[0]), new File(parts[1]));
+                answer = "done " + obey(line.split("\t"), spark, jsc, times);
             } catch (Exception e) {
                 e.printStackTrace();
-                System.out.println("DEMO FAILED " + String.valueOf(e.getMessage()).split("\n")[0]);
+                answer = "failed " + String.valueOf(e.getMessage()).split("\n")[0];
             }
+            System.out.println("QUERY " + answer);
         }
         spark.stop();
     }
 
-    private static void run(SparkSession spark, JavaSparkContext jsc, File query, File output)
+    private static String obey(
+            String[] words, SparkSession spark, JavaSparkContext jsc, TaskTimes times)
+            throws Exception {
+        switch (words[0]) {
+            case "conf":
+                spark.conf().set(words[1], words[2]);
+                return "";
+            case "run":
+                return run(spark, jsc, times, new File(words[1]), new File(words[2]));
+            default:
+                throw new IllegalArgumentException(words[0]);
+        }
+    }
+
+    private static String run(
+            SparkSession spark, JavaSparkContext jsc, TaskTimes times, File query, File output)
             throws Exception {
         String sql = new String(Files.readAllBytes(query.toPath()), StandardCharsets.UTF_8);
         TreeMap<String, Double> before = counters(jsc);
+        // Spark tells listeners of tasks later than it lets the caller go.
+        spark.sparkContext().listenerBus().waitUntilEmpty();
+        times.clear();
         long start = System.nanoTime();
         List<Row> rows = spark.sql(sql).collectAsList();
         double seconds = (System.nanoTime() - start) / 1e9;
+        spark.sparkContext().listenerBus().waitUntilEmpty();
+        String tasks = times.summary();
         TreeMap<String, Double> spent = counters(jsc);
         before.forEach((key, value) -> spent.merge(key, -value, Double::sum));
         try (PrintWriter out = new PrintWriter(output, "UTF-8")) {
@@ -57,7 +93,7 @@ public final class DemoApp {
                 out.println(cells(row));
             }
         }
-        System.out.println("DEMO DONE " + seconds + " " + spent);
+        return seconds + " " + rows.size() + " " + tasks + " " + spent;
     }
 
     /** Doubles are marked: sums of them depend on the order in which blocks arrive. */
