@@ -18,8 +18,8 @@ public final class FileParts {
 
   /**
    * Reads parts {@code first} to {@code end} (exclusive) of the arrays, each the partitions {@code starts[i]} to {@code
-   * ends[i]} (exclusive) of map output {@code maps[i]}. Stops at the first one that does not fit, that the endpoint does
-   * not know, or that cannot be read. Returns how many were read.
+   * ends[i]} (exclusive) of map output {@code maps[i]}. Stops at the first one that does not fit, that the endpoint
+   * does not know, or that cannot be read. Returns how many were read.
    */
   public int read(Endpoint endpoint, int shuffle, long[] maps, int[] starts, int[] ends, int first, int end) {
     int count = Math.min(MOST_PARTS, end - first);
