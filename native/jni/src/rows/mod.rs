@@ -6,6 +6,7 @@
 //! ```
 
 mod input;
+mod local;
 mod pool;
 mod session;
 

@@ -32,6 +32,13 @@ final class RowsNative {
    */
   static native int next(long reader, long[] result);
 
+  /**
+   * Reads parts as they lie in files, one after the other, and their lengths: triples as in {@link #inputLocal}. Stops
+   * at the first part that does not fit into {@code bytes}, whose files the endpoint does not know, or that cannot be
+   * read. Returns how many it has read.
+   */
+  static native int readLocal(long endpoint, int shuffle, long[] parts, int count, byte[] bytes, long[] lengths);
+
   /** What the last failure was. */
   static native String problem(long reader);
 

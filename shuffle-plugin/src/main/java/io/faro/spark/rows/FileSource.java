@@ -7,25 +7,27 @@ import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.shuffle.FetchFailedException;
 import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
 
-/** Parts in files of this host, found and opened as Spark does it, one after the other. */
+/** Parts in files of this host. Native code reads small ones, Spark's code large ones and those that fail. */
 final class FileSource implements Source, PartsStream.Bytes {
   private final Parts parts;
   private final int first;
   private final int end;
   private final LocalFiles files;
+  private final FileChunk chunk;
   private final Decompression decompression;
   private final PartFailure failure;
   private final ShuffleReadMetricsReporter metrics;
   /** The first part that was not counted. */
   private int counted;
 
-  /** Parts {@code first} to {@code end}, exclusive. */
-  FileSource(Parts parts, int first, int end, LocalFiles files, Decompression decompression, PartFailure failure,
-      ShuffleReadMetricsReporter metrics) {
+  /** Parts {@code first} to {@code end}, exclusive; {@code chunk} is {@code null}: Spark's code reads all of them. */
+  FileSource(Parts parts, int first, int end, LocalFiles files, FileChunk chunk, Decompression decompression,
+      PartFailure failure, ShuffleReadMetricsReporter metrics) {
     this.parts = parts;
     this.first = first;
     this.end = end;
     this.files = files;
+    this.chunk = chunk;
     this.decompression = decompression;
     this.failure = failure;
     this.metrics = metrics;
@@ -41,7 +43,10 @@ final class FileSource implements Source, PartsStream.Bytes {
   public ManagedBuffer part(int i) throws FetchFailedException {
     ManagedBuffer bytes;
     try {
-      bytes = files.bySpark(parts.id(i));
+      bytes = chunk == null ? null : chunk.part(parts, i, end, files);
+      if (bytes == null) {
+        bytes = files.bySpark(parts.id(i));
+      }
     } catch (TaskKilledException e) {
       throw e;
     } catch (Exception e) {

@@ -39,6 +39,7 @@ final class GroupedReader<K, C> implements ShuffleReader<K, C> {
   private final PartFailure failure;
   private final RepeatedFetch repeat;
   private final Decompression decompression;
+  private final FileChunk chunk;
   private final Deque<Source> local = new ArrayDeque<>();
   /** {@code null}: all parts are in files of this host. */
   private FetchedBlocks fetched;
@@ -52,6 +53,7 @@ final class GroupedReader<K, C> implements ShuffleReader<K, C> {
     this.metrics = metrics;
     failure = new PartFailure(blocks, readers.conf.checksum);
     repeat = new RepeatedFetch(readers.client, failure, context);
+    chunk = new FileChunk(readers.endpoint);
     decompression = new Decompression(SparkEnv.get().serializerManager(), dependency.shuffleId());
   }
 
@@ -85,14 +87,14 @@ final class GroupedReader<K, C> implements ShuffleReader<K, C> {
     long bytes = 0;
     for (int i = 0; i < parts.count(); i++) {
       if (i > first && (i - first == limits.parts || bytes + parts.size(i) > limits.bytes)) {
-        local.add(new FileSource(parts, first, i, files, decompression, failure, metrics));
+        local.add(new FileSource(parts, first, i, files, chunk, decompression, failure, metrics));
         first = i;
         bytes = 0;
       }
       bytes += parts.size(i);
     }
     if (parts.count() > 0) {
-      local.add(new FileSource(parts, first, parts.count(), files, decompression, failure, metrics));
+      local.add(new FileSource(parts, first, parts.count(), files, chunk, decompression, failure, metrics));
     }
   }
 

@@ -258,7 +258,7 @@ class RecordIteratorTest {
         throw new IOException("no such block");
       }
     };
-    return new FileSource(parts, 0, bytes.length, local, blocks.decompression, failure, metrics);
+    return new FileSource(parts, 0, bytes.length, local, null, blocks.decompression, failure, metrics);
   }
 
   @Test

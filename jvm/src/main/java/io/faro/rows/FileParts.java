@@ -1,0 +1,43 @@
+package io.faro.rows;
+
+import io.faro.Endpoint;
+
+/** Parts of map outputs, read as they lie in files that an endpoint knows. Reusable; for one thread at a time. */
+public final class FileParts {
+  /** Parts that one call reads at most. */
+  private static final int MOST_PARTS = 1024;
+
+  private final byte[] bytes;
+  private final long[] triples = new long[3 * MOST_PARTS];
+  private final long[] lengths = new long[MOST_PARTS];
+
+  /** {@code most}: how many bytes one call reads at most. */
+  public FileParts(int most) {
+    bytes = new byte[most];
+  }
+
+  /**
+   * Reads parts {@code first} to {@code end} (exclusive) of the arrays, each the partitions {@code starts[i]} to {@code
+   * ends[i]} (exclusive) of map output {@code maps[i]}. Stops at the first one that does not fit, that the endpoint does
+   * not know, or that cannot be read. Returns how many were read.
+   */
+  public int read(Endpoint endpoint, int shuffle, long[] maps, int[] starts, int[] ends, int first, int end) {
+    int count = Math.min(MOST_PARTS, end - first);
+    for (int i = 0; i < count; i++) {
+      triples[3 * i] = maps[first + i];
+      triples[3 * i + 1] = starts[first + i];
+      triples[3 * i + 2] = ends[first + i];
+    }
+    return RowsNative.readLocal(endpoint.nativeHandle(), shuffle, triples, count, bytes, lengths);
+  }
+
+  /** The bytes of the parts that {@link #read} read last, one part after the other. */
+  public byte[] bytes() {
+    return bytes;
+  }
+
+  /** The bytes of the i-th of them. */
+  public int length(int i) {
+    return (int) lengths[i];
+  }
+}

@@ -1,0 +1,76 @@
+//! Bytes of map outputs as they lie in files that the endpoint knows, for readers that deserialise in Java.
+
+use super::{count, longs};
+use crate::endpoints;
+use crate::throw::{Failure, Outcome, Typed};
+use faro_endpoint::{Endpoint, LocalError};
+use faro_wire::OutputId;
+use jni::objects::{JByteArray, JClass, JLongArray};
+use jni::sys::{jbyte, jint, jlong};
+use jni::EnvUnowned;
+use zerocopy::IntoBytes;
+
+/// `RowsNative.readLocal`; `parts`: triples of map id, first and last (exclusive) partition. Reads whole
+/// parts into `bytes`, one after the other, and their lengths into `lengths`. Stops at the first one that
+/// does not fit, is not known, or cannot be read. Returns how many it has read.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_rows_RowsNative_readLocal<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    endpoint: jlong,
+    shuffle: jint,
+    parts: JLongArray<'local>,
+    part_count: jint,
+    bytes: JByteArray<'local>,
+    lengths: JLongArray<'local>,
+) -> jint {
+    env.with_env(|env| -> Outcome<jint> {
+        if bytes.is_null() {
+            return Err(Failure::Argument("bytes is null".to_string()));
+        }
+        let parts = longs(env, "parts", &parts, count(part_count, 3)?)?;
+        let endpoint = &endpoints::get(endpoint)?.endpoint;
+        let room = bytes.len(env)?;
+        let mut read: Vec<jbyte> = Vec::with_capacity(room);
+        let mut found: Vec<jlong> = Vec::new();
+        for part in parts.chunks_exact(3) {
+            let output = OutputId {
+                shuffle_id: shuffle as u32,
+                map_id: part[0],
+            };
+            match append(endpoint, output, (part[1], part[2]), room, &mut read) {
+                Ok(Some(length)) => found.push(length as jlong),
+                // Java asks Spark for that part, and reports what is wrong with it.
+                Ok(None) | Err(_) => break,
+            }
+        }
+        bytes.set_region(env, 0, &read)?;
+        lengths.set_region(env, 0, &found)?;
+        Ok(found.len() as jint)
+    })
+    .resolve::<Typed>()
+}
+
+/// Reads the part behind what was read. Its length; `None`, with nothing read: it does not fit.
+fn append(
+    endpoint: &Endpoint,
+    output: OutputId,
+    (start, end): (jlong, jlong),
+    room: usize,
+    read: &mut Vec<jbyte>,
+) -> Result<Option<usize>, LocalError> {
+    let block = endpoint.local(output, start as u32, end as u32)?;
+    let from = read.len();
+    let Some(length) = usize::try_from(block.length())
+        .ok()
+        .filter(|&length| length <= room - from)
+    else {
+        return Ok(None);
+    };
+    read.resize(from + length, 0);
+    let filled = block.read_at(0, read[from..].as_mut_bytes());
+    if filled.is_err() {
+        read.truncate(from);
+    }
+    filled.map(|()| Some(length))
+}
