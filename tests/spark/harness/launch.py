@@ -129,7 +129,9 @@ def home_of_links(place, home):
     own_home = place / "home"
     own_home.mkdir(parents=True)
     for part in home.iterdir():
-        (own_home / part.name).symlink_to(part)
+        # An application that was run by hand with the cached home leaves this folder there.
+        if part.name != "work":
+            (own_home / part.name).symlink_to(part)
     return own_home
 
 
