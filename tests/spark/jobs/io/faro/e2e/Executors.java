@@ -80,4 +80,19 @@ final class Executors {
             return new Use(open == null ? 0 : open.length, ManagementFactory.getThreadMXBean().getThreadCount());
         }).reduce((a, b) -> new Use(Math.max(a.descriptors, b.descriptors), Math.max(a.threads, b.threads)));
     }
+
+    /** Waits until no executor holds memory of tasks that have ended. */
+    static void awaitReturnedLeases(JavaSparkContext jsc) throws Exception {
+        Check.await("leases of ended tasks should go back", 30, () -> {
+            for (Map<String, Double> counters : FaroCounters.ofExecutors(jsc).values()) {
+                double leased = counters.getOrDefault("pool.leasedBytes", 0.0)
+                    - counters.getOrDefault("region.cachedBytes", 0.0)
+                    - counters.getOrDefault("connectionBytes", 0.0);
+                if (leased > 4 << 20) {
+                    return false;
+                }
+            }
+            return true;
+        });
+    }
 }

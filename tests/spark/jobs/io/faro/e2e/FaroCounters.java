@@ -37,21 +37,6 @@ public final class FaroCounters {
         return found;
     }
 
-    /** Waits until no executor holds memory of tasks that have ended. */
-    static void awaitReturnedLeases(JavaSparkContext jsc) throws Exception {
-        Check.await("leases of ended tasks should go back", 30, () -> {
-            for (Map<String, Double> counters : ofExecutors(jsc).values()) {
-                double leased = counters.getOrDefault("pool.leasedBytes", 0.0)
-                    - counters.getOrDefault("region.cachedBytes", 0.0)
-                    - counters.getOrDefault("connectionBytes", 0.0);
-                if (leased > 4 << 20) {
-                    return false;
-                }
-            }
-            return true;
-        });
-    }
-
     private static Tuple2<String, TreeMap<String, Double>> here() throws Exception {
         SparkEnv env = SparkEnv.get();
         TreeMap<String, Double> values = new TreeMap<>();

@@ -43,8 +43,8 @@ final class ClientHarness {
     CardStore store = new Store();
     peers = new Peers(transport, store, new PerHost(lookUps), steps, steps, never, WAIT_MILLIS, counters);
     FallBack fallBack = new FallBack(spark, new PerHost(fallBackThreads), conf, counters, log);
-    client = new FaroBlockStoreClient(
-        spark, true, conf, transport, peers, fallBack, new ToFile(sparkConf, fileThreads, PIECE_BYTES), counters, steps);
+    ToFile toFile = new ToFile(sparkConf, fileThreads, PIECE_BYTES);
+    client = new FaroBlockStoreClient(spark, true, conf, transport, peers, fallBack, toFile, counters, steps);
   }
 
   private final class Store implements CardStore {

@@ -48,7 +48,8 @@ final class Metric {
   }
 
   private static void fabric(String name, String what) {
-    count("remoteBlocks." + name, "blocks", "arrived whole over " + what + "; of those that go to files, each piece of 4 MiB");
+    count("remoteBlocks." + name, "blocks",
+        "arrived whole over " + what + "; of those that go to files, each piece of 4 MiB");
     count("remoteBytes." + name, "bytes", "in these blocks");
     count("servedBlocks." + name, "blocks", "sent to peers over " + what);
     count("servedBytes." + name, "bytes", "in these blocks");
