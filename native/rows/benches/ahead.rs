@@ -24,6 +24,9 @@ const BLOCK_BYTES: usize = 32 << 10;
 const ROW_BYTES: usize = 24;
 const ROWS: usize = 1_000_000;
 
+/// Reads a part with that much work for each row.
+type Side = fn(&[u8], u32) -> u64;
+
 fn processor_time() -> Duration {
     let now = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
@@ -127,7 +130,7 @@ fn ahead(part: &[u8], work: u32) -> u64 {
 }
 
 /// Time and processor time of `tasks` tasks at once, in nanoseconds for a row of one task.
-fn measure(side: fn(&[u8], u32) -> u64, part: &[u8], tasks: usize, work: u32) -> (f64, f64) {
+fn measure(side: Side, part: &[u8], tasks: usize, work: u32) -> (f64, f64) {
     let (start, busy) = (Instant::now(), processor_time());
     thread::scope(|scope| {
         for _ in 0..tasks {
@@ -153,8 +156,7 @@ fn main() {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     for work in [5, 20, 60] {
         for tasks in [1, cores, 2 * cores] {
-            let sides: [(&str, fn(&[u8], u32) -> u64); 2] =
-                [("task", on_the_tasks_thread), ("ahead", ahead)];
+            let sides: [(&str, Side); 2] = [("task", on_the_tasks_thread), ("ahead", ahead)];
             let mut figures = [const { (Vec::new(), Vec::new()) }; 2];
             for _ in 0..rounds {
                 for (of, (_, side)) in figures.iter_mut().zip(sides) {
