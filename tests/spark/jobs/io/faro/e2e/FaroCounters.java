@@ -14,7 +14,8 @@ import scala.Tuple2;
 
 /**
  * Reads the source {@code faro} of Spark's metrics system in every executor. A killed executor
- * writes no summary line; those that live can always be asked.
+ * writes no summary line; those that live can always be asked. Other programs compile this class
+ * alone, so it uses no other of this package.
  */
 public final class FaroCounters {
     private FaroCounters() {}
@@ -35,21 +36,6 @@ public final class FaroCounters {
             }
         }
         return found;
-    }
-
-    /** Waits until no executor holds memory of tasks that have ended. */
-    static void awaitReturnedLeases(JavaSparkContext jsc) throws Exception {
-        Check.await("leases of ended tasks should go back", 30, () -> {
-            for (Map<String, Double> counters : ofExecutors(jsc).values()) {
-                double leased = counters.getOrDefault("pool.leasedBytes", 0.0)
-                    - counters.getOrDefault("region.cachedBytes", 0.0)
-                    - counters.getOrDefault("connectionBytes", 0.0);
-                if (leased > 4 << 20) {
-                    return false;
-                }
-            }
-            return true;
-        });
     }
 
     private static Tuple2<String, TreeMap<String, Double>> here() throws Exception {

@@ -238,7 +238,7 @@ final class RowCases {
             Check.that("a cancelled job should end", !job.isAlive());
         }
         Check.equal("digest", expected, digest(rows));
-        FaroCounters.awaitReturnedLeases(c.jsc);
+        Leases.awaitReturned(c.jsc);
         Executors.Use after = Executors.use(c.jsc);
         // Threads and descriptors of Spark's own come and go.
         Check.that("descriptors: " + before + ", after 100 cancelled jobs " + after,

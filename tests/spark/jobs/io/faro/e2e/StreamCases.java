@@ -226,6 +226,6 @@ final class StreamCases {
             }).count();
             Check.equal("records", 3L * SOME, some);
         }
-        FaroCounters.awaitReturnedLeases(jsc);
+        Leases.awaitReturned(jsc);
     }
 }
