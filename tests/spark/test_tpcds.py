@@ -139,7 +139,11 @@ class Pairs:
             self.close()
             place = self.place / version
             place.mkdir()
-            self.pair = Pair(self.options, version, place, self.texts)
+            try:
+                self.pair = Pair(self.options, version, place, self.texts)
+            except (RuntimeError, OSError, SystemExit) as error:
+                # SystemExit: what the helpers of tests/setup end programs with.
+                raise Broken(f"did not start: {error}") from error
         return self.pair
 
     def close(self):
