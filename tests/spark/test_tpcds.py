@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "target" / "test-logs" / "spark-tpcds"
 VERSIONS = ["4.3.0", "3.5.9"]
 QUERY_LIMIT = 600  # seconds
-# What is looked at after the queries of a version: the way that the bytes took.
+# The case after the queries of a version: whether their bytes went through Faro.
 FARO = "faro"
 
 # What `make test` asks: self-joins of a WITH (q4, q11, q47), sets and rollups (q14a, q67, q75),

@@ -23,7 +23,7 @@ final class Decompression {
     return streams.wrapStream(any, bytes);
   }
 
-  /** Decompresses all bytes and closes the stream. What is wrong with them; {@code null}: nothing. */
+  /** Decompresses all bytes and closes the stream. Returns what is wrong with them; {@code null}: nothing. */
   Exception problem(InputStream bytes) {
     try (InputStream closed = bytes; InputStream in = of(closed)) {
       byte[] chunk = new byte[CHUNK_BYTES];

@@ -1,6 +1,5 @@
 package io.faro.spark.rows;
 
-import java.io.IOException;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import org.apache.spark.Aggregator;
@@ -12,9 +11,6 @@ import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
 import org.apache.spark.shuffle.ShuffleReader;
 import org.apache.spark.storage.BlockManager;
 import org.apache.spark.storage.BlockManagerId;
-import org.apache.spark.util.TaskCompletionListener;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 import scala.Option;
 import scala.Product2;
 import scala.Tuple2;
@@ -28,8 +24,6 @@ import scala.runtime.AbstractFunction1;
  * joinable; Spark's own batch fetch needs both too.
  */
 final class GroupedReader<K, C> implements ShuffleReader<K, C> {
-  private static final Logger LOG = LoggerFactory.getLogger(GroupedReader.class);
-
   private final RowReaders readers;
   private final ReadPlan plan;
   private final ShuffleDependency<?, ?, ?> dependency;
@@ -61,22 +55,7 @@ final class GroupedReader<K, C> implements ShuffleReader<K, C> {
   public Iterator<Product2<K, C>> read() {
     RecordIterator records = new RecordIterator(
         this::nextSource, dependency.serializer().newInstance(), decompression, context, metrics);
-    GroupFetch client = new GroupFetch(blocks.blockStoreClient(), readers.client, plan.groups);
-    context.addTaskCompletionListener((TaskCompletionListener) ended -> {
-      try {
-        records.close();
-      } catch (IOException e) {
-        LOG.warn("Faro: a block of an ended task cannot be closed", e);
-      } finally {
-        client.close();
-      }
-    });
-    addLocal(plan.own, new OwnFiles(blocks, readers.outputs));
-    plan.host.forEach((address, parts) -> addLocal(
-        parts, new HostFiles(address, blocks, readers.outputs, context, readers.directories)));
-    if (!plan.fetched.isEmpty()) {
-      fetched = new FetchedBlocks(plan, client, readers.conf, blocks, context, metrics);
-    }
+    fetched = PlanStart.of(readers, plan, blocks, context, metrics, records::close, this::addLocal);
     return combined(new InterruptibleIterator<>(context, records));
   }
 

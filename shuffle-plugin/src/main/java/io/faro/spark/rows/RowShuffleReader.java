@@ -2,7 +2,6 @@ package io.faro.spark.rows;
 
 import io.faro.rows.MemorySlices;
 import io.faro.rows.RowReader;
-import java.io.IOException;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import org.apache.spark.SparkEnv;
@@ -11,9 +10,6 @@ import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
 import org.apache.spark.shuffle.ShuffleReader;
 import org.apache.spark.storage.BlockManager;
 import org.apache.spark.storage.BlockManagerId;
-import org.apache.spark.util.TaskCompletionListener;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 import scala.Product2;
 import scala.Tuple2;
 import scala.collection.Iterator;
@@ -23,8 +19,6 @@ import scala.collection.Iterator;
  * limits and retries; the bytes are decoded where they lie.
  */
 final class RowShuffleReader<K, C> implements ShuffleReader<K, C> {
-  private static final Logger LOG = LoggerFactory.getLogger(RowShuffleReader.class);
-
   private final RowReaders readers;
   private final ReadPlan plan;
   private final int fields;
@@ -54,22 +48,7 @@ final class RowShuffleReader<K, C> implements ShuffleReader<K, C> {
   public Iterator<Product2<K, C>> read() {
     RowReader reader = RowReader.open(readers.conf.codec);
     RowIterator<K, C> rows = new RowIterator<>(this::nextInput, reader, fields, context, metrics);
-    GroupFetch client = new GroupFetch(blocks.blockStoreClient(), readers.client, plan.groups);
-    context.addTaskCompletionListener((TaskCompletionListener) ended -> {
-      try {
-        rows.close();
-      } catch (IOException e) {
-        LOG.warn("Faro: a block of an ended task cannot be closed", e);
-      } finally {
-        client.close();
-      }
-    });
-    addLocal(plan.own, new OwnFiles(blocks, readers.outputs));
-    plan.host.forEach((address, parts) -> addLocal(
-        parts, new HostFiles(address, blocks, readers.outputs, context, readers.directories)));
-    if (!plan.fetched.isEmpty()) {
-      fetched = new FetchedBlocks(plan, client, readers.conf, blocks, context, metrics);
-    }
+    fetched = PlanStart.of(readers, plan, blocks, context, metrics, rows::close, this::addLocal);
     return rows;
   }
 
