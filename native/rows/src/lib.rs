@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod compress;
 mod corruption;
 mod decoded;
 mod decoder;
@@ -22,6 +23,7 @@ mod rows;
 mod zstd;
 
 pub use batch::BatchView;
+pub use compress::{BlockCompressor, CompressError};
 pub use corruption::Corruption;
 pub use decoder::{Codec, RowDecoder, SetupError};
 pub use progress::{Ended, Pushed};

@@ -16,13 +16,18 @@ use crate::rows::RowWriter;
 use std::mem;
 use twox_hash::XxHash32;
 
-const MAGIC: &[u8; 8] = b"LZ4Block";
+pub(crate) const MAGIC: &[u8; 8] = b"LZ4Block";
 pub(crate) const HEADER_BYTES: usize = 21;
 const SEED: u32 = 0x9747_b28c;
 /// lz4-java keeps the lower 28 bits of a hash.
 const HASH_MASK: u32 = 0x0fff_ffff;
 /// Buffers that one part made larger than this become smaller at the part's end.
 const KEPT_BYTES: usize = 1 << 20;
+
+/// The hash of a block's original bytes.
+pub(crate) fn block_hash(original: &[u8]) -> u32 {
+    XxHash32::oneshot(SEED, original) & HASH_MASK
+}
 
 #[derive(Clone, Copy)]
 enum Method {
@@ -97,7 +102,7 @@ impl Header {
     }
 
     fn check(&self, original: &[u8]) -> Result<(), Corruption> {
-        let found = XxHash32::oneshot(SEED, original) & HASH_MASK;
+        let found = block_hash(original);
         if found == self.hash {
             return Ok(());
         }

@@ -5,6 +5,7 @@
 //!  input: slices of memory | own map outputs ──▶ session ──▶ decoder ──▶ batch: address, bytes, rows
 //! ```
 
+mod compress;
 mod input;
 mod local;
 mod pool;
@@ -58,6 +59,15 @@ fn count(value: jint, per_item: usize) -> Outcome<usize> {
         .ok_or_else(|| Failure::Argument(format!("{value} items")))
 }
 
+fn codec(code: jint) -> Outcome<Codec> {
+    match code {
+        0 => Ok(Codec::None),
+        1 => Ok(Codec::Lz4),
+        2 => Ok(Codec::Zstd),
+        other => Err(Failure::Argument(format!("codec {other}"))),
+    }
+}
+
 /// `RowsNative.open`.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_rows_RowsNative_open<'local>(
@@ -66,13 +76,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_open<'local>(
     codec: jint,
 ) -> jlong {
     env.with_env(|_| -> Outcome<jlong> {
-        let codec = match codec {
-            0 => Codec::None,
-            1 => Codec::Lz4,
-            2 => Codec::Zstd,
-            other => return Err(Failure::Argument(format!("codec {other}"))),
-        };
-        let session = pool::take(codec)?;
+        let session = pool::take(self::codec(codec)?)?;
         Ok(SESSIONS.insert(Arc::new(Mutex::new(session))) as jlong)
     })
     .resolve::<Typed>()

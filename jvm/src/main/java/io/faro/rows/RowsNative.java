@@ -44,4 +44,21 @@ final class RowsNative {
 
   /** Ends the reader; its memory goes to another one. */
   static native void close(long reader);
+
+  /** A compressor; {@code codec}: see {@link RowCodec}. */
+  static native long openCompressor(int codec, int zstdLevel);
+
+  static native void closeCompressor(long compressor);
+
+  /** How many bytes a block of so many takes at most. */
+  static native int mostBytes(long compressor, int bytes);
+
+  /** What ends a stream that has blocks. */
+  static native byte[] streamEnd(long compressor);
+
+  /**
+   * Compresses {@code bytes} bytes at {@code from} of {@code source} to {@code to} of {@code target}, which has {@code
+   * room} bytes there, and returns how many it wrote. Positions are bytes of the array; addresses if the array is null.
+   */
+  static native int compress(long compressor, long[] source, long from, int bytes, long[] target, long to, int room);
 }

@@ -19,6 +19,8 @@ final class FaroConf {
   final boolean never;
   /** {@code spark.faro.reader} is auto. */
   final boolean readsRows;
+  /** Whether Faro writes shuffles of Spark SQL itself. */
+  final boolean writesRows;
   final long memoryLimit;
   /** Of this executor. */
   final int cores;
@@ -40,6 +42,7 @@ final class FaroConf {
     fabric = FaroKeys.FABRIC.of(conf);
     never = FaroKeys.FALLBACK.of(conf).equals("never");
     readsRows = FaroKeys.READER.of(conf).equals("auto");
+    writesRows = FaroKeys.WRITER.of(conf).equals("auto");
     requestTimeoutMillis = FaroKeys.REQUEST_TIMEOUT.of(conf);
     port = FaroKeys.PORT.of(conf);
     portRetries = Math.max(0, conf.getInt("spark.port.maxRetries", 16));
@@ -52,7 +55,7 @@ final class FaroConf {
     for (Key<?> key : FaroKeys.ALL) {
       Object value = key == FaroKeys.MEMORY_LIMIT ? (Object) memoryLimit : key.of(conf);
       // These two are this plug-in's, not the endpoint's.
-      if (value != null && key != FaroKeys.FALLBACK && key != FaroKeys.READER) {
+      if (value != null && key != FaroKeys.FALLBACK && key != FaroKeys.READER && key != FaroKeys.WRITER) {
         settings.put(key.setting, value.toString());
       }
     }

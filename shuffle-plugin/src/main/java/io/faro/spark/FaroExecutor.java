@@ -7,6 +7,7 @@ import io.faro.Faro;
 import io.faro.OutputFiles;
 import io.faro.spark.rows.RowReaders;
 import io.faro.spark.ui.Reporter;
+import io.faro.spark.write.RowWriters;
 import java.lang.reflect.Field;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -56,6 +57,7 @@ final class FaroExecutor {
   private State state = State.SERVING;
   /** In INSTALLED, and after it. */
   private FaroBlockStoreClient client;
+  private final RowWriters writers;
   /** {@code null} before INSTALLED. */
   private volatile RowReaders readers;
 
@@ -82,6 +84,8 @@ final class FaroExecutor {
     this.cards = new EndpointCards(env);
     this.source = new FaroSource(this::counters);
     this.summary = new Summary(this::counters, log::info);
+    this.writers =
+        new RowWriters(sparkConf, conf.writesRows, counters.rowWriters::increment, counters::notWritten);
     this.summaryHook = new Thread(summary::log, "faro-summary");
   }
 
@@ -202,6 +206,10 @@ final class FaroExecutor {
     threads.timer.scheduleWithFixedDelay(
         () -> ours.endUnresponsive(longest), SWEEP_SECONDS, SWEEP_SECONDS, TimeUnit.SECONDS);
     threads.timer.scheduleWithFixedDelay(peers::forgetIdle, 1, 1, TimeUnit.MINUTES);
+  }
+
+  RowWriters writers() {
+    return writers;
   }
 
   /** Faro's readers of rows; {@code null}: this executor does not fetch through Faro. */

@@ -43,6 +43,12 @@ final class FaroKeys {
           + "Spark's. Blocks travel the same way with both.",
       oneOf("auto", "spark"));
 
+  static final Key<String> WRITER = key(
+      "writer", "name", "auto", "auto, spark",
+      "Which writer makes the files of a map task. `auto`: Faro's, for shuffles of Spark SQL (see The writer), and "
+          + "Spark's for all others. `spark`: always Spark's. The files are the same in format and place with both.",
+      oneOf("auto", "spark"));
+
   static final Key<Long> MEMORY_LIMIT = key(
       "memory.limit", "byte size", "(256m to 2g, by cores)", "a byte size of at least 32m, such as 256m or 1g",
       "Hard limit, per executor, of the native memory for blocks in transfer. Faro takes it in steps as needed, "

@@ -4,7 +4,10 @@ import io.faro.Endpoint;
 import io.faro.spark.rows.RowReaders;
 import io.faro.spark.ui.FaroUi;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -41,6 +44,8 @@ public final class FaroShuffleManager extends SortShuffleManager {
   private final FaroConf faroConf;
   /** Whether this process may have an endpoint; null in the constructor of the superclass, which calls methods here. */
   private final Boolean mayRun;
+  /** By shuffle: the map outputs of Faro's writers; Spark's manager knows those of its own. */
+  private final Map<Integer, Set<Long>> written = new ConcurrentHashMap<>();
   /** Guarded by this. */
   private UiState uiState;
   /** In OPENED; null if Spark refused it. */
@@ -114,7 +119,13 @@ public final class FaroShuffleManager extends SortShuffleManager {
       ShuffleHandle handle, long mapId, TaskContext context, ShuffleWriteMetricsReporter metrics) {
     // Opened before the output exists: a peer that learns of the output then finds this executor's card.
     FaroExecutor open = awaitOpen();
-    ShuffleWriter<K, V> writer = super.getWriter(handle, mapId, context, metrics);
+    ShuffleWriter<K, V> writer = open == null
+        ? null : open.writers().writer(handle, mapId, context, metrics, super.shuffleBlockResolver());
+    if (writer == null) {
+      writer = super.getWriter(handle, mapId, context, metrics);
+    } else {
+      written.computeIfAbsent(handle.shuffleId(), id -> ConcurrentHashMap.newKeySet()).add(mapId);
+    }
     return open == null || !faroConf.wantsCommits
         ? writer
         : new CommittingWriter<>(writer, () -> open.committed(handle.shuffleId(), mapId));
@@ -157,6 +168,10 @@ public final class FaroShuffleManager extends SortShuffleManager {
     }
     open.forgetShuffle(shuffleId);
     try {
+      Set<Long> outputs = written.remove(shuffleId);
+      if (outputs != null) {
+        outputs.forEach(mapId -> super.shuffleBlockResolver().removeDataByMap(shuffleId, mapId));
+      }
       return super.unregisterShuffle(shuffleId);
     } finally {
       // A peer's question between the two has opened files that are deleted now, and would keep their disk space.

@@ -2,6 +2,7 @@ package io.faro.spark;
 
 import io.faro.spark.rows.Declined;
 import io.faro.spark.ui.Traffic;
+import io.faro.spark.write.NotWritten;
 import java.util.EnumMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -25,6 +26,8 @@ final class PluginCounters {
   final LongAdder rowReaders = new LongAdder();
   /** Tasks' reads of a shuffle of which Faro's reader joined blocks to streams. */
   final LongAdder groupedReaders = new LongAdder();
+  /** Map tasks whose rows Faro's writer wrote. */
+  final LongAdder rowWriters = new LongAdder();
 
   /** By shuffle and by peer, for the Spark UI. */
   final Traffic traffic = new Traffic();
@@ -33,12 +36,18 @@ final class PluginCounters {
   /** Tasks' reads of a shuffle that were left to Spark's reader. */
   private final Map<Declined, LongAdder> declined = new EnumMap<>(Declined.class);
 
+  /** Map tasks that were left to Spark's writer. */
+  private final Map<NotWritten, LongAdder> notWritten = new EnumMap<>(NotWritten.class);
+
   PluginCounters() {
     for (Reason reason : Reason.values()) {
       byReason.put(reason, new LongAdder());
     }
     for (Declined why : Declined.values()) {
       declined.put(why, new LongAdder());
+    }
+    for (NotWritten why : NotWritten.values()) {
+      notWritten.put(why, new LongAdder());
     }
   }
 
@@ -50,6 +59,10 @@ final class PluginCounters {
 
   void declined(Declined why) {
     declined.get(why).increment();
+  }
+
+  void notWritten(NotWritten why) {
+    notWritten.get(why).increment();
   }
 
   Map<String, Long> snapshot() {
@@ -65,6 +78,8 @@ final class PluginCounters {
     all.put("rowReaders", rowReaders.sum());
     all.put("groupedReaders", groupedReaders.sum());
     declined.forEach((why, count) -> all.put("sparkReaders." + why.key, count.sum()));
+    all.put("rowWriters", rowWriters.sum());
+    notWritten.forEach((why, count) -> all.put("sparkWriters." + why.key, count.sum()));
     return all;
   }
 }

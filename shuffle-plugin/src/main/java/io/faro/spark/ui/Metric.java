@@ -70,6 +70,7 @@ final class Metric {
     regions();
     fallBacks();
     rows();
+    writers();
     ALL = Collections.unmodifiableList(new ArrayList<>(BY_NAME.values()));
   }
 
@@ -182,6 +183,22 @@ final class Metric {
     sparks("oldProtocol", "`spark.shuffle.useOldFetchProtocol` is true");
     sparks("pushMerged", "push-based shuffle has merged its blocks");
     sparks("noAccess", "this Spark does not have what Faro's reader needs");
+  }
+
+  private static void writers() {
+    count("rowWriters", "map tasks", "whose rows Faro's writer wrote, see `spark.faro.writer`");
+    sparksWriter("setting", "`spark.faro.writer` is `spark`");
+    sparksWriter("serializer", "its serializer is not Spark SQL's");
+    sparksWriter("aggregation", "it combines or sorts while writing");
+    sparksWriter("encryption", "`spark.io.encryption.enabled` is true");
+    sparksWriter("codec", "its codec is neither lz4 nor zstd");
+    sparksWriter("checksum", "its checksums are not ADLER32, CRC32 or CRC32C");
+    sparksWriter("partitions", "it has more than 4,096 partitions");
+    sparksWriter("noAccess", "this Spark does not have what Faro's writer needs");
+  }
+
+  private static void sparksWriter(String name, String why) {
+    count("sparkWriters." + name, "map tasks", "written by Spark's own writer: " + why);
   }
 
   private static void sparks(String name, String why) {

@@ -1,0 +1,208 @@
+//! Compressors of writers: blocks between pages of Spark's, which are Java arrays or memory outside the heap.
+
+use super::codec;
+use crate::registry::Registry;
+use crate::throw::{Failure, Outcome, Typed};
+use faro_rows::BlockCompressor;
+use jni::objects::{JByteArray, JClass, JLongArray};
+use jni::sys::{jint, jlong};
+use jni::{Env, EnvUnowned};
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::{ptr, slice};
+
+static COMPRESSORS: Registry<Arc<Mutex<BlockCompressor>>> = Registry::new();
+
+fn compressor(handle: jlong) -> Outcome<Arc<Mutex<BlockCompressor>>> {
+    COMPRESSORS.get(handle as u64).ok_or(Failure::NotHeld {
+        what: "block compressor",
+        handle: handle as u64,
+    })
+}
+
+/// `RowsNative.openCompressor`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_rows_RowsNative_openCompressor<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    code: jint,
+    zstd_level: jint,
+) -> jlong {
+    env.with_env(|_| -> Outcome<jlong> {
+        let opened = BlockCompressor::new(codec(code)?, zstd_level);
+        let opened = opened.map_err(|error| Failure::State(error.to_string()))?;
+        Ok(COMPRESSORS.insert(Arc::new(Mutex::new(opened))) as jlong)
+    })
+    .resolve::<Typed>()
+}
+
+/// `RowsNative.closeCompressor`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_rows_RowsNative_closeCompressor<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    handle: jlong,
+) {
+    env.with_env(|_| -> Outcome<()> {
+        COMPRESSORS.remove(handle as u64);
+        Ok(())
+    })
+    .resolve::<Typed>();
+}
+
+/// `RowsNative.mostBytes`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_rows_RowsNative_mostBytes<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    handle: jlong,
+    bytes: jint,
+) -> jint {
+    env.with_env(|_| -> Outcome<jint> {
+        let bytes = length("bytes", bytes)?;
+        let compressor = compressor(handle)?;
+        let most = compressor
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .most_bytes(bytes);
+        jint::try_from(most).map_err(|_| Failure::Argument(format!("a block of {bytes} bytes")))
+    })
+    .resolve::<Typed>()
+}
+
+/// `RowsNative.streamEnd`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_rows_RowsNative_streamEnd<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    handle: jlong,
+) -> JByteArray<'local> {
+    env.with_env(|env| -> Outcome<JByteArray<'local>> {
+        let compressor = compressor(handle)?;
+        let end = compressor
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .end();
+        Ok(env.byte_array_from_slice(end)?)
+    })
+    .resolve::<Typed>()
+}
+
+/// `RowsNative.compress`: a block of `length` bytes at `from` of `source` to `to` of `target`, which has `room` bytes
+/// there. Positions are bytes in the array, or addresses if the array is null.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_rows_RowsNative_compress<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    handle: jlong,
+    source: JLongArray<'local>,
+    from: jlong,
+    bytes: jint,
+    target: JLongArray<'local>,
+    to: jlong,
+    room: jint,
+) -> jint {
+    env.with_env(|env| -> Outcome<jint> {
+        let compressor = compressor(handle)?;
+        let mut compressor = compressor.lock().unwrap_or_else(PoisonError::into_inner);
+        let (bytes, room) = (length("bytes", bytes)?, length("room", room)?);
+        check(env, "source", &source, from, bytes)?;
+        check(env, "target", &target, to, room)?;
+        let done = {
+            let (source, target) = (Page::of(env, &source)?, Page::of(env, &target)?);
+            // SAFETY: `check` has made sure that the arrays have these bytes; memory outside the heap is a page of
+            // Spark's that the caller owns during the call. The two pages are different ones, and the caller's
+            // thread, the only one that uses them, is this one.
+            let (piece, out) = unsafe {
+                (
+                    slice::from_raw_parts(source.at(from), bytes),
+                    slice::from_raw_parts_mut(target.at(to), room),
+                )
+            };
+            compressor.compress(piece, out)
+        };
+        match done {
+            Ok(length) => Ok(length as jint),
+            Err(error) => Err(Failure::Argument(error.to_string())),
+        }
+    })
+    .resolve::<Typed>()
+}
+
+fn length(what: &str, value: jint) -> Outcome<usize> {
+    usize::try_from(value).map_err(|_| Failure::Argument(format!("{what} is {value}")))
+}
+
+/// Whether the array, if there is one, has `bytes` bytes from `at` on.
+fn check(
+    env: &Env<'_>,
+    what: &str,
+    array: &JLongArray<'_>,
+    at: jlong,
+    bytes: usize,
+) -> Outcome<()> {
+    let ends = usize::try_from(at)
+        .ok()
+        .and_then(|at| at.checked_add(bytes));
+    let fits = match (ends, array.is_null()) {
+        (Some(_), true) => at != 0,
+        (Some(end), false) => end <= array.len(env)? * size_of::<jlong>(),
+        (None, _) => false,
+    };
+    if fits {
+        return Ok(());
+    }
+    Err(Failure::Argument(format!(
+        "{what} has no {bytes} bytes at {at}"
+    )))
+}
+
+/// The memory of a page. While there is one of an array, no JNI function may be called but those that make and drop
+/// pages, and the thread must not wait: the array cannot move, for which a collection waits. A block of the default size
+/// takes some 50 µs.
+enum Page<'a, 'local> {
+    Array {
+        env: &'a Env<'local>,
+        array: &'a JLongArray<'local>,
+        first: *mut c_void,
+    },
+    OffHeap,
+}
+
+impl<'a, 'local> Page<'a, 'local> {
+    fn of(env: &'a Env<'local>, array: &'a JLongArray<'local>) -> Outcome<Self> {
+        if array.is_null() {
+            return Ok(Self::OffHeap);
+        }
+        let raw = env.get_raw();
+        // SAFETY: a valid environment of this thread and a reference to an array that is not null; the pointer is
+        // given back in `drop`.
+        let first = unsafe {
+            ((**raw).v1_2.GetPrimitiveArrayCritical)(raw, array.as_raw(), ptr::null_mut())
+        };
+        if first.is_null() {
+            return Err(Failure::State("no memory for an array's bytes".to_owned()));
+        }
+        Ok(Self::Array { env, array, first })
+    }
+
+    /// The address of byte `at` of the array, or the address `at`.
+    fn at(&self, at: jlong) -> *mut u8 {
+        match self {
+            Self::Array { first, .. } => first.cast::<u8>().wrapping_add(at as usize),
+            Self::OffHeap => at as usize as *mut u8,
+        }
+    }
+}
+
+impl Drop for Page<'_, '_> {
+    fn drop(&mut self) {
+        if let Self::Array { env, array, first } = self {
+            let raw = env.get_raw();
+            // SAFETY: what `of` got of the same array, on the same thread, once.
+            unsafe {
+                ((**raw).v1_2.ReleasePrimitiveArrayCritical)(raw, array.as_raw(), *first, 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What is compressed is what the decoder reads, however the row stream was cut into pieces.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use faro_rows::{BlockCompressor, Codec, CompressError};
+use proptest::prelude::*;
+use proptest::sample::select;
+use support::encode::row_stream;
+use support::{decode, decoder};
+
+const CODECS: [Codec; 3] = [Codec::None, Codec::Lz4, Codec::Zstd];
+
+/// Random ones cannot be compressed.
+fn rows() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    let row = (0_usize..40, any::<u8>(), any::<bool>()).prop_flat_map(|(words, byte, random)| {
+        let bytes = match random {
+            true => any::<u8>().boxed(),
+            false => Just(byte).boxed(),
+        };
+        prop::collection::vec(bytes, words * 8)
+    });
+    prop::collection::vec(row, 1..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 100 }))]
+
+    #[test]
+    fn a_partition_reads_as_it_was_written(
+        codec in select(&CODECS[..]),
+        // Several streams of one partition are one: each spill ends one.
+        streams in prop::collection::vec((rows(), 1_usize..2_000), 1..4),
+    ) {
+        let mut compressor = BlockCompressor::new(codec, 1).unwrap();
+        let mut part = Vec::new();
+        for (rows, cut) in &streams {
+            for piece in row_stream(rows).chunks(*cut) {
+                let start = part.len();
+                part.resize(start + compressor.most_bytes(piece.len()), 0);
+                let length = compressor.compress(piece, &mut part[start..]).unwrap();
+                part.truncate(start + length);
+            }
+            part.extend_from_slice(compressor.end());
+        }
+        let expected: Vec<_> = streams.into_iter().flat_map(|(rows, _)| rows).collect();
+        let read = decode(&mut decoder(codec, 4096), &part, &[]);
+        prop_assert_eq!(read.error, None);
+        prop_assert_eq!(read.rows, expected);
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    for codec in CODECS {
+        let mut compressor = BlockCompressor::new(codec, 1).unwrap();
+        let most = compressor.most_bytes(100);
+        assert_eq!(
+            compressor.compress(&[0; 100], &mut vec![0; most - 1]),
+            Err(CompressError::NoRoom {
+                room: most - 1,
+                most
+            })
+        );
+        let (bytes, most) = ((32 << 20) + 1, 32 << 20);
+        assert_eq!(
+            compressor.compress(&vec![0; bytes], &mut []),
+            Err(CompressError::TooLong { bytes, most })
+        );
+    }
+}

@@ -1,0 +1,112 @@
+package io.faro.spark.write;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.spark.unsafe.memory.MemoryBlock;
+
+/**
+ * Compressed blocks in pages of Spark's, a list of them for each partition. Without an object for a block: a block is a
+ * number, and its fields are in arrays.
+ */
+final class Chunks {
+  private static final int NONE = -1;
+
+  /** Gets the blocks of a partition, in the order in which they were added. */
+  interface Visitor<E extends Exception> {
+    void chunk(Object base, long offset, int length) throws E;
+  }
+
+  private final List<MemoryBlock> pages = new ArrayList<>();
+  /** By partition: its first and last block. */
+  private final int[] firsts;
+  private final int[] lasts;
+  /** By block: page, offset in it, bytes, and the partition's next block. */
+  private int[] pageOf = new int[64];
+  private int[] offsets = new int[64];
+  private int[] lengths = new int[64];
+  private int[] nexts = new int[64];
+  private int count;
+  private long bytes;
+  /** Bytes of the last page that are used. */
+  private int used;
+
+  Chunks(int partitions) {
+    firsts = new int[partitions];
+    lasts = new int[partitions];
+    Arrays.fill(firsts, NONE);
+  }
+
+  /** Bytes of all blocks. */
+  long bytes() {
+    return bytes;
+  }
+
+  boolean isEmpty() {
+    return count == 0;
+  }
+
+  boolean has(int partition) {
+    return firsts[partition] != NONE;
+  }
+
+  /** Whether the last page has so much room. */
+  boolean fits(int length) {
+    return !pages.isEmpty() && pages.get(pages.size() - 1).size() - used >= length;
+  }
+
+  void addPage(MemoryBlock page) {
+    pages.add(page);
+    used = 0;
+  }
+
+  /** Where the next block goes: {@code null} is the base of memory outside the heap. */
+  Object base() {
+    return pages.get(pages.size() - 1).getBaseObject();
+  }
+
+  long offset() {
+    return pages.get(pages.size() - 1).getBaseOffset() + used;
+  }
+
+  /** What was written at {@link #offset} is a block of that partition. */
+  void add(int partition, int length) {
+    if (count == pageOf.length) {
+      pageOf = Arrays.copyOf(pageOf, 2 * count);
+      offsets = Arrays.copyOf(offsets, 2 * count);
+      lengths = Arrays.copyOf(lengths, 2 * count);
+      nexts = Arrays.copyOf(nexts, 2 * count);
+    }
+    pageOf[count] = pages.size() - 1;
+    offsets[count] = used;
+    lengths[count] = length;
+    nexts[count] = NONE;
+    if (firsts[partition] == NONE) {
+      firsts[partition] = count;
+    } else {
+      nexts[lasts[partition]] = count;
+    }
+    lasts[partition] = count;
+    count++;
+    used += length;
+    bytes += length;
+  }
+
+  <E extends Exception> void visit(int partition, Visitor<E> visitor) throws E {
+    for (int i = firsts[partition]; i != NONE; i = nexts[i]) {
+      MemoryBlock page = pages.get(pageOf[i]);
+      visitor.chunk(page.getBaseObject(), page.getBaseOffset() + offsets[i], lengths[i]);
+    }
+  }
+
+  /** Forgets all blocks. The caller frees the pages. */
+  List<MemoryBlock> clear() {
+    List<MemoryBlock> freed = new ArrayList<>(pages);
+    pages.clear();
+    Arrays.fill(firsts, NONE);
+    count = 0;
+    bytes = 0;
+    used = 0;
+    return freed;
+  }
+}

@@ -1,0 +1,321 @@
+package io.faro.spark.write;
+
+import io.faro.rows.BlockCompressor;
+import java.io.Closeable;
+import java.io.File;
+import java.io.IOException;
+import java.nio.ByteOrder;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.spark.memory.MemoryConsumer;
+import org.apache.spark.memory.SparkOutOfMemoryError;
+import org.apache.spark.memory.TaskMemoryManager;
+import org.apache.spark.unsafe.Platform;
+import org.apache.spark.unsafe.memory.MemoryBlock;
+
+/**
+ * The rows of one map output while it is written: a buffer for each partition, whose bytes become a compressed block when
+ * it is full. Buffers and blocks are pages of the task's memory in Spark's account. Where Spark has no page left, or
+ * another consumer of the task needs memory, everything goes to a spill, and {@link #writeTo} joins the spills and what
+ * is in memory. For the task's thread.
+ */
+final class PartitionBuffers extends MemoryConsumer implements Closeable {
+  private static final boolean BIG_ENDIAN = ByteOrder.nativeOrder() == ByteOrder.BIG_ENDIAN;
+  private static final int LENGTH_BYTES = 4;
+  /** Pages have the size that is asked for, if they are not smaller than this. */
+  private static final int LEAST_PAGE_BYTES = 4 << 10;
+  /** What all buffers take at first. */
+  private static final int FIRST_BYTES = 1 << 20;
+  private static final int LEAST_ROOM = 256;
+  /** Full buffers become larger by this factor, up to the size of a block. */
+  private static final int GROWTH = 4;
+  private static final int FIRST_CHUNK_PAGE_BYTES = 1 << 20;
+  private static final int MOST_CHUNK_PAGE_BYTES = 16 << 20;
+
+  private final Thread owner = Thread.currentThread();
+  private final int partitions;
+  private final BlockCompressor compressor;
+  private final Spills spills;
+  private final Chunks chunks;
+  private final SpillLimits limits;
+  /** What a buffer has at most, and what a block of so many bytes takes at most. */
+  private final int mostRoom;
+  private final int mostChunk;
+  /** A block on its way to a file. */
+  private final long[] block;
+  /** By partition: the bytes in its buffer. */
+  private final int[] filled;
+  /** What all buffers may take: less after Spark had no memory for a block. */
+  private long mostBytes;
+  /** Of all buffers; {@code null}: they have no memory now. */
+  private MemoryBlock page;
+  private Object base;
+  private long start;
+  /** Of one buffer, in bytes; 0 without a page. */
+  private int room;
+  private long peak;
+  private long rowBytes;
+  private long rowsInMemory;
+  private long bytesInMemory;
+
+  /** {@code mostBytes}: what the buffers take at most; {@code blockBytes}: what a block holds, a multiple of 8. */
+  PartitionBuffers(TaskMemoryManager memory, int partitions, int blockBytes, long mostBytes, SpillLimits limits,
+      BlockCompressor compressor, Spills spills) {
+    super(memory, LEAST_PAGE_BYTES, memory.getTungstenMemoryMode());
+    this.partitions = partitions;
+    this.compressor = compressor;
+    this.spills = spills;
+    this.limits = limits;
+    this.mostRoom = blockBytes;
+    this.mostBytes = mostBytes;
+    mostChunk = compressor.mostBytes(mostRoom);
+    block = new long[(mostChunk + Long.BYTES - 1) / Long.BYTES];
+    filled = new int[partitions];
+    chunks = new Chunks(partitions);
+  }
+
+  /**
+   * Appends a row.
+   *
+   * @throws IllegalArgumentException no such partition, or no size of an {@code UnsafeRow}.
+   * @throws SparkOutOfMemoryError Spark has no memory for the smallest buffers.
+   */
+  void add(int partition, Object rowBase, long rowOffset, int size) throws IOException {
+    if (partition < 0 || partition >= partitions || size < 0 || size % Long.BYTES != 0) {
+      throw new IllegalArgumentException("a row of " + size + " bytes for partition " + partition + " of " + partitions
+          + "; a row has a multiple of 8 bytes");
+    }
+    if (size > room - LENGTH_BYTES - filled[partition] && !makeRoom(partition, size)) {
+      addLong(partition, rowBase, rowOffset, size);
+    } else {
+      int at = filled[partition];
+      long to = start + (long) partition * room + at;
+      Platform.putInt(base, to, BIG_ENDIAN ? size : Integer.reverseBytes(size));
+      Platform.copyMemory(rowBase, rowOffset, base, to + LENGTH_BYTES, size);
+      filled[partition] = at + LENGTH_BYTES + size;
+    }
+    rowBytes += size;
+    bytesInMemory += size;
+    if (limits.reached(++rowsInMemory, bytesInMemory)) {
+      spillAll();
+    }
+  }
+
+  /** Whether the partition's buffer has room for the row now. False: it is empty, and the row is longer than it. */
+  private boolean makeRoom(int partition, int size) throws IOException {
+    while (size > room - LENGTH_BYTES - filled[partition]) {
+      if (room == 0) {
+        open();
+      } else if (!grow()) {
+        if (filled[partition] == 0) {
+          return false;
+        }
+        flush(partition);
+      }
+    }
+    return true;
+  }
+
+  private int mostRoom() {
+    return (int) Math.max(LEAST_ROOM, Math.min(mostRoom, mostBytes / partitions / Long.BYTES * Long.BYTES));
+  }
+
+  /** Gives the buffers their smallest size. */
+  private void open() {
+    int first = Math.max(LEAST_ROOM, Math.min(mostRoom, FIRST_BYTES / partitions / Long.BYTES * Long.BYTES));
+    setPage(allocatePage((long) first * partitions), first);
+  }
+
+  private void setPage(MemoryBlock of, int roomOfEach) {
+    page = of;
+    base = of.getBaseObject();
+    start = of.getBaseOffset();
+    room = roomOfEach;
+    peak = Math.max(peak, getUsed());
+  }
+
+  /** Moves all rows into larger buffers. False: they have their full size, or there is no memory for it. */
+  private boolean grow() {
+    int larger = (int) Math.min(mostRoom(), (long) GROWTH * room);
+    if (larger <= room) {
+      return false;
+    }
+    MemoryBlock next = pageOrNull((long) larger * partitions);
+    if (next == null) {
+      mostBytes = (long) room * partitions;
+      return false;
+    }
+    for (int i = 0; i < partitions; i++) {
+      Platform.copyMemory(base, start + (long) i * room, next.getBaseObject(),
+          next.getBaseOffset() + (long) i * larger, filled[i]);
+    }
+    MemoryBlock last = page;
+    setPage(next, larger);
+    freePage(last);
+    return true;
+  }
+
+  /** A page, for which blocks may have been spilled; {@code null}: Spark has none for this task. */
+  private MemoryBlock pageOrNull(long bytes) {
+    try {
+      return allocatePage(bytes);
+    } catch (SparkOutOfMemoryError e) {
+      return null;
+    }
+  }
+
+  /** A row that is longer than a buffer, in pieces. The buffer is empty. */
+  private void addLong(int partition, Object rowBase, long rowOffset, int size) throws IOException {
+    Platform.putInt(base, start + (long) partition * room, BIG_ENDIAN ? size : Integer.reverseBytes(size));
+    filled[partition] = LENGTH_BYTES;
+    for (int done = 0; done < size;) {
+      if (room == 0) {
+        open();
+      }
+      int now = Math.min(size - done, room - filled[partition]);
+      Platform.copyMemory(rowBase, rowOffset + done, base, start + (long) partition * room + filled[partition], now);
+      filled[partition] += now;
+      done += now;
+      if (filled[partition] == room) {
+        flush(partition);
+      }
+    }
+  }
+
+  /** Makes a block of what a partition's buffer has; without memory for it, spills everything. */
+  private void flush(int partition) throws IOException {
+    if (!chunks.fits(mostChunk)) {
+      boolean none = chunks.isEmpty();
+      long wanted = Math.max(FIRST_CHUNK_PAGE_BYTES, Math.min(MOST_CHUNK_PAGE_BYTES, chunks.bytes() / 2));
+      MemoryBlock next = pageOrNull(Math.max(wanted, mostChunk));
+      if (next == null) {
+        // The buffers leave no memory for blocks: smaller ones from now on.
+        mostBytes = none ? mostBytes / 2 : mostBytes;
+        spillAll();
+        return;
+      }
+      chunks.addPage(next);
+      peak = Math.max(peak, getUsed());
+    }
+    int length = compressor.compress((long[]) base, position(base, start + (long) partition * room), filled[partition],
+        (long[]) chunks.base(), position(chunks.base(), chunks.offset()), mostChunk);
+    chunks.add(partition, length);
+    filled[partition] = 0;
+  }
+
+  /** Spark counts an array's bytes from the object's address on. */
+  private static long position(Object array, long offset) {
+    return array == null ? offset : offset - Platform.LONG_ARRAY_OFFSET;
+  }
+
+  /** Writes all rows that were added, and frees all memory. */
+  void writeTo(PartitionFile out) throws IOException {
+    try (Spills.Open from = spills.open()) {
+      for (int i = 0; i < partitions; i++) {
+        from.transfer(i, out);
+        append(i, out);
+      }
+    }
+    out.end();
+    free();
+  }
+
+  /** Appends the rows of a partition that are in memory. */
+  private void append(int partition, PartitionFile out) throws IOException {
+    chunks.visit(partition, (from, offset, length) -> out.append(partition, from, offset, length));
+    int rest = filled[partition];
+    if (rest > 0) {
+      int length = compressor.compress(
+          (long[]) base, position(base, start + (long) partition * room), rest, block, 0, mostChunk);
+      out.append(partition, block, Platform.LONG_ARRAY_OFFSET, length);
+      filled[partition] = 0;
+    }
+    if (rest > 0 || chunks.has(partition)) {
+      out.append(partition, compressor.end());
+    }
+  }
+
+  /**
+   * Spark needs memory. For another consumer of the task everything goes to a spill; for a page of this one's the
+   * blocks, because the buffers are in use. Nothing for a request on another thread, as that of a Python worker's feed.
+   */
+  @Override
+  public long spill(long size, MemoryConsumer trigger) throws IOException {
+    if (Thread.currentThread() != owner) {
+      return 0;
+    }
+    if (trigger != this) {
+      return spillAll();
+    }
+    if (chunks.isEmpty()) {
+      return 0;
+    }
+    spills.write(file -> {
+      for (int i = 0; i < partitions; i++) {
+        if (chunks.has(i)) {
+          int partition = i;
+          chunks.visit(i, (from, offset, length) -> file.append(partition, from, offset, length));
+          file.append(partition, compressor.end());
+        }
+      }
+    });
+    long freed = freeChunks();
+    spills.freed(freed);
+    return freed;
+  }
+
+  /** Writes everything to a spill and returns the bytes of memory that this freed. */
+  private long spillAll() throws IOException {
+    rowsInMemory = 0;
+    bytesInMemory = 0;
+    if (page == null) {
+      return 0;
+    }
+    spills.write(file -> {
+      for (int i = 0; i < partitions; i++) {
+        append(i, file);
+      }
+    });
+    long freed = free();
+    spills.freed(freed);
+    return freed;
+  }
+
+  private long free() {
+    long freed = freeChunks();
+    if (page != null) {
+      freed += page.size();
+      freePage(page);
+      page = null;
+      base = null;
+      room = 0;
+      Arrays.fill(filled, 0);
+    }
+    return freed;
+  }
+
+  private long freeChunks() {
+    List<MemoryBlock> pages = chunks.clear();
+    long freed = 0;
+    for (MemoryBlock each : pages) {
+      freed += each.size();
+      freePage(each);
+    }
+    return freed;
+  }
+
+  /** Bytes of all rows, without their lengths. */
+  long rowBytes() {
+    return rowBytes;
+  }
+
+  long peakBytes() {
+    return peak;
+  }
+
+  /** Frees all memory. Idempotent. */
+  @Override
+  public void close() {
+    free();
+  }
+}

@@ -1,0 +1,136 @@
+package io.faro.spark.write;
+
+import io.faro.rows.BlockCompressor;
+import java.io.File;
+import java.io.IOException;
+import org.apache.spark.Partitioner;
+import org.apache.spark.ShuffleDependency;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.TaskContext;
+import org.apache.spark.executor.TaskMetrics;
+import org.apache.spark.scheduler.MapStatus;
+import org.apache.spark.shuffle.IndexShuffleBlockResolver;
+import org.apache.spark.shuffle.ShuffleWriteMetricsReporter;
+import org.apache.spark.shuffle.ShuffleWriter;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.execution.metric.SQLMetric;
+import org.apache.spark.storage.BlockManager;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import scala.Option;
+import scala.Product2;
+import scala.collection.Iterator;
+
+/**
+ * Writes the rows of one map task of Spark SQL's. A row is copied once, into its partition's buffer; full buffers are
+ * compressed by native code. The data file is committed by Spark's resolver.
+ */
+final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
+  private static final Logger LOG = LoggerFactory.getLogger(RowShuffleWriter.class);
+
+  private final WriterConf conf;
+  private final ShuffleDependency<K, V, ?> dependency;
+  private final long mapId;
+  /** {@code null}: nothing counts the data's size. */
+  private final SQLMetric dataSize;
+  private final TaskContext context;
+  private final ShuffleWriteMetricsReporter metrics;
+  private final IndexShuffleBlockResolver resolver;
+  private final BlockManager blocks = SparkEnv.get().blockManager();
+  private long[] lengths;
+  /** {@code null} before the output is committed. */
+  private MapStatus status;
+  private boolean stopped;
+
+  RowShuffleWriter(WriterConf conf, ShuffleDependency<K, V, ?> dependency, long mapId, SQLMetric dataSize,
+      TaskContext context, ShuffleWriteMetricsReporter metrics, IndexShuffleBlockResolver resolver) {
+    this.conf = conf;
+    this.dependency = dependency;
+    this.mapId = mapId;
+    this.dataSize = dataSize;
+    this.context = context;
+    this.metrics = metrics;
+    this.resolver = resolver;
+  }
+
+  @Override
+  public void write(Iterator<Product2<K, V>> records) throws IOException {
+    Partitioner partitioner = dependency.partitioner();
+    int partitions = partitioner.numPartitions();
+    PartitionSums sums = new PartitionSums(conf.checksum, partitions);
+    RowSums rowSums = RowSums.of(dependency);
+    WriteContext writes = new WriteContext(partitions, sums, context::killTaskIfInterrupted);
+    Spills spills = new Spills(() -> blocks.diskBlockManager().createTempShuffleBlock()._2(), writes);
+    try (BlockCompressor compressor = BlockCompressor.open(conf.codec, conf.zstdLevel);
+        PartitionBuffers buffers = new PartitionBuffers(context.taskMemoryManager(), partitions, conf.blockBytes,
+            conf.mostBytes(context.taskMemoryManager()), conf.limits, compressor, spills)) {
+      try {
+        metrics.incRecordsWritten(add(records, partitioner, rowSums, buffers));
+        commit(buffers, writes);
+        status = MapStatuses.of(blocks.shuffleServerId(), lengths, mapId, rowSums.value());
+      } finally {
+        metrics.incWriteTime(writes.writeNanos());
+        TaskMetrics of = context.taskMetrics();
+        of.incPeakExecutionMemory(buffers.peakBytes());
+        of.incMemoryBytesSpilled(spills.memoryBytes());
+        of.incDiskBytesSpilled(spills.diskBytes());
+      }
+    } finally {
+      spills.close();
+    }
+  }
+
+  /** Returns how many rows there were. */
+  private static <K, V> long add(Iterator<Product2<K, V>> records, Partitioner partitioner, RowSums sums,
+      PartitionBuffers buffers) throws IOException {
+    long rows = 0;
+    while (records.hasNext()) {
+      Product2<K, V> record = records.next();
+      K key = record._1();
+      UnsafeRow row = (UnsafeRow) record._2();
+      int partition = partitioner.getPartition(key);
+      buffers.add(partition, row.getBaseObject(), row.getBaseOffset(), row.getSizeInBytes());
+      sums.add(partition, key, row);
+      rows++;
+    }
+    return rows;
+  }
+
+  private void commit(PartitionBuffers buffers, WriteContext writes) throws IOException {
+    File temporary = resolver.createTempFile(resolver.getDataFile(dependency.shuffleId(), mapId));
+    try (PartitionFile out = new PartitionFile(temporary, writes)) {
+      buffers.writeTo(out);
+      lengths = out.lengths;
+      long started = System.nanoTime();
+      resolver.writeMetadataFileAndCommit(
+          dependency.shuffleId(), mapId, lengths, writes.sums.values(), out.bytes() > 0 ? temporary : null);
+      writes.wrote(started);
+      metrics.incBytesWritten(out.bytes());
+      if (dataSize != null) {
+        dataSize.add(buffers.rowBytes());
+      }
+    } finally {
+      if (temporary.exists() && !temporary.delete()) {
+        LOG.error("The unfinished data file {} cannot be deleted", temporary);
+      }
+    }
+  }
+
+  @Override
+  public Option<MapStatus> stop(boolean success) {
+    if (stopped || !success) {
+      stopped = true;
+      return Option.empty();
+    }
+    stopped = true;
+    if (status == null) {
+      throw new IllegalStateException("Cannot call stop(true) without having called write()");
+    }
+    return Option.apply(status);
+  }
+
+  @Override
+  public long[] getPartitionLengths() {
+    return lengths;
+  }
+}

@@ -1,0 +1,86 @@
+package io.faro.spark.write;
+
+import java.lang.invoke.LambdaMetafactory;
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+import java.lang.reflect.Array;
+import java.lang.reflect.Method;
+import org.apache.spark.ShuffleDependency;
+
+/**
+ * The checksums of one map task's rows by partition, of any order of the rows. From Spark 4.1 on a dependency may have
+ * them, and a map status carries them: by them Spark knows a task that gave other rows when it ran again.
+ */
+final class RowSums {
+  /** What a dependency without checksums has. */
+  static final RowSums NONE = new RowSums(null);
+  /** {@code null}: this Spark has no such checksums. */
+  private static final Access ACCESS = access();
+
+  /** {@code null}: none. */
+  private final Object[] sums;
+
+  private RowSums(Object[] sums) {
+    this.sums = sums;
+  }
+
+  /** {@code RowBasedChecksum.update}. */
+  interface Update {
+    void update(Object sum, Object key, Object row);
+  }
+
+  private static final class Access {
+    final Method sums;
+    final Update update;
+    final Method total;
+
+    Access(Method sums, Update update, Method total) {
+      this.sums = sums;
+      this.update = update;
+      this.total = total;
+    }
+  }
+
+  private static Access access() {
+    Method sums;
+    try {
+      sums = ShuffleDependency.class.getMethod("rowBasedChecksums");
+    } catch (NoSuchMethodException e) {
+      return null;
+    }
+    try {
+      Class<?> type = sums.getReturnType().getComponentType();
+      MethodHandles.Lookup lookup = MethodHandles.lookup();
+      MethodHandle update =
+          lookup.findVirtual(type, "update", MethodType.methodType(void.class, Object.class, Object.class));
+      MethodType called = MethodType.methodType(void.class, Object.class, Object.class, Object.class);
+      Update compiled = (Update) LambdaMetafactory.metafactory(
+          lookup, "update", MethodType.methodType(Update.class), called, update, update.type()).getTarget().invoke();
+      Method total = type.getMethod("getAggregatedChecksumValue", Array.newInstance(type, 0).getClass());
+      return new Access(sums, compiled, total);
+    } catch (Throwable e) {
+      throw new IllegalStateException("this Spark's checksums of rows cannot be used", e);
+    }
+  }
+
+  /** Those of the dependency, which each task has a copy of. */
+  static RowSums of(ShuffleDependency<?, ?, ?> dependency) {
+    if (ACCESS == null) {
+      return NONE;
+    }
+    Object[] sums = (Object[]) MapStatuses.call(ACCESS.sums, dependency);
+    return sums == null || sums.length == 0 ? NONE : new RowSums(sums);
+  }
+
+  void add(int partition, Object key, Object row) {
+    if (sums != null) {
+      ACCESS.update.update(sums[partition], key, row);
+    }
+  }
+
+  /** Of all partitions, as Spark's writers compute it. */
+  long value() {
+    return sums == null ? 0 : (Long) MapStatuses.call(ACCESS.total, null, (Object) sums);
+  }
+}

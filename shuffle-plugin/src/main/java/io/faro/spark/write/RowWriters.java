@@ -1,0 +1,93 @@
+package io.faro.spark.write;
+
+import java.lang.reflect.Field;
+import java.util.function.Consumer;
+import org.apache.spark.ShuffleDependency;
+import org.apache.spark.SparkConf;
+import org.apache.spark.TaskContext;
+import org.apache.spark.serializer.Serializer;
+import org.apache.spark.shuffle.BaseShuffleHandle;
+import org.apache.spark.shuffle.IndexShuffleBlockResolver;
+import org.apache.spark.shuffle.ShuffleHandle;
+import org.apache.spark.shuffle.ShuffleWriteMetricsReporter;
+import org.apache.spark.shuffle.ShuffleWriter;
+import org.apache.spark.sql.execution.metric.SQLMetric;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Makes the writers of one executor, for shuffles that Faro writes itself. */
+public final class RowWriters {
+  private static final Logger LOG = LoggerFactory.getLogger(RowWriters.class);
+  private static final String ROW_SERIALIZER = "org.apache.spark.sql.execution.UnsafeRowSerializer";
+
+  final WriterConf conf;
+  private final Runnable rowWriters;
+  private final Consumer<NotWritten> declined;
+  private volatile Field dataSize;
+
+  /** {@code wanted}: {@code spark.faro.writer} is auto; the last two count writers. */
+  public RowWriters(SparkConf conf, boolean wanted, Runnable rowWriters, Consumer<NotWritten> declined) {
+    this.conf = new WriterConf(conf, wanted);
+    this.rowWriters = rowWriters;
+    this.declined = declined;
+  }
+
+  /** A writer of rows; {@code null}: Spark's own is to be used. */
+  public <K, V> ShuffleWriter<K, V> writer(ShuffleHandle handle, long mapId, TaskContext context,
+      ShuffleWriteMetricsReporter metrics, IndexShuffleBlockResolver resolver) {
+    @SuppressWarnings("unchecked")
+    ShuffleDependency<K, V, ?> dependency = ((BaseShuffleHandle<K, V, ?>) handle).dependency();
+    NotWritten why = why(dependency);
+    SQLMetric size = null;
+    if (why == null) {
+      try {
+        size = dataSize(dependency.serializer());
+      } catch (ReflectiveOperationException | RuntimeException e) {
+        LOG.debug("The metric of the data's size is not in {}", dependency.serializer(), e);
+        why = NotWritten.NO_ACCESS;
+      }
+    }
+    if (why != null) {
+      declined.accept(why);
+      LOG.debug("Spark's own writer writes shuffle {}: {}", handle.shuffleId(), why.text);
+      return null;
+    }
+    rowWriters.run();
+    return new RowShuffleWriter<>(conf, dependency, mapId, size, context, metrics, resolver);
+  }
+
+  /** Why Spark's own writer is to be used; {@code null}: it is not. */
+  private NotWritten why(ShuffleDependency<?, ?, ?> dependency) {
+    if (!conf.wanted) {
+      return NotWritten.SETTING;
+    } else if (!dependency.serializer().getClass().getName().equals(ROW_SERIALIZER)) {
+      return NotWritten.SERIALIZER;
+    } else if (dependency.mapSideCombine() || dependency.keyOrdering().isDefined()) {
+      return NotWritten.AGGREGATION;
+    } else if (conf.encrypted) {
+      return NotWritten.ENCRYPTION;
+    } else if (conf.codec == null) {
+      return NotWritten.CODEC;
+    } else if (!conf.localDisk) {
+      return NotWritten.IO_PLUGIN;
+    } else if (!PartitionSums.knows(conf.checksum)) {
+      return NotWritten.CHECKSUM;
+    } else if (!conf.holds(dependency.partitioner().numPartitions())) {
+      return NotWritten.PARTITIONS;
+    } else if (!MapStatuses.available()) {
+      return NotWritten.NO_ACCESS;
+    }
+    return null;
+  }
+
+  /** The metric that adaptive execution takes its statistics from; {@code null}: the shuffle has none. */
+  private SQLMetric dataSize(Serializer serializer) throws ReflectiveOperationException {
+    Field field = dataSize;
+    if (field == null) {
+      field = serializer.getClass().getDeclaredField("dataSize");
+      field.setAccessible(true);
+      dataSize = field;
+    }
+    return (SQLMetric) field.get(serializer);
+  }
+}

@@ -1,0 +1,24 @@
+package io.faro.spark.write;
+
+import org.apache.spark.SparkConf;
+
+/** Spark's settings that make a writer spill although there is memory. */
+final class SpillLimits {
+  private final long rows;
+  private final long bytes;
+
+  SpillLimits(SparkConf conf) {
+    this(conf.getLong("spark.shuffle.spill.numElementsForceSpillThreshold", Integer.MAX_VALUE),
+        conf.getSizeAsBytes("spark.shuffle.spill.maxSizeInBytesForSpillThreshold", Long.MAX_VALUE));
+  }
+
+  SpillLimits(long rows, long bytes) {
+    this.rows = rows;
+    this.bytes = bytes;
+  }
+
+  /** Whether so many rows, and bytes of rows, in memory are enough. */
+  boolean reached(long rowsInMemory, long bytesInMemory) {
+    return rowsInMemory >= rows || bytesInMemory >= bytes;
+  }
+}
