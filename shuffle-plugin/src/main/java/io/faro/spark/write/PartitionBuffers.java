@@ -66,7 +66,7 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     this.compressor = compressor;
     this.spills = spills;
     this.limits = limits;
-    this.mostRoom = blockBytes;
+    this.mostRoom = Math.max(LEAST_ROOM, blockBytes);
     this.mostBytes = mostBytes;
     mostChunk = compressor.mostBytes(mostRoom);
     block = new long[(mostChunk + Long.BYTES - 1) / Long.BYTES];
