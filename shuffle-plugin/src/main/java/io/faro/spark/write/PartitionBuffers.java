@@ -134,16 +134,23 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     peak = Math.max(peak, getUsed());
   }
 
-  /** Moves all rows into larger buffers. False: they have their full size, or there is no memory for it. */
+  /**
+   * Moves all rows into larger buffers. False: they have their full size, or there is no memory for it. Another consumer
+   * that is asked for memory may need some itself: then this one has spilled everything before the page is there.
+   */
   private boolean grow() {
     int larger = (int) Math.min(mostRoom(), (long) GROWTH * room);
     if (larger <= room) {
       return false;
     }
+    long now = (long) room * partitions;
     MemoryBlock next = pageOrNull((long) larger * partitions);
-    if (next == null) {
-      mostBytes = (long) room * partitions;
-      return false;
+    if (next == null || page == null) {
+      mostBytes = now;
+      if (next != null) {
+        freePage(next);
+      }
+      return page == null;
     }
     for (int i = 0; i < partitions; i++) {
       Platform.copyMemory(base, start + (long) i * room, next.getBaseObject(),
@@ -192,6 +199,11 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
         // The buffers leave no memory for blocks: smaller ones from now on.
         mostBytes = none ? mostBytes / 2 : mostBytes;
         spillAll();
+        return;
+      }
+      if (page == null) {
+        // Spilled meanwhile, as in grow().
+        freePage(next);
         return;
       }
       chunks.addPage(next);
