@@ -30,7 +30,7 @@ final class LocalSpark implements AutoCloseable {
   private static final String COMPRESS = "spark.shuffle.compress";
 
   final SparkContext context;
-  private final Path root;
+  final Path root;
   private final SparkEnv started;
   private final Map<String, BlockManager> managers = new HashMap<>();
 

@@ -2,6 +2,8 @@ package io.faro.spark.write;
 
 import io.faro.spark.write.RandomRows.Rows;
 import java.io.File;
+import java.lang.reflect.Field;
+import java.util.BitSet;
 import java.util.Properties;
 import org.apache.spark.Partitioner;
 import org.apache.spark.ShuffleDependency;
@@ -124,6 +126,16 @@ final class MapTask {
   void remove() {
     resolver().removeDataByMap(dependency.shuffleId(), mapId);
     manager.unregisterShuffle(dependency.shuffleId());
+  }
+
+  /**
+   * How many pages of memory the task has. Bytes would not do after a failure: where an exception comes from a spill,
+   * Spark's memory manager keeps what it had found before, until the task ends.
+   */
+  int pages() throws ReflectiveOperationException {
+    Field pages = TaskMemoryManager.class.getDeclaredField("allocatedPages");
+    pages.setAccessible(true);
+    return ((BitSet) pages.get(memory)).cardinality();
   }
 
   /** Bytes of memory that the task still has; they are freed. */
