@@ -25,11 +25,11 @@ public final class BlockCompressor implements AutoCloseable {
   }
 
   /**
-   * Compresses {@code bytes} bytes at {@code from} of {@code source} to {@code to} of {@code target}, another page, which
-   * has {@code room} bytes there, at least {@link #mostBytes}. Positions are bytes of the array; addresses where the
-   * array is {@code null}. Returns how many bytes it wrote.
+   * Compresses {@code bytes} bytes at {@code from} of {@code source} to {@code to} of {@code target}, another page,
+   * which has {@code room} bytes there, at least {@link #mostBytes}. Positions are bytes of the array; addresses where
+   * the array is {@code null}. Returns how many bytes it wrote: none for none.
    *
-   * @throws IllegalArgumentException an array does not have these bytes, there is too little room, or both are one page.
+   * @throws IllegalArgumentException an array does not have these bytes, the room is too little, or both are one page.
    * @throws IllegalStateException it is closed.
    */
   public int compress(long[] source, long from, int bytes, long[] target, long to, int room) {

@@ -2,7 +2,6 @@ package io.faro.spark.write;
 
 import io.faro.rows.BlockCompressor;
 import java.io.Closeable;
-import java.io.File;
 import java.io.IOException;
 import java.nio.ByteOrder;
 import java.util.Arrays;
@@ -14,10 +13,10 @@ import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.memory.MemoryBlock;
 
 /**
- * The rows of one map output while it is written: a buffer for each partition, whose bytes become a compressed block when
- * it is full. Buffers and blocks are pages of the task's memory in Spark's account. Where Spark has no page left, or
- * another consumer of the task needs memory, everything goes to a spill, and {@link #writeTo} joins the spills and what
- * is in memory. For the task's thread.
+ * The rows of one map output while it is written: a buffer for each partition, whose bytes become a compressed block
+ * when it is full. Buffers and blocks are pages of the task's memory in Spark's account. Where Spark has no page left,
+ * or another consumer of the task needs memory, everything goes to a spill, and {@link #writeTo} joins the spills and
+ * what is in memory. For the task's thread.
  */
 final class PartitionBuffers extends MemoryConsumer implements Closeable {
   private static final boolean BIG_ENDIAN = ByteOrder.nativeOrder() == ByteOrder.BIG_ENDIAN;
@@ -135,8 +134,9 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   }
 
   /**
-   * Moves all rows into larger buffers. False: they have their full size, or there is no memory for it. Another consumer
-   * that is asked for memory may need some itself: then this one has spilled everything before the page is there.
+   * Moves all rows into larger buffers. False: they have their full size, or there is no memory for it. Another
+   * consumer that is asked for memory may need some itself: then this one has spilled everything before the page is
+   * there.
    */
   private boolean grow() {
     int larger = (int) Math.min(mostRoom(), (long) GROWTH * room);

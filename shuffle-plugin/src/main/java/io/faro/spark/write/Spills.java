@@ -25,7 +25,7 @@ final class Spills implements Closeable {
   private final List<Spill> spills = new ArrayList<>();
   private long memoryBytes;
   private long diskBytes;
-  /** A spill has a part of what it should have, of which the rest may still be in memory: nothing is written after it. */
+  /** A spill has a part of what it should have; the rest may still be in memory. Nothing is written after it. */
   private boolean failed;
   /** What the spill failed with. */
   private Throwable failure;

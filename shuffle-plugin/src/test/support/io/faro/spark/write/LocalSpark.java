@@ -64,7 +64,7 @@ final class LocalSpark implements AutoCloseable {
     return conf.getBoolean(COMPRESS, true) ? conf.get(CODEC) : "none";
   }
 
-  /** From now on the process has these settings, which are {@link #conf} with changes that no block manager looks at. */
+  /** From now on the process has these settings: {@link #conf} with changes that no block manager looks at. */
   void use(SparkConf conf) {
     BlockManager blocks = managers.computeIfAbsent(codec(conf), codec -> blockManager(conf(codec)));
     SparkEnv.set(new SparkEnv(started.executorId(), started.rpcEnv(), started.serializer(),

@@ -108,7 +108,7 @@ final class MapTask {
     return writers.writer(handle, mapId, context, metrics.shuffleWriteMetrics(), resolver());
   }
 
-  /** Writes all rows, as a task of Spark's does. Spark's code also throws checked exceptions that it does not declare. */
+  /** Writes all rows, as a task of Spark's does. Spark's code throws checked exceptions that it does not declare. */
   void write(Rows rows) throws Exception {
     ShuffleWriter<Integer, UnsafeRow> writer = writer();
     boolean done = false;

@@ -31,7 +31,7 @@ import org.junit.jupiter.api.Test;
 import scala.Option;
 import scala.Product2;
 
-/** Writes that fail or are killed: an exception of the right kind, and no file, memory, descriptor or compressor left. */
+/** Writes that fail or are killed: the right exception, and no file, page, descriptor or compressor is left. */
 class FailedWritesTest {
   private static final int PARTITIONS = 50;
   private static final long BYTES = 3 << 20;

@@ -223,8 +223,8 @@ class PartitionBuffersTest {
   }
 
   /**
-   * Spark turns an IOException of a spill into an error of its own, which the buffers take for a lack of memory: nothing
-   * of the half that was spilled may be written again.
+   * Spark turns an IOException of a spill into an error of its own, which the buffers take for a lack of memory.
+   * Nothing of the half that was spilled may be written again.
    */
   @Test
   void afterAFailedSpillThereIsNoOutput() throws IOException {
