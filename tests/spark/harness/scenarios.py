@@ -15,6 +15,23 @@ KRYO = {
     "spark.shuffle.sort.bypassMergeThreshold": "1",
 }
 SPARK_READERS = ("sparkReaders.codec", "sparkReaders.serializer", "sparkReaders.setting")
+# Why Spark's own writer writes rows; RDDs, which some of these cases have too, count `serializer`.
+SPARK_WRITERS = tuple(
+    f"sparkWriters.{why}"
+    for why in (
+        *("setting", "aggregation", "encryption", "codec"),
+        *("ioPlugin", "checksum", "partitions", "noAccess"),
+    )
+)
+
+
+def written_by_spark(why):
+    """Spark's own writer wrote everything, for that reason: counters that are not zero, and those
+    that are."""
+    reason = f"sparkWriters.{why}"
+    return (reason,), ("rowWriters", *(name for name in SPARK_WRITERS if name != reason))
+
+
 FEW = ["groupByKey", "someTinyBlocks", "emptyPartitions", "sqlJoin"]
 
 # What Faro must have done in a scenario.
@@ -50,6 +67,10 @@ class Scenario:
     # and end soon (launch.SHORT_LIVED).
     jvm_defaults: bool = False
     bad_values: list = field(default_factory=list)
+
+    def checks_faro(self):
+        """Whether there is something to look at in what Faro's executors counted and logged."""
+        return self.faro != ANY or self.must_count or self.must_not_count or self.must_not_log
 
     def names(self):
         """What the application reports, each once."""
@@ -108,6 +129,8 @@ BAD_VALUES = [
     ("spark.faro.bindAddress", "no/host", "IP address"),
     ("spark.faro.regions", "mapped", "pinned"),
     ("spark.faro.staging", "always", "onCommit"),
+    ("spark.faro.reader", "mine", "auto"),
+    ("spark.faro.writer", "faro", "auto"),
     ("spark.faro.exchange", "alphabetical", "rotated"),
     ("spark.faro.exchange.slice", "1h", "at most 10s"),
 ]
@@ -143,8 +166,8 @@ SCENARIOS = [
         ],
         {"spark.driver.memory": "2g", **KRYO},
         faro_only=True,
-        must_count=("rowReaders", "groupedReaders"),
-        must_not_count=SPARK_READERS,
+        must_count=("rowReaders", "groupedReaders", "rowWriters"),
+        must_not_count=(*SPARK_READERS, *SPARK_WRITERS),
     ),
     Scenario(
         "rows-zstd",
@@ -152,7 +175,9 @@ SCENARIOS = [
         {"spark.io.compression.codec": "zstd"},
         faro_only=True,
         newest=True,
-        must_count=("rowReaders",),
+        # Of 20,000 partitions not each has a buffer.
+        must_count=("rowReaders", "rowWriters", "sparkWriters.partitions"),
+        must_not_count=("sparkWriters.codec", "sparkWriters.serializer", "sparkWriters.noAccess"),
     ),
     Scenario(
         "rows-uncompressed",
@@ -160,17 +185,19 @@ SCENARIOS = [
         {"spark.shuffle.compress": "false", **KRYO},
         faro_only=True,
         newest=True,
-        must_count=("rowReaders", "groupedReaders"),
+        must_count=("rowReaders", "groupedReaders", "rowWriters"),
+        must_not_count=SPARK_WRITERS,
     ),
-    # Codecs that native code does not know: Spark's codec decompresses groups, of Spark SQL too.
+    # Codecs that native code does not know: Spark's codec decompresses groups, of Spark SQL too,
+    # and Spark's writer writes.
     Scenario(
         "rows-snappy",
         ["rowTypes", "rowMetrics", "aqeCoalesced", *STREAMS],
         {"spark.io.compression.codec": "snappy", **KRYO},
         faro_only=True,
         newest=True,
-        must_count=("groupedReaders",),
-        must_not_count=("rowReaders", *SPARK_READERS),
+        must_count=("groupedReaders", *written_by_spark("codec")[0]),
+        must_not_count=("rowReaders", *SPARK_READERS, *written_by_spark("codec")[1]),
     ),
     Scenario(
         "rows-lzf",
@@ -178,18 +205,46 @@ SCENARIOS = [
         {"spark.io.compression.codec": "lzf", **KRYO},
         faro_only=True,
         newest=True,
-        must_count=("groupedReaders",),
-        must_not_count=("rowReaders", *SPARK_READERS),
+        must_count=("groupedReaders", *written_by_spark("codec")[0]),
+        must_not_count=("rowReaders", *SPARK_READERS, *written_by_spark("codec")[1]),
     ),
-    # Left to Spark's reader.
+    # Faro writes, Spark reads.
     Scenario(
         "rows-by-spark",
-        ["rowTypes", "rowMetrics", "corruptFiles", "streamsMetrics"],
-        {"spark.faro.reader": "spark", **KRYO},
+        [*ROWS, "corruptFiles", "streamsMetrics"],
+        {"spark.faro.reader": "spark", "spark.driver.memory": "2g", **KRYO},
         faro_only=True,
         newest=True,
-        must_count=("sparkReaders.setting",),
-        must_not_count=("rowReaders", "groupedReaders"),
+        must_count=("sparkReaders.setting", "rowWriters"),
+        must_not_count=("rowReaders", "groupedReaders", *SPARK_WRITERS),
+    ),
+    Scenario(
+        "rows-by-spark-zstd",
+        ["rowTypes", "rowMetrics", "corruptFiles"],
+        {"spark.faro.reader": "spark", "spark.io.compression.codec": "zstd"},
+        faro_only=True,
+        newest=True,
+        must_count=("sparkReaders.setting", "rowWriters"),
+        must_not_count=("rowReaders", "groupedReaders", *SPARK_WRITERS),
+    ),
+    # Spark writes, Faro reads.
+    Scenario(
+        "rows-from-spark",
+        [*ROWS, "corruptFiles"],
+        {"spark.faro.writer": "spark", "spark.driver.memory": "2g"},
+        faro_only=True,
+        newest=True,
+        must_count=("rowReaders", *written_by_spark("setting")[0]),
+        must_not_count=(*SPARK_READERS, *written_by_spark("setting")[1]),
+    ),
+    Scenario(
+        "rows-from-spark-zstd",
+        ["rowTypes", "rowMetrics", "corruptFiles"],
+        {"spark.faro.writer": "spark", "spark.io.compression.codec": "zstd"},
+        faro_only=True,
+        newest=True,
+        must_count=("rowReaders", *written_by_spark("setting")[0]),
+        must_not_count=(*SPARK_READERS, *written_by_spark("setting")[1]),
     ),
     # Executors of one host read each other's files.
     Scenario(
@@ -200,7 +255,7 @@ SCENARIOS = [
         fallback="auto",
         faro_only=True,
         newest=True,
-        must_count=("rowReaders", "groupedReaders"),
+        must_count=("rowReaders", "groupedReaders", "rowWriters"),
     ),
     Scenario("aqe-off", SQL, {"spark.sql.adaptive.enabled": "false"}, newest=True),
     Scenario(
@@ -226,16 +281,83 @@ SCENARIOS = [
         "io-encryption",
         [*FEW, "megabyteBlocks", "aqeCoalesced"],
         {"spark.io.encryption.enabled": "true"},
+        must_count=("sparkWriters.encryption",),
+        must_not_count=("rowWriters",),
     ),
     Scenario(
         "checksum-crc32",
-        FEW,
+        [*FEW, "writerFiles", "corruptDiagnosed"],
         {
             "spark.shuffle.checksum.enabled": "true",
             "spark.shuffle.checksum.algorithm": "CRC32",
             "spark.shuffle.push.enabled": "false",
         },
         newest=True,
+        must_count=("rowWriters",),
+        must_not_count=SPARK_WRITERS,
+    ),
+    # Faro's writer: its files, its figures, and what tasks that are ended leave behind.
+    Scenario(
+        "writer",
+        ["writerFiles", "corruptDiagnosed", "writerMetrics", "rowChecksums", "writerKilled"],
+        {
+            "spark.sql.shuffle.orderIndependentChecksum.enabled": "true",
+            "spark.task.maxFailures": "8",
+            "spark.unsafe.exceptionOnMemoryLeak": "true",
+        },
+        newest=True,
+        must_count=("rowWriters",),
+        must_not_count=SPARK_WRITERS,
+    ),
+    # One task's output is ten times its memory; eight tasks share the memory with sorts and an
+    # aggregation.
+    Scenario(
+        "writer-little-memory",
+        ["writerSpills", "writerBeside", "writerFiles"],
+        {
+            "spark.executor.memory": "512m",
+            "spark.memory.fraction": "0.2",
+            "spark.shuffle.checksum.enabled": "false",
+            "spark.unsafe.exceptionOnMemoryLeak": "true",
+        },
+        newest=True,
+        cores=8,
+        must_count=("rowWriters",),
+        must_not_count=SPARK_WRITERS,
+    ),
+    # As before, in memory outside the heap; and spills after so many rows, checksums included.
+    Scenario(
+        "writer-off-heap",
+        ["writerFiles", "corruptDiagnosed", "writerSpills", "diskFull"],
+        {
+            "spark.memory.offHeap.enabled": "true",
+            "spark.memory.offHeap.size": "16m",
+            "spark.shuffle.spill.numElementsForceSpillThreshold": "1000",
+            "spark.shuffle.checksum.algorithm": "CRC32C",
+            "spark.task.maxFailures": "1000",
+            "spark.unsafe.exceptionOnMemoryLeak": "true",
+        },
+        fallback="auto",
+        faro=TRIED,
+        newest=True,
+        must_count=("rowWriters",),
+        must_not_count=SPARK_WRITERS,
+    ),
+    # No room on the disk; one of two local directories becomes a file.
+    Scenario(
+        "writer-disk",
+        ["diskFull", "directoryGone"],
+        {
+            "spark.local.dir": f"{SCRATCH}/a,{SCRATCH}/b",
+            "spark.task.maxFailures": "1000",
+            "spark.stage.maxConsecutiveAttempts": "100",
+            "spark.unsafe.exceptionOnMemoryLeak": "true",
+        },
+        fallback="auto",
+        faro=TRIED,
+        newest=True,
+        must_count=("rowWriters",),
+        must_not_count=SPARK_WRITERS,
     ),
     Scenario(
         "small-limits",
@@ -281,6 +403,7 @@ SCENARIOS = [
         with_service=True,
         faro=ANY,
         fallback="auto",
+        must_count=("rowWriters",),
     ),
     Scenario(
         "dynamic-allocation",
@@ -306,6 +429,7 @@ SCENARIOS = [
             "spark.storage.decommission.shuffleBlocks.enabled": "true",
             "spark.storage.decommission.rddBlocks.enabled": "true",
         },
+        must_count=("rowWriters",),
     ),
     Scenario(
         "fallback-storage",
@@ -319,7 +443,7 @@ SCENARIOS = [
         # The counters of executors that left are gone with them.
         faro=ANY,
         newest=True,
-        must_count=("rowReaders",),
+        must_count=("rowReaders", "rowWriters"),
     ),
     Scenario(
         "decommission-unused",
@@ -337,7 +461,7 @@ SCENARIOS = [
     ),
     Scenario(
         "speculation",
-        ["speculation"],
+        ["speculation", "rowsSpeculated"],
         {
             "spark.speculation": "true",
             "spark.speculation.interval": "50ms",
@@ -345,6 +469,7 @@ SCENARIOS = [
             "spark.speculation.multiplier": "1.1",
         },
         newest=True,
+        must_count=("rowWriters",),
     ),
     Scenario(
         "killed",
