@@ -102,8 +102,10 @@ final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
       buffers.writeTo(out);
       lengths = out.lengths;
       long started = System.nanoTime();
-      resolver.writeMetadataFileAndCommit(
-          dependency.shuffleId(), mapId, lengths, writes.sums.values(), out.bytes() > 0 ? temporary : null);
+      // Without rows there is an index only, as of Spark's writers: no data, no checksums.
+      boolean empty = out.bytes() == 0;
+      resolver.writeMetadataFileAndCommit(dependency.shuffleId(), mapId, lengths,
+          empty ? new long[0] : writes.sums.values(), empty ? null : temporary);
       writes.wrote(started);
       metrics.incBytesWritten(out.bytes());
       if (dataSize != null) {
