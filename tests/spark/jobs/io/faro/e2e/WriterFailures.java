@@ -16,6 +16,7 @@ import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerTaskEnd;
+import org.apache.spark.scheduler.SparkListenerTaskStart;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Encoders;
@@ -83,8 +84,14 @@ final class WriterFailures {
         SparkSession spark = c.spark;
         checkSum("before", 400_000, shuffled(spark, 400_000, 4, ids -> ids));
         Executors.Use before = Executors.use(c.jsc);
+        AtomicInteger begun = new AtomicInteger();
         AtomicInteger ended = new AtomicInteger();
         SparkListener listener = new SparkListener() {
+            @Override
+            public void onTaskStart(SparkListenerTaskStart start) {
+                begun.incrementAndGet();
+            }
+
             @Override
             public void onTaskEnd(SparkListenerTaskEnd end) {
                 if (end.reason() instanceof TaskKilled && end.taskType().equals("ShuffleMapTask")) {
@@ -97,12 +104,12 @@ final class WriterFailures {
             for (int i = 0; i < 100; i++) {
                 // Some of long tasks, some of many short ones, of which more commit.
                 Dataset<Row> rows = shuffled(spark, 2_000_000, i % 4 == 3 ? 400 : 4, ids -> ids);
-                cancelledAfter(c, rows, 20 + 3 * (i % 50), "writer-cancelled-" + i);
+                cancelledAfter(c, rows, begun, 3 * (i % 50), "writer-cancelled-" + i);
             }
         }, c);
         c.jsc.sc().removeSparkListener(listener);
         System.out.println("writerKilled: " + ended + " map tasks ended early");
-        Check.that("map tasks that were ended: " + ended, ended.get() >= 100);
+        Check.that("map tasks that were ended: " + ended, ended.get() >= 50);
         LocalFiles.awaitNoneUnfinished(c.jsc);
         Executors.awaitReturnedLeases(c.jsc);
         Executors.Use after = Executors.use(c.jsc);
@@ -124,7 +131,10 @@ final class WriterFailures {
         LocalFiles.awaitNoneUnfinished(c.jsc);
     }
 
-    private static void cancelledAfter(Jobs.Context c, Dataset<Row> rows, int millis, String group) throws Exception {
+    /** Cancels the job so long after its first task has begun. */
+    private static void cancelledAfter(
+            Jobs.Context c, Dataset<Row> rows, AtomicInteger begun, int millis, String group) throws Exception {
+        int before = begun.get();
         Thread job = new Thread(() -> {
             c.jsc.setJobGroup(group, "is cancelled", true);
             try {
@@ -134,13 +144,12 @@ final class WriterFailures {
             }
         });
         job.start();
+        Check.await("a task should begin", 60, () -> begun.get() > before);
         // At any moment of the write.
         Thread.sleep(millis);
-        while (job.isAlive()) {
-            // Again, if the job was not yet submitted.
-            c.jsc.cancelJobGroup(group);
-            job.join(200);
-        }
+        c.jsc.cancelJobGroup(group);
+        job.join(60_000);
+        Check.that("a cancelled job should end", !job.isAlive());
     }
 
     /**
