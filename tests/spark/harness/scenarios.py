@@ -14,6 +14,8 @@ KRYO = {
     "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
     "spark.shuffle.sort.bypassMergeThreshold": "1",
 }
+# Stock Spark takes its writer that sorts, which spills as Faro's does, for few partitions too.
+SORTS = {"spark.shuffle.sort.bypassMergeThreshold": "1"}
 SPARK_READERS = ("sparkReaders.codec", "sparkReaders.serializer", "sparkReaders.setting")
 # Why Spark's own writer writes rows; RDDs, which some of these cases have too, count `serializer`.
 SPARK_WRITERS = tuple(
@@ -302,6 +304,7 @@ SCENARIOS = [
         "writer",
         ["writerFiles", "corruptDiagnosed", "writerMetrics", "rowChecksums", "writerKilled"],
         {
+            **SORTS,
             "spark.sql.shuffle.orderIndependentChecksum.enabled": "true",
             "spark.task.maxFailures": "8",
             "spark.unsafe.exceptionOnMemoryLeak": "true",
@@ -316,6 +319,7 @@ SCENARIOS = [
         "writer-little-memory",
         ["writerSpills", "writerBeside", "writerFiles"],
         {
+            **SORTS,
             "spark.executor.memory": "512m",
             "spark.memory.fraction": "0.1",
             "spark.shuffle.checksum.enabled": "false",
@@ -331,6 +335,7 @@ SCENARIOS = [
         "writer-off-heap",
         ["writerFiles", "corruptDiagnosed", "writerSpills", "diskFull"],
         {
+            **SORTS,
             "spark.memory.offHeap.enabled": "true",
             "spark.memory.offHeap.size": "16m",
             "spark.shuffle.spill.numElementsForceSpillThreshold": "20000",
@@ -349,6 +354,7 @@ SCENARIOS = [
         "writer-disk",
         ["diskFull", "directoryGone"],
         {
+            **SORTS,
             "spark.local.dir": f"{SCRATCH}/a,{SCRATCH}/b",
             "spark.task.maxFailures": "1000",
             "spark.stage.maxConsecutiveAttempts": "100",
