@@ -2,7 +2,6 @@ package io.faro.spark.write;
 
 import io.faro.rows.BlockCompressor;
 import java.io.Closeable;
-import java.io.File;
 import java.io.IOException;
 import java.nio.ByteOrder;
 import java.util.Arrays;
@@ -14,10 +13,10 @@ import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.memory.MemoryBlock;
 
 /**
- * The rows of one map output while it is written: a buffer for each partition, whose bytes become a compressed block when
- * it is full. Buffers and blocks are pages of the task's memory in Spark's account. Where Spark has no page left, or
- * another consumer of the task needs memory, everything goes to a spill, and {@link #writeTo} joins the spills and what
- * is in memory. For the task's thread.
+ * The rows of one map output while it is written: a buffer for each partition, whose bytes become a compressed block
+ * when it is full. Buffers and blocks are pages of the task's memory in Spark's account. Where Spark has no page left,
+ * or another consumer of the task needs memory, everything goes to a spill, and {@link #writeTo} joins the spills and
+ * what is in memory. For the task's thread.
  */
 final class PartitionBuffers extends MemoryConsumer implements Closeable {
   private static final boolean BIG_ENDIAN = ByteOrder.nativeOrder() == ByteOrder.BIG_ENDIAN;
@@ -67,7 +66,7 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     this.compressor = compressor;
     this.spills = spills;
     this.limits = limits;
-    this.mostRoom = blockBytes;
+    this.mostRoom = Math.max(LEAST_ROOM, blockBytes);
     this.mostBytes = mostBytes;
     mostChunk = compressor.mostBytes(mostRoom);
     block = new long[(mostChunk + Long.BYTES - 1) / Long.BYTES];
@@ -146,16 +145,24 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     peak = Math.max(peak, getUsed());
   }
 
-  /** Moves all rows into larger buffers. False: they have their full size, or there is no memory for it. */
+  /**
+   * Moves all rows into larger buffers. False: they have their full size, or there is no memory for it. Another
+   * consumer that is asked for memory may need some itself: then this one has spilled everything before the page is
+   * there.
+   */
   private boolean grow() {
     int larger = (int) Math.min(mostRoom(), (long) GROWTH * room);
     if (larger <= room) {
       return false;
     }
+    long now = (long) room * partitions;
     MemoryBlock next = pageOrNull((long) larger * partitions);
-    if (next == null) {
-      mostBytes = (long) room * partitions;
-      return false;
+    if (next == null || page == null) {
+      mostBytes = now;
+      if (next != null) {
+        freePage(next);
+      }
+      return page == null;
     }
     for (int i = 0; i < partitions; i++) {
       Platform.copyMemory(base, start + (long) i * room, next.getBaseObject(),
@@ -204,6 +211,11 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
         // The buffers leave no memory for blocks: smaller ones from now on.
         mostBytes = none ? mostBytes / 2 : mostBytes;
         spillAll();
+        return;
+      }
+      if (page == null) {
+        // Spilled meanwhile, as in grow().
+        freePage(next);
         return;
       }
       chunks.addPage(next);

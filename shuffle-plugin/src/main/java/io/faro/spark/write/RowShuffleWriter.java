@@ -114,8 +114,10 @@ public final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
       lengths = out.lengths;
       Object file = staged == null || out.bytes() == 0 ? null : identity(temporary);
       long started = System.nanoTime();
-      resolver.writeMetadataFileAndCommit(
-          dependency.shuffleId(), mapId, lengths, writes.sums.values(), out.bytes() > 0 ? temporary : null);
+      // Without rows there is an index only, as of Spark's writers: no data, no checksums.
+      boolean empty = out.bytes() == 0;
+      resolver.writeMetadataFileAndCommit(dependency.shuffleId(), mapId, lengths,
+          empty ? new long[0] : writes.sums.values(), empty ? null : temporary);
       writes.wrote(started);
       if (staged != null && (file == null || !file.equals(identity(data)))) {
         // Another attempt of this task was first: its file stays, and may have the rows in another order.
