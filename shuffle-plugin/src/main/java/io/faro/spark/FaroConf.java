@@ -19,7 +19,7 @@ final class FaroConf {
   final boolean never;
   /** {@code spark.faro.reader} is auto. */
   final boolean readsRows;
-  /** Whether Faro writes shuffles of Spark SQL itself. */
+  /** {@code spark.faro.writer} is auto. */
   final boolean writesRows;
   final long memoryLimit;
   /** Of this executor. */
@@ -54,7 +54,7 @@ final class FaroConf {
     Map<String, String> settings = new LinkedHashMap<>();
     for (Key<?> key : FaroKeys.ALL) {
       Object value = key == FaroKeys.MEMORY_LIMIT ? (Object) memoryLimit : key.of(conf);
-      // These two are this plug-in's, not the endpoint's.
+      // These are this plug-in's, not the endpoint's.
       if (value != null && key != FaroKeys.FALLBACK && key != FaroKeys.READER && key != FaroKeys.WRITER) {
         settings.put(key.setting, value.toString());
       }
