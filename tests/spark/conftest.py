@@ -24,6 +24,7 @@ def pytest_addoption(parser):
     add("--keep-logs", action="store_true", help="also the logs of what passed")
     # Of tests/spark/tpcds only.
     add("--all", action="store_true", help="all queries, with two kinds of settings")
+    add("--conf", action="append", metavar="K=V", default=[], help="a setting of Faro's side")
     add("--scale", metavar="N", help="factor of the tables (0.1; 1 with --all)")
 
 

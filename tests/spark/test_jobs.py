@@ -76,7 +76,7 @@ def chosen(options) -> list[Application]:
 def names(application: Application, stock: bool) -> list[str]:
     """What is looked at in an application."""
     found = [*application.scenario.names(), ENDS]
-    if application.scenario.faro != scenarios.ANY and not stock:
+    if application.scenario.checks_faro() and not stock:
         found.append(FARO)
     return found
 

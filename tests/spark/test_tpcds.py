@@ -1,7 +1,9 @@
 """TPC-DS queries: Faro's answers against stock Spark's, of two applications that take turns.
 
 Of each query all rows are compared, without its LIMIT and in any order, because rows that tie in
-ORDER BY may come in any order and LIMIT may take any of them. See answers.py for doubles.
+ORDER BY may come in any order and LIMIT may take any of them. See answers.py for doubles. The plans
+that adaptive execution ends with are equal too: see plans.py. What it decides may depend on which
+stage ends first; so where they differ, both sides are asked once more.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from pathlib import Path
 
 import answers
 import data
+import plans
 import pytest
 import queries
 import spark_home
@@ -25,6 +28,7 @@ VERSIONS = ["4.3.0", "3.5.9"]
 QUERY_LIMIT = 600  # seconds
 # The case after the queries of a version: whether their bytes went through Faro.
 FARO = "faro"
+OWN = {"Reader": "spark.faro.reader", "Writer": "spark.faro.writer"}
 
 # What `make test` asks: self-joins of a WITH (q4, q11, q47), sets and rollups (q14a, q67, q75),
 # semi and anti joins (q23a, q95), joins of large tables (q72, q93), windows (q47, q51, q67), a full
@@ -73,6 +77,7 @@ class Pair:
             "spark.sql.shuffle.partitions": PARTITIONS[options.all],
             "spark.faro.fallback": "never",
         }
+        self.own = dict(pair.split("=", 1) for pair in options.conf)
         # At scale factor 1 and with the parameters in their texts, some queries find nothing.
         self.may_be_empty = options.all
         self.applications = []
@@ -81,7 +86,8 @@ class Pair:
                 faro_jar = options.jar.resolve() if side == "faro" and not options.stock else None
                 self.applications.append(
                     Application(
-                        *(side, spark, home, place, tables, faro_jar, logs, conf),
+                        *(side, spark, home, place, tables, faro_jar, logs),
+                        {**conf, **(self.own if side == "faro" else {})},
                         memory=2048 if options.all else 1024,
                         short_lived=not options.all,
                     )
@@ -100,6 +106,42 @@ class Pair:
         """What differs, if anything, and what is worth saying."""
         text = self.place / f"{name}.sql"
         text.write_text(queries.without_limit((self.texts / f"{name}.sql").read_text()))
+        done = self._ask_both(settings, text)
+        said = (
+            f"stock {done['stock'].seconds:.1f} s, Faro {done['faro'].seconds:.1f} s, "
+            f"{done['stock'].rows} rows, {done['faro'].counted('remoteBytes') / 1e6:.1f} MB remote"
+        )
+        sides = [self.place / f"{side}.tsv" for side in ("stock", "faro")]
+        problem = answers.difference(*sides, may_be_empty=self.may_be_empty)
+        if problem:
+            return problem, said
+        problem, note = self._compare_plans(settings, name, text)
+        return problem, f"{said}; {note}" if note else said
+
+    def _compare_plans(self, settings, name, text):
+        """As plans.difference. If they differ, each side is asked once more, and one of its two
+        plans must be one of the other side's; the plans stay with the logs."""
+        problem, note = plans.difference(*self._keep_plans(f"{name}-{settings}", 1))
+        if not problem:
+            return None, note
+        self._ask_both(settings, text)
+        stock, faro = zip(*(self._keep_plans(f"{name}-{settings}", attempt) for attempt in (1, 2)))
+        if any(plans.difference(left, right)[0] is None for left in stock for right in faro):
+            return None, f"at first {problem}"
+        return f"{problem}; see {name}-*.plan", note
+
+    def _keep_plans(self, name, attempt):
+        """The plans of the attempt, stock's and Faro's, as files beside the logs."""
+        kept = []
+        for side in ("stock", "faro"):
+            kept.append(LOGS / self.version / f"{name}-{side}-{attempt}.plan")
+            made = self.place / f"{side}.tsv.plan"
+            if made.exists():
+                shutil.move(made, kept[-1])
+        return kept
+
+    def _ask_both(self, settings, text):
+        """What each side did; its answer is in SIDE.tsv."""
         self.asked += 1
         done = {}
         # The sides take turns in going first: neither always has the colder machine.
@@ -113,12 +155,7 @@ class Pair:
         for side, one in done.items():
             self.seconds[side] += one.seconds
             self.counters.update(one.counters if side == "faro" else {})
-        said = (
-            f"stock {done['stock'].seconds:.1f} s, Faro {done['faro'].seconds:.1f} s, "
-            f"{done['stock'].rows} rows, {done['faro'].counted('remoteBytes') / 1e6:.1f} MB remote"
-        )
-        sides = [self.place / f"{side}.tsv" for side in ("stock", "faro")]
-        return answers.difference(*sides, may_be_empty=self.may_be_empty), said
+        return done
 
 
 class Pairs:
@@ -183,7 +220,7 @@ def test_tpcds(pairs, version, settings, name, record_property, pytestconfig):
 def through_faro(pair, stock):
     counted = {
         name: sum(v for k, v in pair.counters.items() if k == name or k.startswith(f"{name}."))
-        for name in ("remoteBytes", "rowReaders", "rowReadersDeclined", "fallbacks", "crcErrors")
+        for name in ("remoteBytes", "rowReaders", "rowWriters", "fallbacks", "crcErrors")
     }
     said = (
         f"{pair.asked} queries: stock {pair.seconds['stock']:.0f} s, Faro "
@@ -192,6 +229,9 @@ def through_faro(pair, stock):
     )
     if stock:
         return "", said
-    wrong = [name for name in ("remoteBytes", "rowReaders") if not counted[name]]
-    wrong += [name for name in ("fallbacks", "crcErrors") if counted[name]]
+    # Which half is left to Spark.
+    off = [f"row{half}s" for half in ("Reader", "Writer") if pair.own.get(OWN[half]) == "spark"]
+    on = [name for name in ("remoteBytes", "rowReaders", "rowWriters") if name not in off]
+    wrong = [name for name in on if not counted[name]]
+    wrong += [name for name in ("fallbacks", "crcErrors", *off) if counted[name]]
     return f"not as it should be: {', '.join(wrong)}" if wrong else "", said

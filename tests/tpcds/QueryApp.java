@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 
@@ -25,11 +26,9 @@ import org.apache.spark.sql.SparkSession;
  *
  * TASKS are the seconds of all tasks, SHUFFLE those of them that Spark counts as waiting for
  * fetches and as writing shuffle files; the counters are what Faro's executors counted.
+ * The plan that the query ended with goes to OUTPUT.plan, see PlanText.
  *
- * <pre>
- * </pre>
- *
- * Words are separated by tabs. A command that fails is answered by {@code failed MESSAGE}.
+ * <p>Words are separated by tabs. A command that fails is answered by {@code failed MESSAGE}.
  */
 public final class QueryApp {
     private QueryApp() {}
@@ -82,7 +81,8 @@ public final class QueryApp {
         spark.sparkContext().listenerBus().waitUntilEmpty();
         times.clear();
         long start = System.nanoTime();
-        List<Row> rows = spark.sql(sql).collectAsList();
+        Dataset<Row> asked = spark.sql(sql);
+        List<Row> rows = asked.collectAsList();
         double seconds = (System.nanoTime() - start) / 1e9;
         spark.sparkContext().listenerBus().waitUntilEmpty();
         String tasks = times.summary();
@@ -92,6 +92,9 @@ public final class QueryApp {
             for (Row row : rows) {
                 out.println(cells(row));
             }
+        }
+        try (PrintWriter out = new PrintWriter(output + ".plan", "UTF-8")) {
+            PlanText.write(asked, out);
         }
         return seconds + " " + rows.size() + " " + tasks + " " + spent;
     }

@@ -37,7 +37,7 @@ def jar(version):
     """The application, compiled against the Spark that runs it."""
     return build.java_jar(
         f"queries-{version.name}",
-        [HERE / "QueryApp.java", HERE / "TaskTimes.java", COUNTERS],
+        [*(HERE / f"{name}.java" for name in ("QueryApp", "PlanText", "TaskTimes")), COUNTERS],
         against=version.name,
     )
 

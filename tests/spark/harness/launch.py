@@ -93,6 +93,9 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir):
     conf = {k: v.replace(scenarios.SCRATCH, str(scratch)) for k, v in conf.items()}
     environment = environment_for(own_home, short_lived=not scenario.jvm_defaults)
 
+    if scenario.hosts:
+        conf["spark.executorEnv.JAVA_HOME"] = str(java_of_hosts(place))
+
     service = None
     started = time.monotonic()
     log_dir.mkdir(parents=True, exist_ok=True)
@@ -133,6 +136,33 @@ def home_of_links(place, home):
         if part.name != "work":
             (own_home / part.name).symlink_to(part)
     return own_home
+
+
+def java_of_hosts(place):
+    """A JAVA_HOME whose java gives each executor a host of its own: all workers of a local-cluster
+    have the same."""
+    java = place / "java" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(
+        f"""#!/usr/bin/env bash
+words=("$@")
+for i in "${{!words[@]}}"; do
+  case ${{words[i]}} in
+    --executor-id) id=${{words[i + 1]}} ;;
+    --hostname) host=$((i + 1)) ;;
+  esac
+done
+words[host]=127.0.0.$((2 + id))
+exec {java_program()} "${{words[@]}}"
+"""
+    )
+    java.chmod(0o755)
+    return java.parents[1]
+
+
+def java_program():
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home, "bin", "java")) if home else shutil.which("java")
 
 
 def environment_for(home, short_lived=False):
@@ -213,14 +243,13 @@ def free_port():
 
 def start_service(home, port, conf, environment, place):
     """Spark's own external shuffle service: local-cluster's workers do not start one."""
-    java = Path(os.environ["JAVA_HOME"], "bin", "java") if os.environ.get("JAVA_HOME") else "java"
     settings = {k: v for k, v in conf.items() if k.startswith(("spark.shuffle", "spark.local"))}
     settings["spark.shuffle.service.db.enabled"] = "false"
     log = place / "shuffle-service.log"
     with log.open("wb") as out:
         service = start_group(
             [
-                str(java),
+                java_program(),
                 "-Xmx256m",
                 *[f"-D{k}={v}" for k, v in settings.items()],
                 "-cp",

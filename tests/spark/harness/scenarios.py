@@ -14,7 +14,26 @@ KRYO = {
     "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
     "spark.shuffle.sort.bypassMergeThreshold": "1",
 }
+# Stock Spark takes its writer that sorts, which spills as Faro's does, for few partitions too.
+SORTS = {"spark.shuffle.sort.bypassMergeThreshold": "1"}
 SPARK_READERS = ("sparkReaders.codec", "sparkReaders.serializer", "sparkReaders.setting")
+# Why Spark's own writer writes rows; RDDs, which some of these cases have too, count `serializer`.
+SPARK_WRITERS = tuple(
+    f"sparkWriters.{why}"
+    for why in (
+        *("setting", "aggregation", "encryption", "codec"),
+        *("ioPlugin", "checksum", "partitions", "noAccess"),
+    )
+)
+
+
+def written_by_spark(why):
+    """Spark's own writer wrote everything, for that reason: counters that are not zero, and those
+    that are."""
+    reason = f"sparkWriters.{why}"
+    return (reason,), ("rowWriters", *(name for name in SPARK_WRITERS if name != reason))
+
+
 FEW = ["groupByKey", "someTinyBlocks", "emptyPartitions", "sqlJoin"]
 
 # What Faro must have done in a scenario.
@@ -46,10 +65,15 @@ class Scenario:
     must_not_count: tuple = ()  # counters that must be there and zero
     executors: int = 2
     cores: int = 1  # tasks at a time in an executor
+    hosts: bool = False  # each executor has a host of its own, 127.0.0.2 and so on
     # With the JVM's defaults, as users run it; otherwise with what lets a short application start
     # and end soon (launch.SHORT_LIVED).
     jvm_defaults: bool = False
     bad_values: list = field(default_factory=list)
+
+    def checks_faro(self):
+        """Whether there is something to look at in what Faro's executors counted and logged."""
+        return self.faro != ANY or self.must_count or self.must_not_count or self.must_not_log
 
     def names(self):
         """What the application reports, each once."""
@@ -108,6 +132,8 @@ BAD_VALUES = [
     ("spark.faro.bindAddress", "no/host", "IP address"),
     ("spark.faro.regions", "mapped", "pinned"),
     ("spark.faro.staging", "always", "onCommit"),
+    ("spark.faro.reader", "mine", "auto"),
+    ("spark.faro.writer", "faro", "auto"),
     ("spark.faro.exchange", "alphabetical", "rotated"),
     ("spark.faro.exchange.slice", "1h", "at most 10s"),
 ]
@@ -143,8 +169,8 @@ SCENARIOS = [
         ],
         {"spark.driver.memory": "2g", **KRYO},
         faro_only=True,
-        must_count=("rowReaders", "groupedReaders"),
-        must_not_count=SPARK_READERS,
+        must_count=("rowReaders", "groupedReaders", "rowWriters"),
+        must_not_count=(*SPARK_READERS, *SPARK_WRITERS),
     ),
     Scenario(
         "rows-zstd",
@@ -152,7 +178,9 @@ SCENARIOS = [
         {"spark.io.compression.codec": "zstd"},
         faro_only=True,
         newest=True,
-        must_count=("rowReaders",),
+        # Of 20,000 partitions not each has a buffer.
+        must_count=("rowReaders", "rowWriters", "sparkWriters.partitions"),
+        must_not_count=("sparkWriters.codec", "sparkWriters.serializer", "sparkWriters.noAccess"),
     ),
     Scenario(
         "rows-uncompressed",
@@ -160,17 +188,19 @@ SCENARIOS = [
         {"spark.shuffle.compress": "false", **KRYO},
         faro_only=True,
         newest=True,
-        must_count=("rowReaders", "groupedReaders"),
+        must_count=("rowReaders", "groupedReaders", "rowWriters"),
+        must_not_count=SPARK_WRITERS,
     ),
-    # Codecs that native code does not know: Spark's codec decompresses groups, of Spark SQL too.
+    # Codecs that native code does not know: Spark's codec decompresses groups, of Spark SQL too,
+    # and Spark's writer writes.
     Scenario(
         "rows-snappy",
         ["rowTypes", "rowMetrics", "aqeCoalesced", *STREAMS],
         {"spark.io.compression.codec": "snappy", **KRYO},
         faro_only=True,
         newest=True,
-        must_count=("groupedReaders",),
-        must_not_count=("rowReaders", *SPARK_READERS),
+        must_count=("groupedReaders", *written_by_spark("codec")[0]),
+        must_not_count=("rowReaders", *SPARK_READERS, *written_by_spark("codec")[1]),
     ),
     Scenario(
         "rows-lzf",
@@ -178,18 +208,46 @@ SCENARIOS = [
         {"spark.io.compression.codec": "lzf", **KRYO},
         faro_only=True,
         newest=True,
-        must_count=("groupedReaders",),
-        must_not_count=("rowReaders", *SPARK_READERS),
+        must_count=("groupedReaders", *written_by_spark("codec")[0]),
+        must_not_count=("rowReaders", *SPARK_READERS, *written_by_spark("codec")[1]),
     ),
-    # Left to Spark's reader.
+    # Faro writes, Spark reads.
     Scenario(
         "rows-by-spark",
-        ["rowTypes", "rowMetrics", "corruptFiles", "streamsMetrics"],
-        {"spark.faro.reader": "spark", **KRYO},
+        [*ROWS, "corruptFiles", "streamsMetrics"],
+        {"spark.faro.reader": "spark", "spark.driver.memory": "2g", **KRYO},
         faro_only=True,
         newest=True,
-        must_count=("sparkReaders.setting",),
-        must_not_count=("rowReaders", "groupedReaders"),
+        must_count=("sparkReaders.setting", "rowWriters"),
+        must_not_count=("rowReaders", "groupedReaders", *SPARK_WRITERS),
+    ),
+    Scenario(
+        "rows-by-spark-zstd",
+        ["rowTypes", "rowMetrics", "corruptFiles"],
+        {"spark.faro.reader": "spark", "spark.io.compression.codec": "zstd"},
+        faro_only=True,
+        newest=True,
+        must_count=("sparkReaders.setting", "rowWriters"),
+        must_not_count=("rowReaders", "groupedReaders", *SPARK_WRITERS),
+    ),
+    # Spark writes, Faro reads.
+    Scenario(
+        "rows-from-spark",
+        [*ROWS, "corruptFiles"],
+        {"spark.faro.writer": "spark", "spark.driver.memory": "2g"},
+        faro_only=True,
+        newest=True,
+        must_count=("rowReaders", *written_by_spark("setting")[0]),
+        must_not_count=(*SPARK_READERS, *written_by_spark("setting")[1]),
+    ),
+    Scenario(
+        "rows-from-spark-zstd",
+        ["rowTypes", "rowMetrics", "corruptFiles"],
+        {"spark.faro.writer": "spark", "spark.io.compression.codec": "zstd"},
+        faro_only=True,
+        newest=True,
+        must_count=("rowReaders", *written_by_spark("setting")[0]),
+        must_not_count=(*SPARK_READERS, *written_by_spark("setting")[1]),
     ),
     # Executors of one host read each other's files.
     Scenario(
@@ -200,7 +258,7 @@ SCENARIOS = [
         fallback="auto",
         faro_only=True,
         newest=True,
-        must_count=("rowReaders", "groupedReaders"),
+        must_count=("rowReaders", "groupedReaders", "rowWriters"),
     ),
     Scenario("aqe-off", SQL, {"spark.sql.adaptive.enabled": "false"}, newest=True),
     Scenario(
@@ -226,16 +284,87 @@ SCENARIOS = [
         "io-encryption",
         [*FEW, "megabyteBlocks", "aqeCoalesced"],
         {"spark.io.encryption.enabled": "true"},
+        must_count=("sparkWriters.encryption",),
+        must_not_count=("rowWriters",),
     ),
     Scenario(
         "checksum-crc32",
-        FEW,
+        [*FEW, "writerFiles", "corruptDiagnosed"],
         {
             "spark.shuffle.checksum.enabled": "true",
             "spark.shuffle.checksum.algorithm": "CRC32",
             "spark.shuffle.push.enabled": "false",
         },
         newest=True,
+        must_count=("rowWriters",),
+        must_not_count=SPARK_WRITERS,
+    ),
+    # Faro's writer: its files, its figures, and what tasks that are ended leave behind.
+    Scenario(
+        "writer",
+        ["writerFiles", "corruptDiagnosed", "writerMetrics", "rowChecksums", "writerKilled"],
+        {
+            **SORTS,
+            "spark.sql.shuffle.orderIndependentChecksum.enabled": "true",
+            "spark.task.maxFailures": "8",
+            "spark.unsafe.exceptionOnMemoryLeak": "true",
+        },
+        newest=True,
+        must_count=("rowWriters",),
+        must_not_count=SPARK_WRITERS,
+    ),
+    # One task's output is ten times its memory; four tasks at a time share it with sorts and an
+    # aggregation.
+    Scenario(
+        "writer-little-memory",
+        ["writerSpills", "writerBeside", "writerFiles"],
+        {
+            **SORTS,
+            "spark.executor.memory": "512m",
+            "spark.memory.fraction": "0.1",
+            "spark.shuffle.checksum.enabled": "false",
+            "spark.unsafe.exceptionOnMemoryLeak": "true",
+        },
+        newest=True,
+        cores=4,
+        must_count=("rowWriters",),
+        must_not_count=SPARK_WRITERS,
+    ),
+    # As before, in memory outside the heap; and spills after so many rows, checksums included.
+    Scenario(
+        "writer-off-heap",
+        ["writerFiles", "corruptDiagnosed", "writerSpills", "diskFull"],
+        {
+            **SORTS,
+            "spark.memory.offHeap.enabled": "true",
+            "spark.memory.offHeap.size": "16m",
+            "spark.shuffle.spill.numElementsForceSpillThreshold": "20000",
+            "spark.shuffle.checksum.algorithm": "CRC32C",
+            "spark.task.maxFailures": "1000",
+            "spark.unsafe.exceptionOnMemoryLeak": "true",
+        },
+        fallback="auto",
+        faro=TRIED,
+        newest=True,
+        must_count=("rowWriters",),
+        must_not_count=SPARK_WRITERS,
+    ),
+    # No room on the disk; one of two local directories becomes a file.
+    Scenario(
+        "writer-disk",
+        ["diskFull", "directoryGone"],
+        {
+            **SORTS,
+            "spark.local.dir": f"{SCRATCH}/a,{SCRATCH}/b",
+            "spark.task.maxFailures": "1000",
+            "spark.stage.maxConsecutiveAttempts": "100",
+            "spark.unsafe.exceptionOnMemoryLeak": "true",
+        },
+        fallback="auto",
+        faro=TRIED,
+        newest=True,
+        must_count=("rowWriters",),
+        must_not_count=SPARK_WRITERS,
     ),
     Scenario(
         "small-limits",
@@ -281,6 +410,7 @@ SCENARIOS = [
         with_service=True,
         faro=ANY,
         fallback="auto",
+        must_count=("rowWriters",),
     ),
     Scenario(
         "dynamic-allocation",
@@ -337,14 +467,18 @@ SCENARIOS = [
     ),
     Scenario(
         "speculation",
-        ["speculation"],
+        ["speculation", "rowsSpeculated"],
         {
             "spark.speculation": "true",
             "spark.speculation.interval": "50ms",
             "spark.speculation.quantile": "0.5",
             "spark.speculation.multiplier": "1.1",
+            "spark.task.maxFailures": "1",
         },
+        # Spark starts no second attempt on the host of the first.
+        hosts=True,
         newest=True,
+        must_count=("rowWriters",),
     ),
     Scenario(
         "killed",

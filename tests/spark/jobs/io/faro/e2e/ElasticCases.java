@@ -91,6 +91,8 @@ final class ElasticCases {
         long sum = 20_000L * 19_999 / 2;
         Check.equal("before", RddCases.expected(), digests(grouped));
         Check.equal("sum of rows before", sum, (long) rows.reduce(Long::sum));
+        // Faro's writer wrote the outputs that are handed on.
+        Check.that("rows are written by Faro", FaroCounters.total(c.jsc, "rowWriters") != 0);
         long before = maps.value();
         List<String> pids = new ArrayList<>(Executors.pids(c.jsc, 2).values()).subList(0, leaving);
         for (String pid : pids) {

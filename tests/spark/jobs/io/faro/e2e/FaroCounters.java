@@ -37,6 +37,18 @@ public final class FaroCounters {
         return found;
     }
 
+    /** The sum of a counter over the executors; -1 where Faro is not there. */
+    static long total(JavaSparkContext jsc, String name) {
+        double total = 0;
+        for (TreeMap<String, Double> counters : ofExecutors(jsc).values()) {
+            if (!counters.containsKey(name)) {
+                return -1;
+            }
+            total += counters.get(name);
+        }
+        return (long) total;
+    }
+
     private static Tuple2<String, TreeMap<String, Double>> here() throws Exception {
         SparkEnv env = SparkEnv.get();
         TreeMap<String, Double> values = new TreeMap<>();

@@ -52,6 +52,8 @@ public final class Jobs {
         ElasticCases.register(known);
         RowCases.register(known);
         StreamCases.register(known);
+        WriterCases.register(known);
+        WriterFailures.register(known);
         UiCases.register(known);
         registerFaroCases(known);
 

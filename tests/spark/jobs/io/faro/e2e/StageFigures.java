@@ -4,11 +4,13 @@ import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.SparkContext;
 import org.apache.spark.executor.ShuffleReadMetrics;
+import org.apache.spark.executor.TaskMetrics;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerStageCompleted;
 
 /** Spark's own figures of a job's stages, in the order in which they ended. */
 final class StageFigures {
+    final List<TaskMetrics> stages = new ArrayList<>();
     final List<ShuffleReadMetrics> reads = new ArrayList<>();
     /** Bytes of shuffles. */
     final List<Long> written = new ArrayList<>();
@@ -22,6 +24,7 @@ final class StageFigures {
             @Override
             public void onStageCompleted(SparkListenerStageCompleted stage) {
                 synchronized (figures) {
+                    figures.stages.add(stage.stageInfo().taskMetrics());
                     figures.reads.add(stage.stageInfo().taskMetrics().shuffleReadMetrics());
                     figures.written.add(stage.stageInfo().taskMetrics().shuffleWriteMetrics().bytesWritten());
                 }

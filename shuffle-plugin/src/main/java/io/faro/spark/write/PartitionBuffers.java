@@ -21,11 +21,13 @@ import org.apache.spark.unsafe.memory.MemoryBlock;
 final class PartitionBuffers extends MemoryConsumer implements Closeable {
   private static final boolean BIG_ENDIAN = ByteOrder.nativeOrder() == ByteOrder.BIG_ENDIAN;
   private static final int LENGTH_BYTES = 4;
+  private static final int SHORT_ROW_BYTES = 128;
   /** Pages have the size that is asked for, if they are not smaller than this. */
   private static final int LEAST_PAGE_BYTES = 4 << 10;
-  /** What all buffers take at first. */
-  private static final int FIRST_BYTES = 1 << 20;
-  static final int LEAST_ROOM = 256;
+  /** What all buffers take at first: little, because a new page is filled with zeros. */
+  private static final int FIRST_BYTES = 256 << 10;
+  /** What one buffer takes at least. */
+  static final int LEAST_ROOM = 64;
   /** Full buffers become larger by this factor, up to the size of a block. */
   private static final int GROWTH = 4;
   private static final int FIRST_CHUNK_PAGE_BYTES = 1 << 20;
@@ -90,13 +92,24 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
       int at = filled[partition];
       long to = start + (long) partition * room + at;
       Platform.putInt(base, to, BIG_ENDIAN ? size : Integer.reverseBytes(size));
-      Platform.copyMemory(rowBase, rowOffset, base, to + LENGTH_BYTES, size);
+      copyRow(rowBase, rowOffset, base, to + LENGTH_BYTES, size);
       filled[partition] = at + LENGTH_BYTES + size;
     }
     rowBytes += size;
     bytesInMemory += size;
     if (limits.reached(++rowsInMemory, bytesInMemory)) {
       spillAll();
+    }
+  }
+
+  /** {@code Platform.copyMemory} checks so much that a short row costs more than its bytes. */
+  private static void copyRow(Object from, long fromOffset, Object to, long toOffset, int size) {
+    if (size > SHORT_ROW_BYTES) {
+      Platform.copyMemory(from, fromOffset, to, toOffset, size);
+      return;
+    }
+    for (int i = 0; i < size; i += Long.BYTES) {
+      Platform.putLong(to, toOffset + i, Platform.getLong(from, fromOffset + i));
     }
   }
 

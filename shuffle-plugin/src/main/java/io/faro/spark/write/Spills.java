@@ -50,7 +50,7 @@ final class Spills implements Closeable {
     checkNotFailed();
     failed = true;
     File file = files.get();
-    try (PartitionFile out = new PartitionFile(file, context)) {
+    try (PartitionFile out = new PartitionFile(file, context, null)) {
       // Before it is written: a half of a spill is deleted too.
       spills.add(new Spill(file, out.lengths));
       content.writeTo(out);

@@ -102,7 +102,7 @@ final class MapTask {
     if (mapId == SPARK) {
       return manager.getWriter(handle, mapId, context, metrics.shuffleWriteMetrics());
     }
-    RowWriters writers = new RowWriters(conf, true, () -> { }, why -> {
+    RowWriters writers = new RowWriters(conf, true, () -> null, () -> { }, why -> {
       throw new IllegalStateException("not written by Faro: " + why);
     });
     return writers.writer(handle, mapId, context, metrics.shuffleWriteMetrics(), resolver());

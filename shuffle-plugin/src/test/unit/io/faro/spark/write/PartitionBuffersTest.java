@@ -72,7 +72,7 @@ class PartitionBuffersTest {
   private void writeAndCheck() throws IOException {
     File data = directory.resolve("data").toFile();
     long[] lengths;
-    try (PartitionFile out = new PartitionFile(data, context)) {
+    try (PartitionFile out = new PartitionFile(data, context, null)) {
       buffers.writeTo(out);
       lengths = out.lengths;
     }

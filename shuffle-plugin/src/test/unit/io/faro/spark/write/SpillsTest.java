@@ -50,7 +50,7 @@ class SpillsTest {
   @Test
   void eachPartitionIsJoinedInTheOrderOfTheSpills() throws IOException {
     File data = directory.resolve("data").toFile();
-    try (Spills spills = new Spills(files, context); PartitionFile out = new PartitionFile(data, context)) {
+    try (Spills spills = new Spills(files, context); PartitionFile out = new PartitionFile(data, context, null)) {
       spills.write(file -> {
         file.append(0, bytes("a"));
         file.append(2, bytes("b"));
@@ -99,7 +99,7 @@ class SpillsTest {
       spills.write(file -> { });
       spills.write(file -> file.append(1, bytes("a")));
       File data = directory.resolve("data").toFile();
-      try (PartitionFile out = new PartitionFile(data, context); Spills.Open open = spills.open()) {
+      try (PartitionFile out = new PartitionFile(data, context, null); Spills.Open open = spills.open()) {
         for (int i = 0; i < 3; i++) {
           open.transfer(i, out);
         }
@@ -114,7 +114,7 @@ class SpillsTest {
     try (Spills spills = new Spills(files, context)) {
       spills.write(file -> file.append(1, bytes("abc")));
       Files.write(directory.resolve("spill0"), bytes("ab"));
-      try (PartitionFile out = new PartitionFile(directory.resolve("data").toFile(), context);
+      try (PartitionFile out = new PartitionFile(directory.resolve("data").toFile(), context, null);
           Spills.Open open = spills.open()) {
         IOException failed = assertThrows(IOException.class, () -> open.transfer(1, out));
         assertTrue(failed.getMessage().contains("1 bytes early"), failed.toString());
@@ -136,7 +136,7 @@ class SpillsTest {
   @Test
   void aKilledTaskEndsAtItsNextWrite() throws IOException {
     File data = directory.resolve("data").toFile();
-    try (PartitionFile out = new PartitionFile(data, context)) {
+    try (PartitionFile out = new PartitionFile(data, context, null)) {
       out.append(0, new byte[100]);
       killed = true;
       assertThrows(IllegalStateException.class, () -> out.append(1, new byte[1 << 20]));

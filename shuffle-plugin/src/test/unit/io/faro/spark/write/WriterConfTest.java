@@ -32,11 +32,11 @@ class WriterConfTest {
     assertTrue(conf.localDisk && !conf.encrypted);
   }
 
-  /** Buffers, whose bytes a block holds, are multiples of 8 between 256 bytes and 32 MiB. */
+  /** Buffers, whose bytes a block holds, are multiples of 8 between 64 bytes and 32 MiB. */
   @Test
   void blockSizesOfLz4() {
-    assertEquals(256, lz4Block("1b"));
-    assertEquals(256, lz4Block("200b"));
+    assertEquals(64, lz4Block("1b"));
+    assertEquals(200, lz4Block("200b"));
     assertEquals(1000, lz4Block("1007b"));
     assertEquals(32 << 20, lz4Block("32m"));
     assertEquals(32 << 20, lz4Block("3g"));

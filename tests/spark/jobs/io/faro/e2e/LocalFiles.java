@@ -1,0 +1,109 @@
+package io.faro.e2e;
+
+import java.io.DataInputStream;
+import java.io.File;
+import java.io.FileInputStream;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.regex.Pattern;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.api.java.JavaSparkContext;
+import scala.Tuple2;
+
+/** The local directories of the executors that run now, and the shuffle files in them. */
+final class LocalFiles {
+    private static final Pattern COMMITTED =
+        Pattern.compile("shuffle_\\d+_\\d+_\\d+\\.(data|index|checksum\\.\\w+)");
+
+    private LocalFiles() {}
+
+    /** Paths of the local directories, by executor. */
+    static Map<String, List<String>> directories(JavaSparkContext jsc) throws Exception {
+        Map<String, List<String>> found = new TreeMap<>();
+        Check.await("all executors should run a task", 60, () -> {
+            found.clear();
+            List<Integer> tasks = new ArrayList<>();
+            for (int i = 0; i < 16; i++) {
+                tasks.add(i);
+            }
+            for (Tuple2<String, List<String>> one : jsc.parallelize(tasks, tasks.size()).map(i -> here()).collect()) {
+                found.put(one._1(), one._2());
+            }
+            return found.size() >= Executors.registered(jsc);
+        });
+        return found;
+    }
+
+    private static Tuple2<String, List<String>> here() {
+        List<String> paths = new ArrayList<>();
+        for (File directory : SparkEnv.get().blockManager().diskBlockManager().localDirs()) {
+            paths.add(directory.getPath());
+        }
+        return new Tuple2<>(SparkEnv.get().executorId(), paths);
+    }
+
+    /** All files of the executors by name. */
+    static Map<String, File> all(JavaSparkContext jsc) throws Exception {
+        Map<String, File> found = new TreeMap<>();
+        for (List<String> paths : directories(jsc).values()) {
+            for (String path : paths) {
+                collect(new File(path), found);
+            }
+        }
+        return found;
+    }
+
+    private static void collect(File directory, Map<String, File> found) {
+        File[] children = directory.listFiles();
+        for (File child : children == null ? new File[0] : children) {
+            if (child.isDirectory()) {
+                collect(child, found);
+            } else {
+                found.put(child.getName(), child);
+            }
+        }
+    }
+
+    /** Names of shuffle files that no map output has: spills, temporary files, and data without an index. */
+    private static TreeSet<String> unfinished(JavaSparkContext jsc) throws Exception {
+        TreeSet<String> names = new TreeSet<>(all(jsc).keySet());
+        TreeSet<String> left = new TreeSet<>();
+        for (String name : names) {
+            boolean committed = COMMITTED.matcher(name).matches()
+                && names.contains(name.substring(0, name.indexOf('.')) + ".index");
+            if (name.startsWith("temp_shuffle_") || name.startsWith("shuffle_") && !committed) {
+                left.add(name);
+            }
+        }
+        return left;
+    }
+
+    /** Waits until no such file is there: tasks that were ended may still delete theirs. */
+    static void awaitNoneUnfinished(JavaSparkContext jsc) throws Exception {
+        TreeSet<String> left = new TreeSet<>();
+        try {
+            Check.await("unfinished files should be deleted", 30, () -> {
+                left.clear();
+                left.addAll(unfinished(jsc));
+                return left.isEmpty();
+            });
+        } catch (AssertionError e) {
+            throw new AssertionError(e.getMessage() + "; there are " + left);
+        }
+    }
+
+    /** All numbers of an index or checksum file. */
+    static long[] numbers(File file) throws IOException {
+        long[] numbers = new long[(int) (file.length() / Long.BYTES)];
+        try (DataInputStream in = new DataInputStream(new FileInputStream(file))) {
+            for (int i = 0; i < numbers.length; i++) {
+                numbers[i] = in.readLong();
+            }
+        }
+        return numbers;
+    }
+}

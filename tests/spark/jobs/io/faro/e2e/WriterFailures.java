@@ -1,0 +1,251 @@
+package io.faro.e2e;
+
+import java.io.File;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.spark.ExceptionFailure;
+import org.apache.spark.TaskContext;
+import org.apache.spark.TaskKilled;
+import org.apache.spark.api.java.JavaRDD;
+import org.apache.spark.api.java.function.MapPartitionsFunction;
+import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerTaskEnd;
+import org.apache.spark.scheduler.SparkListenerTaskStart;
+import org.apache.spark.sql.Column;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Encoders;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
+
+/** Map tasks of Spark SQL that are ended while they write, or cannot write. Nothing of them may stay on disk. */
+final class WriterFailures {
+    private static final int REDUCES = 8;
+
+    private WriterFailures() {}
+
+    static void register(Map<String, Jobs.Case> cases) {
+        cases.put("writerKilled", c -> killed(c));
+        cases.put("diskFull", c -> diskFull(c));
+        cases.put("directoryGone", c -> directoryGone(c));
+        cases.put("rowsSpeculated", c -> speculated(c));
+    }
+
+    /** The ids, with something done to each partition's iterator; by hash: without a sort before the writer. */
+    private static Dataset<Row> shuffled(SparkSession spark, long rows, int maps,
+            MapPartitionsFunction<Long, Long> onPartition) {
+        return spark.range(0, rows, 1, maps).mapPartitions(onPartition, Encoders.LONG())
+            .selectExpr("value id", "repeat(cast(value as string), 20) t").repartition(REDUCES, new Column("id"));
+    }
+
+    private static void checkSum(String what, long rows, Dataset<Row> shuffled) {
+        Row row = shuffled.selectExpr("count(*)", "sum(id)", "sum(if(t = repeat(cast(id as string), 20), 0, 1))")
+            .collectAsList().get(0);
+        Check.equal("rows, " + what, rows, row.getLong(0));
+        Check.equal("ids, " + what, rows * (rows - 1) / 2, row.getLong(1));
+        Check.equal("wrong texts, " + what, 0L, row.getLong(2));
+    }
+
+    private interface Action {
+        void run() throws Exception;
+    }
+
+    /** Calls {@code then} at the {@code after}-th element. */
+    private static Iterator<Long> at(Iterator<Long> ids, int after, Action then) {
+        return new Iterator<Long>() {
+            private int seen;
+
+            @Override
+            public boolean hasNext() {
+                return ids.hasNext();
+            }
+
+            @Override
+            public Long next() {
+                try {
+                    if (++seen == after) {
+                        then.run();
+                    }
+                } catch (Exception e) {
+                    throw new IllegalStateException(e);
+                }
+                return ids.next();
+            }
+        };
+    }
+
+    /** A hundred jobs are cancelled while their map tasks write; then executors die while theirs do. */
+    private static void killed(Jobs.Context c) throws Exception {
+        SparkSession spark = c.spark;
+        checkSum("before", 400_000, shuffled(spark, 400_000, 4, ids -> ids));
+        Executors.Use before = Executors.use(c.jsc);
+        AtomicInteger begun = new AtomicInteger();
+        AtomicInteger ended = new AtomicInteger();
+        SparkListener listener = new SparkListener() {
+            @Override
+            public void onTaskStart(SparkListenerTaskStart start) {
+                begun.incrementAndGet();
+            }
+
+            @Override
+            public void onTaskEnd(SparkListenerTaskEnd end) {
+                if (end.reason() instanceof TaskKilled && end.taskType().equals("ShuffleMapTask")) {
+                    ended.incrementAndGet();
+                }
+            }
+        };
+        c.jsc.sc().addSparkListener(listener);
+        WriterCases.with(spark, "spark.sql.adaptive.enabled", "false", context -> {
+            for (int i = 0; i < 100; i++) {
+                // Some of long tasks, some of many short ones, of which more commit.
+                Dataset<Row> rows = shuffled(spark, 2_000_000, i % 4 == 3 ? 400 : 4, ids -> ids);
+                cancelledAfter(c, rows, begun, 3 * (i % 50), "writer-cancelled-" + i);
+            }
+        }, c);
+        c.jsc.sc().removeSparkListener(listener);
+        System.out.println("writerKilled: " + ended + " map tasks ended early");
+        Check.that("map tasks that were ended: " + ended, ended.get() >= 50);
+        LocalFiles.awaitNoneUnfinished(c.jsc);
+        Executors.awaitReturnedLeases(c.jsc);
+        Executors.Use after = Executors.use(c.jsc);
+        // Threads and descriptors of Spark's own come and go.
+        Check.that("descriptors: " + before + ", after 100 cancelled jobs " + after,
+            after.descriptors <= before.descriptors + 20);
+        Check.that("threads: " + before + ", after 100 cancelled jobs " + after, after.threads <= before.threads + 20);
+        for (int round = 0; round < 3; round++) {
+            File done = new File(c.scratch, "killed-writer-" + round);
+            int rows = 60_000 * round + 20_000;
+            checkSum("executor killed at row " + rows, 1_000_000, shuffled(spark, 1_000_000, 5, ids -> at(ids, rows, () -> {
+                // createNewFile is atomic: just one executor dies.
+                if (done.createNewFile()) {
+                    Executors.signal(Executors.pid(), "KILL");
+                }
+            })));
+            Check.that("an executor should have been killed", done.exists());
+        }
+        LocalFiles.awaitNoneUnfinished(c.jsc);
+    }
+
+    /** Cancels the job so long after its first task has begun. */
+    private static void cancelledAfter(
+            Jobs.Context c, Dataset<Row> rows, AtomicInteger begun, int millis, String group) throws Exception {
+        int before = begun.get();
+        Thread job = new Thread(() -> {
+            c.jsc.setJobGroup(group, "is cancelled", true);
+            try {
+                Plans.rows(rows).count();
+            } catch (Exception e) {
+                // That is what is meant.
+            }
+        });
+        job.start();
+        Check.await("a task should begin", 60, () -> begun.get() > before);
+        // At any moment of the write.
+        Thread.sleep(millis);
+        c.jsc.cancelJobGroup(group);
+        job.join(60_000);
+        Check.that("a cancelled job should end", !job.isAlive());
+    }
+
+    /**
+     * No room for more than 64 KiB in a file: tasks fail with the system's error. When there is room again, the job ends.
+     */
+    private static void diskFull(Jobs.Context c) throws Exception {
+        Collection<String> pids = Executors.pids(c.jsc, 2).values();
+        List<String> failures = new ArrayList<>();
+        SparkListener listener = new SparkListener() {
+            @Override
+            public void onTaskEnd(SparkListenerTaskEnd end) {
+                if (end.reason() instanceof ExceptionFailure) {
+                    ExceptionFailure failure = (ExceptionFailure) end.reason();
+                    synchronized (failures) {
+                        failures.add(failure.className() + ": " + failure.description());
+                    }
+                }
+            }
+        };
+        c.jsc.sc().addSparkListener(listener);
+        FutureTask<Void> job = new FutureTask<>(() -> {
+            checkSum("after there was room again", 400_000, shuffled(c.spark, 400_000, 4, ids -> ids));
+            return null;
+        });
+        try {
+            fileLimit(pids, "65536");
+            new Thread(job).start();
+            Check.await("tasks should find no room", 60, () -> {
+                synchronized (failures) {
+                    return failures.size() >= 6 || job.isDone();
+                }
+            });
+            synchronized (failures) {
+                Check.that("tasks that failed: " + failures, failures.size() >= 6);
+            }
+        } finally {
+            fileLimit(pids, "unlimited");
+        }
+        job.get(120, TimeUnit.SECONDS);
+        c.jsc.sc().removeSparkListener(listener);
+        synchronized (failures) {
+            for (String failure : failures) {
+                Check.that("a task failed otherwise: " + failure,
+                    failure.equals("java.io.IOException: File too large"));
+            }
+        }
+        LocalFiles.awaitNoneUnfinished(c.jsc);
+    }
+
+    private static void fileLimit(Collection<String> pids, String bytes) throws Exception {
+        for (String pid : pids) {
+            // The soft limit: it can be raised again.
+            int code = new ProcessBuilder("prlimit", "--pid", pid, "--fsize=" + bytes + ":").inheritIO().start().waitFor();
+            Check.equal("prlimit's exit code", 0, code);
+        }
+    }
+
+    /** One of an executor's two local directories becomes a file: what was there is computed again, elsewhere. */
+    private static void directoryGone(Jobs.Context c) throws Exception {
+        long rows = 200_000;
+        JavaRDD<Long> digests = shuffled(c.spark, rows, 8, ids -> ids).toJavaRDD()
+            .map(row -> Check.mix(row.getLong(0)) ^ row.getString(1).hashCode());
+        long expected = digests.reduce(Long::sum);
+        List<String> paths = LocalFiles.directories(c.jsc).values().iterator().next();
+        Check.equal("local directories: " + paths, 2, paths.size());
+        File gone = new File(paths.get(1));
+        delete(gone);
+        Check.that("a file instead of " + gone, gone.createNewFile());
+        Check.equal("digest of the same shuffle", expected, digests.reduce(Long::sum));
+        for (int i = 0; i < 3; i++) {
+            checkSum("job " + i + " after", rows, shuffled(c.spark, rows, 8, ids -> ids));
+        }
+        LocalFiles.awaitNoneUnfinished(c.jsc);
+    }
+
+    private static void delete(File file) {
+        File[] children = file.listFiles();
+        for (File child : children == null ? new File[0] : children) {
+            delete(child);
+        }
+        Check.that("delete " + file, file.delete());
+    }
+
+    /** The first attempt of a map task stops in the midst of its rows until there is another one; both end. */
+    private static void speculated(Jobs.Context c) throws Exception {
+        File second = new File(c.scratch, "second-writer");
+        checkSum("of two attempts", 160_000, shuffled(c.spark, 160_000, 8, ids -> {
+            if (TaskContext.getPartitionId() != 3) {
+                return ids;
+            } else if (TaskContext.get().attemptNumber() > 0) {
+                second.createNewFile();
+                return ids;
+            }
+            return at(ids, 12_000, () -> Check.awaitFile(second, 60));
+        }));
+        Check.that("a second attempt should have run", second.exists());
+        LocalFiles.awaitNoneUnfinished(c.jsc);
+    }
+}

@@ -1,0 +1,44 @@
+"""The comparison of plans."""
+
+from __future__ import annotations
+
+import plans
+
+PLAN = """\
+SortMergeJoin [k#12L], [j#30], Inner
+ Sort [k#12L ASC NULLS FIRST], false, 0
+  Exchange hashpartitioning(k#12L, 12), ENSURE_REQUIREMENTS, [plan_id=77]
+   Filter (isnotnull(k#12L) AND (v#13 > Subquery subquery#5, [id=#88]))
+ ReusedExchange of Exchange hashpartitioning(j#30, 12), ENSURE_REQUIREMENTS, [plan_id=80]
+reads 3 1
+"""
+
+
+def difference(tmp_path, left, right):
+    paths = [tmp_path / "left", tmp_path / "right"]
+    for path, text in zip(paths, (left, right)):
+        path.write_text(text)
+    return plans.difference(*paths)
+
+
+def test_equal(tmp_path):
+    other = PLAN.replace("#12L", "#112L").replace("77", "8").replace("#5", "#6").replace("88", "9")
+    assert difference(tmp_path, PLAN, PLAN) == (None, None)
+    assert difference(tmp_path, PLAN, other) == (None, None)
+
+
+def test_partitions_are_a_note(tmp_path):
+    problem, note = difference(tmp_path, PLAN, PLAN.replace("3 1", "2 1"))
+    assert problem is None
+    assert "[3, 1] against [2, 1]" in note
+
+
+def test_different(tmp_path):
+    for other in (
+        PLAN.replace("SortMergeJoin", "BroadcastHashJoin"),
+        PLAN.replace("ReusedExchange of ", ""),
+        PLAN.replace("12)", "24)"),
+        PLAN.replace("Inner", "LeftOuter"),
+    ):
+        problem, _ = difference(tmp_path, PLAN, other)
+        assert "lines of the plans differ" in problem
