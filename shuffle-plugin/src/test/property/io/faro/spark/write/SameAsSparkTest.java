@@ -26,7 +26,7 @@ import scala.Option;
  * {@code mvn -pl jvm,shuffle-plugin test -Dtest=SameAsSparkTest -Dsurefire.failIfNoSpecifiedTests=false}.
  */
 class SameAsSparkTest {
-  private static final int CASES = Integer.getInteger("faro.write.cases", 45);
+  private static final int CASES = Integer.getInteger("faro.write.cases", 40);
   private static final Long SEED = Long.getLong("faro.write.seed");
   private static final long SPARKS_BYTES = 256 << 20;
   private static LocalSpark spark;
