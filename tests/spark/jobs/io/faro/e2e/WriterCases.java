@@ -311,11 +311,15 @@ final class WriterCases {
     private static void spills(Jobs.Context c) throws Exception {
         long rows = 3_200_000;
         // 64 bytes that no codec makes smaller: 80 in all.
-        String[] columns = {"id", "xxhash64(id, 0) h0", "xxhash64(id, 1) h1", "xxhash64(id, 2) h2", "xxhash64(id, 3) h3",
-            "xxhash64(id, 4) h4", "xxhash64(id, 5) h5", "xxhash64(id, 6) h6", "xxhash64(id, 7) h7"};
-        String same = "h0 = xxhash64(id, 0) and h3 = xxhash64(id, 3) and h7 = xxhash64(id, 7)";
+        List<String> columns = new ArrayList<>(Arrays.asList("id"));
+        List<String> equal = new ArrayList<>();
+        for (int i = 0; i < 8; i++) {
+            columns.add("xxhash64(id, " + i + ") h" + i);
+            equal.add("h" + i + " = xxhash64(id, " + i + ")");
+        }
+        String same = String.join(" and ", equal);
         with(c.spark, ADAPTIVE, "false", context -> {
-            Dataset<Row> query = c.spark.range(0, rows, 1, 1).selectExpr(columns)
+            Dataset<Row> query = c.spark.range(0, rows, 1, 1).selectExpr(columns.toArray(new String[0]))
                 .repartition(REDUCES, new Column("id")).selectExpr("id", same + " same")
                 .selectExpr("count(*)", "sum(id)", "count(if(same, 1, null))");
             List<Row> answers = new ArrayList<>();

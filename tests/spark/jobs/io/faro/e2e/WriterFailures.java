@@ -103,7 +103,7 @@ final class WriterFailures {
         WriterCases.with(spark, "spark.sql.adaptive.enabled", "false", context -> {
             for (int i = 0; i < 100; i++) {
                 // Some of long tasks, some of many short ones, of which more commit.
-                Dataset<Row> rows = shuffled(spark, 2_000_000, i % 4 == 3 ? 400 : 4, ids -> ids);
+                Dataset<Row> rows = shuffled(spark, 1_200_000, i % 4 == 3 ? 300 : 4, ids -> ids);
                 cancelledAfter(c, rows, begun, 3 * (i % 50), "writer-cancelled-" + i);
             }
         }, c);
@@ -119,13 +119,14 @@ final class WriterFailures {
         Check.that("threads: " + before + ", after 100 cancelled jobs " + after, after.threads <= before.threads + 20);
         for (int round = 0; round < 3; round++) {
             File done = new File(c.scratch, "killed-writer-" + round);
-            int rows = 60_000 * round + 20_000;
-            checkSum("executor killed at row " + rows, 1_000_000, shuffled(spark, 1_000_000, 5, ids -> at(ids, rows, () -> {
+            int row = 24_000 * round + 6_000;
+            MapPartitionsFunction<Long, Long> dying = ids -> at(ids, row, () -> {
                 // createNewFile is atomic: just one executor dies.
                 if (done.createNewFile()) {
                     Executors.signal(Executors.pid(), "KILL");
                 }
-            })));
+            });
+            checkSum("executor killed at row " + row, 300_000, shuffled(spark, 300_000, 5, dying));
             Check.that("an executor should have been killed", done.exists());
         }
         LocalFiles.awaitNoneUnfinished(c.jsc);
