@@ -41,6 +41,7 @@ mod serve;
 pub use config::{Config, FabricChoice};
 pub use endpoint::{Endpoint, EndpointError};
 pub use faro_fabric::verbs::VerbsOptions;
+pub use faro_region::StagedFile;
 pub use fetch::{BufferSlice, Completion, Delivery, FetchFailure, MAX_COMPLETION_QUEUES};
 pub use files::OutputFiles;
 pub use local::{LocalBlock, LocalError};

@@ -18,6 +18,7 @@ over_every_fabric!(
     a_replaced_output_is_read_anew,
     an_output_that_is_written_over_is_read_anew,
     what_is_in_the_chunk_cache_is_not_offered_for_a_later_file,
+    a_staged_output_is_not_read_from_its_file,
 );
 
 fn pair(fabric: FabricChoice) -> (Server, Arc<Endpoint>, u64) {
@@ -185,7 +186,7 @@ fn what_is_in_the_chunk_cache_is_not_offered_for_a_later_file(fabric: FabricChoi
             replace(&server, 1, &parts);
         }
         let before = counter(&server.endpoint, "region.prefetched");
-        server.endpoint.committed(id, &files);
+        server.endpoint.committed(id, &files, None);
         until("chunks are cached", || {
             counter(&server.endpoint, "region.prefetched") == before + 4
         });
@@ -196,6 +197,38 @@ fn what_is_in_the_chunk_cache_is_not_offered_for_a_later_file(fabric: FabricChoi
     }
     assert!(counter(&client, "remoteReads") > 0);
     assert_eq!(counter(&client, "retries"), 0);
+}
+
+fn a_staged_output_is_not_read_from_its_file(fabric: FabricChoice) {
+    let server = Server::start(Config {
+        staging: Staging::OnCommit,
+        ..config("server", fabric)
+    });
+    let client = Endpoint::start(config("client", fabric)).unwrap();
+    let peer = server.peer_of(&client);
+    let parts = [pattern(0, 700_000), pattern(1, 100), pattern(2, 300_000)];
+    let mut staged = server.endpoint.stage().unwrap();
+    let data = parts.concat();
+    let mut rest = &data[..];
+    while !rest.is_empty() {
+        let room = staged.room();
+        let now = room.len().min(rest.len());
+        room[..now].copy_from_slice(&rest[..now]);
+        staged.filled(now);
+        rest = &rest[now..];
+    }
+    let files = server.put(0, 1, &parts);
+    let id = OutputId {
+        shuffle_id: 0,
+        map_id: 1,
+    };
+    server.endpoint.committed(id, &files, Some(staged));
+    assert_eq!(counter(&server.endpoint, "region.cachedChunks"), 4);
+    let blocks: Vec<_> = (0..3).map(|i| block(0, 1, i, i + 1)).collect();
+    assert!(fetch(&client, peer, &blocks).bytes() == parts);
+    for faults in ["region.minorFaults", "region.majorFaults"] {
+        assert_eq!(counter(&server.endpoint, faults), 0, "{faults}");
+    }
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn commit(server: &Server, map: i64, files: &OutputFiles) {
         shuffle_id: 0,
         map_id: map,
     };
-    server.endpoint.committed(id, files);
+    server.endpoint.committed(id, files, None);
 }
 
 /// Commits and waits until `chunks` are cached.

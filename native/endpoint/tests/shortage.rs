@@ -156,7 +156,7 @@ fn blocks_that_are_pulled(fabric: FabricChoice) {
         shuffle_id: 0,
         map_id: 0,
     };
-    server.endpoint.committed(output, &files);
+    server.endpoint.committed(output, &files, None);
     support::until("the map output is cached", || {
         counter(&server.endpoint, "region.cachedChunks") >= 36 * 12
     });

@@ -35,6 +35,7 @@ mod registry;
 mod resolver;
 mod rows;
 mod settings;
+mod staged;
 mod throw;
 
 use jni::objects::{JClass, JString};

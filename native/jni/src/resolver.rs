@@ -1,5 +1,6 @@
 //! Spark knows the files of map outputs: questions go to Java, answers come back.
 
+use crate::staged;
 use crate::throw::{Failure, Outcome, Typed};
 use crate::{args, endpoints};
 use faro_endpoint::OutputFiles;
@@ -92,12 +93,14 @@ pub extern "system" fn Java_io_faro_Native_committed<'local>(
     map: jlong,
     data: JString<'local>,
     index: JString<'local>,
+    staged: jlong,
 ) {
     env.with_env(|env| -> Outcome<()> {
+        let staged = staged::take(staged);
         let files = files(env, &data, &index)?;
         endpoints::get(endpoint)?
             .endpoint
-            .committed(output_id(shuffle, map), &files);
+            .committed(output_id(shuffle, map), &files, staged);
         Ok(())
     })
     .resolve::<Typed>();

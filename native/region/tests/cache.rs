@@ -4,7 +4,8 @@
 
 use faro_pool::{Lease, Pool, Purpose, PAGE_BYTES};
 use faro_region::{
-    is_stable, ChunkCache, Exits, Region, RegionError, RegionId, Sleep, CHUNK_BYTES, MAX_SLOTS,
+    is_stable, ChunkCache, Exits, Region, RegionError, RegionId, Sleep, StagedFile, CHUNK_BYTES,
+    MAX_SLOTS,
 };
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -361,5 +362,84 @@ fn ten_thousand_cycles_leave_nothing() {
     assert_eq!(run(10_000), before);
     // Other tests of this program open files of their own meanwhile, but not thousands.
     assert!(descriptors() < open + 100);
+    world.cache.check();
+}
+
+fn staged(cache: &Arc<ChunkCache>, mut bytes: &[u8]) -> StagedFile {
+    let mut staged = cache.stage();
+    while !bytes.is_empty() {
+        let room = staged.room();
+        // Not always all of it.
+        let now = room.len().min(bytes.len()).min(100_000);
+        if now == 0 {
+            break;
+        }
+        room[..now].copy_from_slice(&bytes[..now]);
+        staged.filled(now);
+        bytes = &bytes[now..];
+    }
+    staged
+}
+
+#[test]
+fn a_staged_file_is_resident_without_a_read() {
+    let world = World::new(4);
+    for bytes in [1, PAGE_BYTES, 2 * PAGE_BYTES + 100] {
+        let member = bytes as i64;
+        let expected = pattern(member, bytes);
+        let staged = staged(&world.cache, &expected);
+        let region = world.region(member, bytes);
+        assert_eq!(staged.publish(&region), bytes.div_ceil(PAGE_BYTES));
+        // What is read does not come from the file.
+        world.cut(member, 0);
+        assert_eq!(world.read(&region, 0, bytes), expected);
+        world.cache.forget(7);
+        world.cache.check();
+    }
+    assert_eq!(world.exits().minor + world.exits().major, 0);
+}
+
+#[test]
+fn what_is_not_staged_is_read_from_the_file() {
+    let world = World::new(4);
+    let bytes = 3 * PAGE_BYTES;
+    let expected = pattern(1, bytes);
+    // The second chunk is not whole.
+    let mut staged = staged(&world.cache, &expected[..PAGE_BYTES + 10]);
+    staged.end();
+    assert!(staged.room().is_empty());
+    let region = world.region(1, bytes);
+    assert_eq!(staged.publish(&region), 1);
+    assert_eq!(world.read(&region, 0, bytes), expected);
+    // Another file, which is shorter, has none of these bytes for certain.
+    let staged = self::staged(&world.cache, &expected);
+    assert_eq!(staged.publish(&world.region(2, 100)), 0);
+    assert_eq!(world.read(&world.region(2, 100), 0, 100), pattern(2, 100));
+    world.cache.check();
+}
+
+#[test]
+fn staged_files_take_half_of_the_arena_and_give_it_back() {
+    let world = World::new(4);
+    let bytes = pattern(1, LIMIT as usize);
+    let first = staged(&world.cache, &bytes);
+    let held = world.pool.counters().held_bytes;
+    assert!(held > 0 && held <= LIMIT / 2, "{held} of {LIMIT}");
+    assert!(world.cache.stage().room().is_empty());
+    drop(first);
+    assert_eq!(world.pool.counters().leased_bytes, 0);
+    // Slots that exist are used, and no slot is evicted for it.
+    let region = world.region(1, 6 * PAGE_BYTES);
+    let first = staged(&world.cache, &pattern(1, 6 * PAGE_BYTES));
+    assert_eq!(first.publish(&region), 4);
+    let region = world.region(2, PAGE_BYTES);
+    let second = staged(&world.cache, &pattern(2, PAGE_BYTES));
+    assert_eq!(second.publish(&region), 0);
+    assert_eq!(world.cache.counters().evictions, 0);
+    world.cache.forget(7);
+    let region = world.region(3, PAGE_BYTES);
+    let third = staged(&world.cache, &pattern(3, PAGE_BYTES));
+    assert_eq!(third.publish(&region), 1);
+    assert_eq!(world.read(&region, 0, PAGE_BYTES), pattern(3, PAGE_BYTES));
     world.cache.check();
 }

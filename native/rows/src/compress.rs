@@ -65,12 +65,16 @@ impl BlockCompressor {
         }
     }
 
-    /// Writes the block of a piece to the start of `out` and returns its bytes.
+    /// Writes the block of a piece to the start of `out` and returns its bytes. A piece of no bytes has no block:
+    /// lz4-java's reader takes one of no bytes for the end of the stream.
     ///
     /// # Errors
     /// A piece above 32 MiB, too little room, or what the codec says.
     pub fn compress(&mut self, piece: &[u8], out: &mut [u8]) -> Result<usize, CompressError> {
         let bytes = piece.len();
+        if bytes == 0 {
+            return Ok(0);
+        }
         if bytes > MOST_BYTES {
             let most = MOST_BYTES;
             return Err(CompressError::TooLong { bytes, most });

@@ -51,6 +51,65 @@ proptest! {
     }
 }
 
+/// Spark's reader takes a block of no bytes for the end of a stream, whose checksum must be 0.
+#[test]
+fn an_empty_piece_has_no_block() {
+    for codec in CODECS {
+        let mut compressor = BlockCompressor::new(codec, 1).unwrap();
+        let mut out = vec![0; compressor.most_bytes(0)];
+        assert_eq!(compressor.compress(&[], &mut out), Ok(0));
+    }
+}
+
+/// zstd takes the nearest level that it has; the others have none.
+#[test]
+fn any_level_compresses() {
+    let rows = vec![vec![7; 8]; 1000];
+    for level in [i32::MIN, -5, 0, 1, 9] {
+        for codec in CODECS {
+            let mut compressor = BlockCompressor::new(codec, level).unwrap();
+            let piece = row_stream(&rows);
+            let mut part = vec![0; compressor.most_bytes(piece.len())];
+            let length = compressor.compress(&piece, &mut part).unwrap();
+            part.truncate(length);
+            part.extend_from_slice(compressor.end());
+            assert_eq!(decode(&mut decoder(codec, 4096), &part, &[]).whole(), rows);
+        }
+    }
+}
+
+/// Around the lengths where a block's token changes, and the longest, whose bytes are all the same.
+#[test]
+fn blocks_of_any_length() {
+    let mut word = 1_u64;
+    let random = std::iter::repeat_with(move || {
+        word = word.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        word.to_be_bytes()[0]
+    });
+    let mut rows: Vec<Vec<u8>> = [12, 20, 1 << 10, (1 << 10) + 8, 1 << 15, (1 << 15) + 8]
+        .map(|bytes| random.clone().take((bytes - 4) / 8 * 8).collect())
+        .to_vec();
+    if !cfg!(miri) {
+        rows.push(vec![7; (32 << 20) - 8]);
+    }
+    for codec in CODECS {
+        let mut compressor = BlockCompressor::new(codec, 1).unwrap();
+        for row in &rows {
+            let piece = row_stream(std::slice::from_ref(row));
+            let mut part = vec![0; compressor.most_bytes(piece.len())];
+            let length = compressor.compress(&piece, &mut part).unwrap();
+            part.truncate(length);
+            part.extend_from_slice(compressor.end());
+            let read = decode(&mut decoder(codec, 4096), &part, &[]).whole();
+            assert!(
+                read.len() == 1 && read[0] == *row,
+                "{codec:?}, {} bytes",
+                row.len()
+            );
+        }
+    }
+}
+
 #[test]
 fn what_does_not_fit_is_refused() {
     for codec in CODECS {

@@ -164,7 +164,7 @@ impl Pair {
     /// Has everything cached, and waits for it.
     pub fn stage(&self, chunks: usize) -> Attempt<()> {
         for (map, files) in self.files.iter().enumerate() {
-            self.server.committed(id(map), files);
+            self.server.committed(id(map), files, None);
         }
         let deadline = Instant::now() + TIMEOUT;
         while (self.count("region.cachedChunks") as usize) < chunks {

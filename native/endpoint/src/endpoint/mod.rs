@@ -16,6 +16,7 @@ use crate::net::{Doorbell, PeerTable};
 use crate::schedule::Exchange;
 use crate::serve::IoPool;
 use faro_pool::Pool;
+use faro_region::StagedFile;
 use faro_sync::lock;
 use faro_wire::message::MAX_BLOCKS;
 use faro_wire::{BlockId, Card, OutputId};
@@ -124,12 +125,22 @@ impl Endpoint {
         LocalBlock::find(&self.catalog, output, start, end)
     }
 
-    /// Tells that a map output was written, so that it can be prefetched if that is wanted. Opens its
-    /// files then; other threads read its bytes.
-    pub fn committed(&self, output: OutputId, files: &OutputFiles) {
+    /// For a map output that is being written: takes its data file's bytes, for `committed`. `None`: outputs are not
+    /// brought into the chunk cache when they are written.
+    #[must_use]
+    pub fn stage(&self) -> Option<StagedFile> {
+        (self.memory.staging == Staging::OnCommit).then(|| self.memory.cache.stage())
+    }
+
+    /// Tells that a map output was written, so that it can be prefetched if that is wanted: from `staged`, which has
+    /// the front of its data file, as far as there is one. Opens its files then; other threads read the rest.
+    pub fn committed(&self, output: OutputId, files: &OutputFiles, staged: Option<StagedFile>) {
         if self.memory.staging == Staging::OnCommit {
             self.catalog.answer(output, Some(files));
             if let Some(output) = self.catalog.ready(output) {
+                if let (Some(staged), Some(region)) = (staged, output.region()) {
+                    staged.publish(region);
+                }
                 self.io.prefetch(output);
             }
         }

@@ -11,9 +11,11 @@
 
 mod counters;
 mod guards;
+mod staged;
 
 pub use counters::{ChunkCacheCounters, Exits};
 pub use guards::{FillGuard, ReadGuard};
+pub use staged::StagedFile;
 
 use crate::admission::Admission;
 use crate::table::{NoSlot, Slot, Table};

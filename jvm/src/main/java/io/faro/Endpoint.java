@@ -110,10 +110,25 @@ public final class Endpoint implements AutoCloseable {
     }
   }
 
-  /** A map output was written; depending on the settings, it is read into the arena. */
-  public void committed(int shuffleId, long mapId, OutputFiles files) {
+  /** For a map output that is being written; {@code null}: outputs are not brought into the arena then. */
+  public StagedOutput stage() {
     try {
-      Native.committed(handle, shuffleId, mapId, files.data().getPath(), files.index().getPath());
+      long staged = Native.stage(handle);
+      return staged == 0 ? null : new StagedOutput(staged);
+    } catch (FaroException e) {
+      LOG.trace("A map output is written after its endpoint was closed", e);
+      return null;
+    }
+  }
+
+  /**
+   * A map output was written; depending on the settings, it is brought into the arena: from {@code staged}, if that is
+   * not {@code null}, as far as it has the data file's bytes, and from the file.
+   */
+  public void committed(int shuffleId, long mapId, OutputFiles files, StagedOutput staged) {
+    try {
+      Native.committed(handle, shuffleId, mapId, files.data().getPath(), files.index().getPath(),
+          staged == null ? 0 : staged.release());
     } catch (EndpointException.Closed e) {
       LOG.trace("Map output {}/{} was written after its endpoint was closed", shuffleId, mapId);
     } catch (FaroException e) {

@@ -33,7 +33,20 @@ final class Native {
   static native long fetch(long endpoint, long peer, ByteBuffer blocks, int count, long timeoutMillis)
       throws FaroException;
 
-  static native void committed(long endpoint, int shuffle, long map, String data, String index) throws FaroException;
+  /** A file that is staged while it is written; 0: the endpoint does not want it. */
+  static native long stage(long endpoint) throws FaroException;
+
+  /** The file's next bytes. False: no more are wanted. */
+  static native boolean stageBytes(long staged, byte[] bytes, int offset, int length) throws FaroException;
+
+  /** The file's next bytes are left out. */
+  static native void stageEnd(long staged);
+
+  static native void dropStaged(long staged);
+
+  /** {@code staged} is taken, also if this throws; 0: none. */
+  static native void committed(long endpoint, int shuffle, long map, String data, String index, long staged)
+      throws FaroException;
 
   static native void cancel(long endpoint, long request) throws FaroException;
 

@@ -25,11 +25,19 @@ public final class BlockCompressor implements AutoCloseable {
   }
 
   /**
-   * Compresses {@code bytes} bytes at {@code from} of {@code source} to {@code to} of {@code target}, another page, which
-   * has {@code room} bytes there, at least {@link #mostBytes}. Positions are bytes of the array; addresses where the
-   * array is {@code null}. Returns how many bytes it wrote.
+   * Compresses {@code bytes} bytes at {@code from} of {@code source} to {@code to} of {@code target}, another page,
+   * which has {@code room} bytes there, at least {@link #mostBytes}. Positions are bytes of the array; addresses where
+   * the array is {@code null}. Returns how many bytes it wrote: none for none.
+   *
+   * @throws IllegalArgumentException an array does not have these bytes, the room is too little, or both are one page.
+   * @throws IllegalStateException it is closed.
    */
   public int compress(long[] source, long from, int bytes, long[] target, long to, int room) {
+    // Native code may not read what it writes.
+    if (source == target && (source != null || from < to + room && to < from + bytes)) {
+      throw new IllegalArgumentException(bytes + " bytes at " + from + " and the room of " + room + " at " + to
+          + " are of one page");
+    }
     return RowsNative.compress(handle, source, from, bytes, target, to, room);
   }
 

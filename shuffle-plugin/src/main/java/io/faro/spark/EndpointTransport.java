@@ -11,6 +11,7 @@ import io.faro.FetchException;
 import io.faro.FetchHandle;
 import io.faro.FetchListener;
 import io.faro.OutputFiles;
+import io.faro.StagedOutput;
 import io.faro.rows.MemorySlices;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
@@ -51,8 +52,13 @@ final class EndpointTransport implements FaroTransport {
   }
 
   @Override
-  public void committed(int shuffleId, long mapId, OutputFiles files) {
-    endpoint.committed(shuffleId, mapId, files);
+  public StagedOutput stage() {
+    return endpoint.stage();
+  }
+
+  @Override
+  public void committed(int shuffleId, long mapId, OutputFiles files, StagedOutput staged) {
+    endpoint.committed(shuffleId, mapId, files, staged);
   }
 
   @Override

@@ -5,6 +5,7 @@ import io.faro.EndpointConfig;
 import io.faro.EndpointException;
 import io.faro.Faro;
 import io.faro.OutputFiles;
+import io.faro.StagedOutput;
 import io.faro.spark.rows.RowReaders;
 import io.faro.spark.ui.Reporter;
 import io.faro.spark.write.RowWriters;
@@ -85,7 +86,7 @@ final class FaroExecutor {
     this.source = new FaroSource(this::counters);
     this.summary = new Summary(this::counters, log::info);
     this.writers =
-        new RowWriters(sparkConf, conf.writesRows, counters.rowWriters::increment, counters::notWritten);
+        new RowWriters(sparkConf, conf.writesRows, transport::stage, counters.rowWriters::increment, counters::notWritten);
     this.summaryHook = new Thread(summary::log, "faro-summary");
   }
 
@@ -226,10 +227,13 @@ final class FaroExecutor {
     }
   }
 
-  void committed(int shuffleId, long mapId) {
+  /** A map output was written; {@code staged}, which may be {@code null}, has the front of its data file. */
+  void committed(int shuffleId, long mapId, StagedOutput staged) {
     OutputFiles files = outputs.resolve(shuffleId, mapId);
     if (files != null) {
-      transport.committed(shuffleId, mapId, files);
+      transport.committed(shuffleId, mapId, files, staged);
+    } else if (staged != null) {
+      staged.close();
     }
   }
 

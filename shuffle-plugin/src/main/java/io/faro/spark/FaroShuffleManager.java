@@ -3,6 +3,7 @@ package io.faro.spark;
 import io.faro.Endpoint;
 import io.faro.spark.rows.RowReaders;
 import io.faro.spark.ui.FaroUi;
+import io.faro.spark.write.RowShuffleWriter;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -119,16 +120,17 @@ public final class FaroShuffleManager extends SortShuffleManager {
       ShuffleHandle handle, long mapId, TaskContext context, ShuffleWriteMetricsReporter metrics) {
     // Opened before the output exists: a peer that learns of the output then finds this executor's card.
     FaroExecutor open = awaitOpen();
-    ShuffleWriter<K, V> writer = open == null
+    RowShuffleWriter<K, V> rows = open == null
         ? null : open.writers().writer(handle, mapId, context, metrics, super.shuffleBlockResolver());
-    if (writer == null) {
-      writer = super.getWriter(handle, mapId, context, metrics);
-    } else {
+    if (rows != null) {
       written.computeIfAbsent(handle.shuffleId(), id -> ConcurrentHashMap.newKeySet()).add(mapId);
     }
-    return open == null || !faroConf.wantsCommits
-        ? writer
-        : new CommittingWriter<>(writer, () -> open.committed(handle.shuffleId(), mapId));
+    ShuffleWriter<K, V> writer = rows == null ? super.getWriter(handle, mapId, context, metrics) : rows;
+    if (open == null || !faroConf.wantsCommits) {
+      return writer;
+    }
+    return new CommittingWriter<>(
+        writer, () -> open.committed(handle.shuffleId(), mapId, rows == null ? null : rows.staged()));
   }
 
   @Override

@@ -3,6 +3,7 @@ package io.faro.spark;
 import io.faro.Fabric;
 import io.faro.FaroException;
 import io.faro.OutputFiles;
+import io.faro.StagedOutput;
 import java.util.Map;
 import org.apache.spark.network.buffer.ManagedBuffer;
 
@@ -23,8 +24,11 @@ interface FaroTransport extends AutoCloseable {
   /** Starts a fetch and returns at once. When it throws, the sink is never called. */
   Fetch fetch(long peer, ShuffleIds ids, Sink sink) throws FaroException;
 
-  /** A map output was written. */
-  void committed(int shuffleId, long mapId, OutputFiles files);
+  /** For a map output that is being written; {@code null}: its bytes are not wanted. */
+  StagedOutput stage();
+
+  /** A map output was written; {@code staged} may be {@code null}. */
+  void committed(int shuffleId, long mapId, OutputFiles files, StagedOutput staged);
 
   void forgetShuffle(int shuffleId);
 

@@ -3,6 +3,7 @@ package io.faro.spark;
 import io.faro.Fabric;
 import io.faro.FaroException;
 import io.faro.OutputFiles;
+import io.faro.StagedOutput;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -115,7 +116,12 @@ final class FakeTransport implements FaroTransport {
   }
 
   @Override
-  public void committed(int shuffleId, long mapId, OutputFiles files) {}
+  public StagedOutput stage() {
+    return null;
+  }
+
+  @Override
+  public void committed(int shuffleId, long mapId, OutputFiles files, StagedOutput staged) {}
 
   @Override
   public void forgetShuffle(int shuffleId) {

@@ -2,7 +2,6 @@ package io.faro.spark.write;
 
 import io.faro.rows.BlockCompressor;
 import java.io.Closeable;
-import java.io.File;
 import java.io.IOException;
 import java.nio.ByteOrder;
 import java.util.Arrays;
@@ -14,19 +13,20 @@ import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.memory.MemoryBlock;
 
 /**
- * The rows of one map output while it is written: a buffer for each partition, whose bytes become a compressed block when
- * it is full. Buffers and blocks are pages of the task's memory in Spark's account. Where Spark has no page left, or
- * another consumer of the task needs memory, everything goes to a spill, and {@link #writeTo} joins the spills and what
- * is in memory. For the task's thread.
+ * The rows of one map output while it is written: a buffer for each partition, whose bytes become a compressed block
+ * when it is full. Buffers and blocks are pages of the task's memory in Spark's account. Where Spark has no page left,
+ * or another consumer of the task needs memory, everything goes to a spill, and {@link #writeTo} joins the spills and
+ * what is in memory. For the task's thread.
  */
 final class PartitionBuffers extends MemoryConsumer implements Closeable {
   private static final boolean BIG_ENDIAN = ByteOrder.nativeOrder() == ByteOrder.BIG_ENDIAN;
   private static final int LENGTH_BYTES = 4;
+  private static final int SHORT_ROW_BYTES = 128;
   /** Pages have the size that is asked for, if they are not smaller than this. */
   private static final int LEAST_PAGE_BYTES = 4 << 10;
-  /** What all buffers take at first. */
-  private static final int FIRST_BYTES = 1 << 20;
-  private static final int LEAST_ROOM = 256;
+  /** What all buffers take at first: little, because a new page is filled with zeros. */
+  private static final int FIRST_BYTES = 256 << 10;
+  private static final int LEAST_ROOM = 64;
   /** Full buffers become larger by this factor, up to the size of a block. */
   private static final int GROWTH = 4;
   private static final int FIRST_CHUNK_PAGE_BYTES = 1 << 20;
@@ -66,7 +66,7 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     this.compressor = compressor;
     this.spills = spills;
     this.limits = limits;
-    this.mostRoom = blockBytes;
+    this.mostRoom = Math.max(LEAST_ROOM, blockBytes);
     this.mostBytes = mostBytes;
     mostChunk = compressor.mostBytes(mostRoom);
     block = new long[(mostChunk + Long.BYTES - 1) / Long.BYTES];
@@ -91,13 +91,24 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
       int at = filled[partition];
       long to = start + (long) partition * room + at;
       Platform.putInt(base, to, BIG_ENDIAN ? size : Integer.reverseBytes(size));
-      Platform.copyMemory(rowBase, rowOffset, base, to + LENGTH_BYTES, size);
+      copyRow(rowBase, rowOffset, base, to + LENGTH_BYTES, size);
       filled[partition] = at + LENGTH_BYTES + size;
     }
     rowBytes += size;
     bytesInMemory += size;
     if (limits.reached(++rowsInMemory, bytesInMemory)) {
       spillAll();
+    }
+  }
+
+  /** {@code Platform.copyMemory} checks so much that a short row costs more than its bytes. */
+  private static void copyRow(Object from, long fromOffset, Object to, long toOffset, int size) {
+    if (size > SHORT_ROW_BYTES) {
+      Platform.copyMemory(from, fromOffset, to, toOffset, size);
+      return;
+    }
+    for (int i = 0; i < size; i += Long.BYTES) {
+      Platform.putLong(to, toOffset + i, Platform.getLong(from, fromOffset + i));
     }
   }
 
@@ -134,16 +145,24 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     peak = Math.max(peak, getUsed());
   }
 
-  /** Moves all rows into larger buffers. False: they have their full size, or there is no memory for it. */
+  /**
+   * Moves all rows into larger buffers. False: they have their full size, or there is no memory for it. Another
+   * consumer that is asked for memory may need some itself: then this one has spilled everything before the page is
+   * there.
+   */
   private boolean grow() {
     int larger = (int) Math.min(mostRoom(), (long) GROWTH * room);
     if (larger <= room) {
       return false;
     }
+    long now = (long) room * partitions;
     MemoryBlock next = pageOrNull((long) larger * partitions);
-    if (next == null) {
-      mostBytes = (long) room * partitions;
-      return false;
+    if (next == null || page == null) {
+      mostBytes = now;
+      if (next != null) {
+        freePage(next);
+      }
+      return page == null;
     }
     for (int i = 0; i < partitions; i++) {
       Platform.copyMemory(base, start + (long) i * room, next.getBaseObject(),
@@ -192,6 +211,11 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
         // The buffers leave no memory for blocks: smaller ones from now on.
         mostBytes = none ? mostBytes / 2 : mostBytes;
         spillAll();
+        return;
+      }
+      if (page == null) {
+        // Spilled meanwhile, as in grow().
+        freePage(next);
         return;
       }
       chunks.addPage(next);

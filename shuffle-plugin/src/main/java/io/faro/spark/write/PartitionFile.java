@@ -1,5 +1,6 @@
 package io.faro.spark.write;
 
+import io.faro.StagedOutput;
 import java.io.File;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -17,17 +18,20 @@ final class PartitionFile implements AutoCloseable {
   final long[] lengths;
   private final File file;
   private final WriteContext context;
+  /** Takes a copy of the bytes; {@code null}: there is no copy. */
+  private final StagedOutput copy;
   private final byte[] buffer = new byte[BUFFER_BYTES];
   private int buffered;
   private long bytes;
   /** {@code null}: nothing was written yet. */
   private FileChannel channel;
 
-  /** The context's checksums are updated with what {@link #append} gets. */
-  PartitionFile(File file, WriteContext context) {
+  /** The context's checksums are updated with what {@link #append} gets. {@code copy} may be {@code null}. */
+  PartitionFile(File file, WriteContext context, StagedOutput copy) {
     lengths = new long[context.partitions];
     this.file = file;
     this.context = context;
+    this.copy = copy;
   }
 
   /** Appends bytes of a page, or of memory outside the heap. */
@@ -53,6 +57,9 @@ final class PartitionFile implements AutoCloseable {
   void transfer(int partition, FileChannel from, long position, long length) throws IOException {
     flush();
     added(partition, length);
+    if (copy != null) {
+      copy.end();
+    }
     FileChannel to = open();
     for (long done = 0; done < length;) {
       context.beforeWrite();
@@ -95,6 +102,9 @@ final class PartitionFile implements AutoCloseable {
       open().write(all);
     }
     context.wrote(started);
+    if (copy != null) {
+      copy.append(buffer, 0, buffered);
+    }
     buffered = 0;
   }
 

@@ -1,8 +1,12 @@
 package io.faro.spark.write;
 
+import io.faro.StagedOutput;
 import io.faro.rows.BlockCompressor;
 import java.io.File;
 import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.attribute.BasicFileAttributes;
+import java.util.function.Supplier;
 import org.apache.spark.Partitioner;
 import org.apache.spark.ShuffleDependency;
 import org.apache.spark.SparkEnv;
@@ -25,7 +29,7 @@ import scala.collection.Iterator;
  * Writes the rows of one map task of Spark SQL's. A row is copied once, into its partition's buffer; full buffers are
  * compressed by native code. The data file is committed by Spark's resolver.
  */
-final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
+public final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
   private static final Logger LOG = LoggerFactory.getLogger(RowShuffleWriter.class);
 
   private final WriterConf conf;
@@ -36,14 +40,18 @@ final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
   private final TaskContext context;
   private final ShuffleWriteMetricsReporter metrics;
   private final IndexShuffleBlockResolver resolver;
+  private final Supplier<StagedOutput> stage;
   private final BlockManager blocks = SparkEnv.get().blockManager();
   private long[] lengths;
+  /** The front of the data file, from when it is written on; {@code null}: nothing is staged. */
+  private StagedOutput staged;
   /** {@code null} before the output is committed. */
   private MapStatus status;
   private boolean stopped;
 
   RowShuffleWriter(WriterConf conf, ShuffleDependency<K, V, ?> dependency, long mapId, SQLMetric dataSize,
-      TaskContext context, ShuffleWriteMetricsReporter metrics, IndexShuffleBlockResolver resolver) {
+      TaskContext context, ShuffleWriteMetricsReporter metrics, IndexShuffleBlockResolver resolver,
+      Supplier<StagedOutput> stage) {
     this.conf = conf;
     this.dependency = dependency;
     this.mapId = mapId;
@@ -51,6 +59,7 @@ final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
     this.context = context;
     this.metrics = metrics;
     this.resolver = resolver;
+    this.stage = stage;
   }
 
   @Override
@@ -97,16 +106,23 @@ final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
   }
 
   private void commit(PartitionBuffers buffers, WriteContext writes) throws IOException {
-    File temporary = resolver.createTempFile(resolver.getDataFile(dependency.shuffleId(), mapId));
-    try (PartitionFile out = new PartitionFile(temporary, writes)) {
+    File data = resolver.getDataFile(dependency.shuffleId(), mapId);
+    File temporary = resolver.createTempFile(data);
+    staged = stage.get();
+    try (PartitionFile out = new PartitionFile(temporary, writes, staged)) {
       buffers.writeTo(out);
       lengths = out.lengths;
+      Object file = staged == null || out.bytes() == 0 ? null : identity(temporary);
       long started = System.nanoTime();
       // Without rows there is an index only, as of Spark's writers: no data, no checksums.
       boolean empty = out.bytes() == 0;
       resolver.writeMetadataFileAndCommit(dependency.shuffleId(), mapId, lengths,
           empty ? new long[0] : writes.sums.values(), empty ? null : temporary);
       writes.wrote(started);
+      if (staged != null && (file == null || !file.equals(identity(data)))) {
+        // Another attempt of this task was first: its file stays, and may have the rows in another order.
+        staged.close();
+      }
       metrics.incBytesWritten(out.bytes());
       if (dataSize != null) {
         dataSize.add(buffers.rowBytes());
@@ -118,10 +134,23 @@ final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
     }
   }
 
+  /** What a file keeps when it is renamed. */
+  private static Object identity(File file) throws IOException {
+    return Files.readAttributes(file.toPath(), BasicFileAttributes.class).fileKey();
+  }
+
+  /** The front of the committed data file, for the endpoint; {@code null}: nothing was staged. */
+  public StagedOutput staged() {
+    return staged;
+  }
+
   @Override
   public Option<MapStatus> stop(boolean success) {
     if (stopped || !success) {
       stopped = true;
+      if (staged != null) {
+        staged.close();
+      }
       return Option.empty();
     }
     stopped = true;

@@ -1,7 +1,9 @@
 package io.faro.spark.write;
 
+import io.faro.StagedOutput;
 import java.lang.reflect.Field;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 import org.apache.spark.ShuffleDependency;
 import org.apache.spark.SparkConf;
 import org.apache.spark.TaskContext;
@@ -10,7 +12,6 @@ import org.apache.spark.shuffle.BaseShuffleHandle;
 import org.apache.spark.shuffle.IndexShuffleBlockResolver;
 import org.apache.spark.shuffle.ShuffleHandle;
 import org.apache.spark.shuffle.ShuffleWriteMetricsReporter;
-import org.apache.spark.shuffle.ShuffleWriter;
 import org.apache.spark.sql.execution.metric.SQLMetric;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -21,19 +22,25 @@ public final class RowWriters {
   private static final String ROW_SERIALIZER = "org.apache.spark.sql.execution.UnsafeRowSerializer";
 
   final WriterConf conf;
+  private final Supplier<StagedOutput> stage;
   private final Runnable rowWriters;
   private final Consumer<NotWritten> declined;
   private volatile Field dataSize;
 
-  /** {@code wanted}: {@code spark.faro.writer} is auto; the last two count writers. */
-  public RowWriters(SparkConf conf, boolean wanted, Runnable rowWriters, Consumer<NotWritten> declined) {
+  /**
+   * {@code wanted}: {@code spark.faro.writer} is auto; {@code stage}: gives what takes a data file's bytes, or {@code
+   * null}; the last two count writers.
+   */
+  public RowWriters(SparkConf conf, boolean wanted, Supplier<StagedOutput> stage, Runnable rowWriters,
+      Consumer<NotWritten> declined) {
     this.conf = new WriterConf(conf, wanted);
+    this.stage = stage;
     this.rowWriters = rowWriters;
     this.declined = declined;
   }
 
   /** A writer of rows; {@code null}: Spark's own is to be used. */
-  public <K, V> ShuffleWriter<K, V> writer(ShuffleHandle handle, long mapId, TaskContext context,
+  public <K, V> RowShuffleWriter<K, V> writer(ShuffleHandle handle, long mapId, TaskContext context,
       ShuffleWriteMetricsReporter metrics, IndexShuffleBlockResolver resolver) {
     @SuppressWarnings("unchecked")
     ShuffleDependency<K, V, ?> dependency = ((BaseShuffleHandle<K, V, ?>) handle).dependency();
@@ -53,7 +60,7 @@ public final class RowWriters {
       return null;
     }
     rowWriters.run();
-    return new RowShuffleWriter<>(conf, dependency, mapId, size, context, metrics, resolver);
+    return new RowShuffleWriter<>(conf, dependency, mapId, size, context, metrics, resolver, stage);
   }
 
   /** Why Spark's own writer is to be used; {@code null}: it is not. */

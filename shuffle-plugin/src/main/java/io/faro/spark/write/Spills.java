@@ -25,8 +25,10 @@ final class Spills implements Closeable {
   private final List<Spill> spills = new ArrayList<>();
   private long memoryBytes;
   private long diskBytes;
-  /** A spill has a part of what it should have, of which the rest may still be in memory: nothing is written after it. */
+  /** A spill has a part of what it should have; the rest may still be in memory. Nothing is written after it. */
   private boolean failed;
+  /** What the spill failed with. */
+  private Throwable failure;
 
   private static final class Spill {
     final File file;
@@ -48,19 +50,26 @@ final class Spills implements Closeable {
     checkNotFailed();
     failed = true;
     File file = files.get();
-    try (PartitionFile out = new PartitionFile(file, context)) {
+    try (PartitionFile out = new PartitionFile(file, context, null)) {
       // Before it is written: a half of a spill is deleted too.
       spills.add(new Spill(file, out.lengths));
       content.writeTo(out);
       out.end();
       diskBytes += out.bytes();
+      if (out.bytes() == 0) {
+        // There is no file then.
+        spills.remove(spills.size() - 1);
+      }
+    } catch (IOException | RuntimeException | Error e) {
+      failure = e;
+      throw e;
     }
     failed = false;
   }
 
   private void checkNotFailed() throws IOException {
     if (failed) {
-      throw new IOException("a spill of this task has failed before");
+      throw new IOException("a spill of this task has failed before", failure);
     }
   }
 

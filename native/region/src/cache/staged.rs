@@ -1,0 +1,124 @@
+//! Files whose writer is in this process: their bytes come from the writer's memory.
+
+use super::ChunkCache;
+use crate::version::publish;
+use crate::{Region, RegionId, CHUNK_BYTES};
+use faro_pool::{Lease, Purpose, PAGE_BYTES};
+use faro_sync::atomic::Ordering;
+use faro_sync::lock;
+use std::sync::Arc;
+
+/// The front of a file that is being written, in pages of the arena that no peer sees. Dropped without
+/// `publish`, it returns the pages.
+pub struct StagedFile {
+    cache: Arc<ChunkCache>,
+    /// All are full but the last.
+    pages: Vec<Lease>,
+    bytes: u64,
+    /// Bytes were left out: what follows them is of no use.
+    ended: bool,
+}
+
+impl ChunkCache {
+    /// A file without bytes. Takes no memory yet.
+    pub fn stage(self: &Arc<Self>) -> StagedFile {
+        StagedFile {
+            cache: Arc::clone(self),
+            pages: Vec::new(),
+            bytes: 0,
+            ended: false,
+        }
+    }
+
+    /// Makes a page, whose first `length` bytes are the chunk's, the page of a slot. False: a slot has the chunk or is
+    /// being filled with it, or there is no empty slot.
+    fn adopt(&self, chunk: (RegionId, u64), page: Lease, length: usize) -> bool {
+        let page = Arc::new(page);
+        let mut state = lock(&self.state);
+        if !self.has_versions() {
+            return false;
+        }
+        if !state.table.has_room() {
+            let Some(slot) = state.table.slot_without_page() else {
+                return false;
+            };
+            // The only empty slot now: `begin_fill` takes it.
+            state.pages[slot] = Some(Arc::clone(&page));
+            state.table.add_page();
+        }
+        let Ok(slot) = state.table.begin_fill(chunk) else {
+            return false;
+        };
+        self.begin(slot);
+        // Peers that were shown the last page compare the slot's version, which has just changed.
+        let last = state.pages[slot].replace(page);
+        state.prefetched[slot] = true;
+        state.table.publish(slot, length);
+        if let Some(word) = self.word(slot) {
+            publish(word);
+        }
+        state.table.release(slot);
+        drop(state);
+        drop(last);
+        self.counts.prefetched.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+}
+
+impl StagedFile {
+    /// Where the file's next bytes go: at least one, at most up to the end of a page. Empty: no more bytes are wanted,
+    /// because the arena is more than half taken or some were left out.
+    pub fn room(&mut self) -> &mut [u8] {
+        let within = (self.bytes % PAGE_BYTES as u64) as usize;
+        if !self.ended && within == 0 {
+            self.ended = !self.add_page();
+        }
+        match self.pages.last_mut() {
+            Some(page) if !self.ended => &mut page.bytes_mut()[within..PAGE_BYTES],
+            _ => &mut [],
+        }
+    }
+
+    fn add_page(&mut self) -> bool {
+        let pool = &self.cache.pool;
+        let counters = pool.counters();
+        if counters.held_bytes + PAGE_BYTES as u64 > counters.limit_bytes / 2 {
+            return false;
+        }
+        let lease = pool.try_lease(PAGE_BYTES, Purpose::Serve);
+        lease.map(|lease| self.pages.push(lease)).is_ok()
+    }
+
+    /// The first `bytes` bytes of `room` were filled.
+    pub fn filled(&mut self, bytes: usize) {
+        debug_assert!(bytes <= PAGE_BYTES - (self.bytes % PAGE_BYTES as u64) as usize);
+        self.bytes += bytes as u64;
+    }
+
+    /// Some bytes of the file are left out here.
+    pub fn end(&mut self) {
+        self.ended = true;
+    }
+
+    /// The file is complete: makes its chunks that are here resident. Returns their number. None, if the file does not
+    /// have these bytes.
+    pub fn publish(self, region: &Region) -> usize {
+        if self.bytes > region.bytes() {
+            return 0;
+        }
+        let mut resident = 0;
+        for (chunk, page) in self.pages.into_iter().enumerate() {
+            let start = chunk as u64 * CHUNK_BYTES;
+            let length = CHUNK_BYTES.min(region.bytes() - start);
+            // A part of a chunk is none.
+            if start + length <= self.bytes
+                && self
+                    .cache
+                    .adopt((region.id(), chunk as u64), page, length as usize)
+            {
+                resident += 1;
+            }
+        }
+        resident
+    }
+}

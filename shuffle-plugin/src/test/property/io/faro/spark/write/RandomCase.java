@@ -1,0 +1,87 @@
+package io.faro.spark.write;
+
+import io.faro.spark.write.Neighbour.OnSpill;
+import io.faro.spark.write.RandomRows.Rows;
+import io.faro.spark.write.RandomRows.Sizes;
+import java.util.Arrays;
+import java.util.Random;
+import java.util.TreeMap;
+import org.apache.spark.SparkConf;
+import org.apache.spark.util.TaskCompletionListener;
+
+/** One random case: settings, rows, the memory of Faro's task, and what else takes memory there. */
+final class RandomCase implements AutoCloseable {
+  private static final long MIB = 1 << 20;
+  /** What Faro's writer can do with: the smallest buffers of 4,096 partitions. */
+  private static final long LEAST_BYTES = MIB + (64 << 10);
+
+  final SparkConf conf;
+  final RandomRows rows;
+  final long memoryBytes;
+  /** A task has so many rows in memory at most; 0: any number. */
+  final int mostRows;
+  private final TreeMap<String, String> settings = new TreeMap<>();
+  private final boolean hasNeighbour;
+  private final int every;
+  private final OnSpill onSpill;
+  private final long neighbourSeed;
+
+  RandomCase(LocalSpark spark, long seed) {
+    // Neighbouring seeds would have nearly the same first numbers.
+    Random random = new Random(seed * 0x9E3779B97F4A7C15L);
+    String codec = one(random, "lz4", "zstd", "none");
+    if (codec.equals("lz4")) {
+      settings.put("spark.io.compression.lz4.blockSize", one(random, "64b", "200b", "1k", "32k", "32k", "300k", "2m"));
+    } else if (codec.equals("zstd")) {
+      settings.put("spark.io.compression.zstd.level", one(random, "-3", "1", "1", "3", "7"));
+    }
+    String checksum = one(random, "none", "ADLER32", "CRC32");
+    settings.put("spark.shuffle.checksum.enabled", Boolean.toString(!checksum.equals("none")));
+    settings.put("spark.shuffle.checksum.algorithm", checksum.equals("none") ? "ADLER32" : checksum);
+    settings.put("spark.memory.offHeap.enabled", one(random, "false", "false", "true"));
+    int partitions = random.nextInt(5) == 0 ? 1 : 1 + (int) (3000 * Math.pow(random.nextDouble(), 5));
+    rows = new RandomRows(random, partitions, Sizes.values()[random.nextInt(Sizes.values().length)]);
+    mostRows = random.nextInt(3) == 0 ? 1 + rows.count / (1 + random.nextInt(10)) : 0;
+    if (mostRows > 0) {
+      settings.put("spark.shuffle.spill.numElementsForceSpillThreshold", Integer.toString(mostRows));
+    }
+    memoryBytes = random.nextBoolean() ? 64 * MIB : LEAST_BYTES + random.nextInt((int) (8 * MIB));
+    hasNeighbour = random.nextBoolean();
+    every = 1 + random.nextInt(1 + rows.count / 4);
+    onSpill = OnSpill.values()[random.nextInt(OnSpill.values().length)];
+    neighbourSeed = random.nextLong();
+    conf = spark.conf(codec);
+    settings.forEach(conf::set);
+    settings.put("codec", codec);
+  }
+
+  private static String one(Random random, String... of) {
+    return of[random.nextInt(of.length)];
+  }
+
+  /** The case's rows for Faro's task. */
+  Rows rowsFor(MapTask task) {
+    if (!hasNeighbour) {
+      return rows.rows();
+    }
+    Neighbour neighbour = new Neighbour(task.memory, neighbourSeed, memoryBytes - LEAST_BYTES, every, onSpill);
+    task.context.addTaskCompletionListener((TaskCompletionListener) context -> neighbour.free());
+    return neighbour.between(rows.rows());
+  }
+
+  /** Nothing makes the task spill. */
+  boolean hasRoom() {
+    return !hasNeighbour && mostRows == 0 && memoryBytes >= 64 * MIB;
+  }
+
+  @Override
+  public void close() {
+    rows.close();
+  }
+
+  @Override
+  public String toString() {
+    return rows + ", memory " + memoryBytes + (hasNeighbour ? ", a neighbour (" + onSpill + ") every " + every : "")
+        + ", " + Arrays.toString(settings.entrySet().toArray());
+  }
+}

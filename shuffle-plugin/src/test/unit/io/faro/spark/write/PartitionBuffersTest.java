@@ -1,0 +1,249 @@
+package io.faro.spark.write;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.faro.FaroException;
+import io.faro.TestLibrary;
+import io.faro.rows.BlockCompressor;
+import io.faro.rows.RowCodec;
+import java.io.File;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import org.apache.spark.SparkConf;
+import org.apache.spark.memory.MemoryConsumer;
+import org.apache.spark.memory.SparkOutOfMemoryError;
+import org.apache.spark.memory.TaskMemoryManager;
+import org.apache.spark.memory.UnifiedMemoryManager;
+import org.apache.spark.unsafe.Platform;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Buffers with little memory, in whose way other consumers of the task are. Rows are not compressed. */
+class PartitionBuffersTest {
+  private static final int PARTITIONS = 2;
+  private static final int BLOCK_BYTES = 64 << 10;
+  private static final long MIB = 1 << 20;
+
+  @TempDir
+  Path directory;
+  private int names;
+  private final TaskMemoryManager memory =
+      new TaskMemoryManager(new UnifiedMemoryManager(new SparkConf(false), 4 * MIB, 0, 1), 0);
+  private final WriteContext context = new WriteContext(PARTITIONS, new PartitionSums(null, PARTITIONS), () -> { });
+  private final Spills spills = new Spills(() -> directory.resolve("spill" + names++).toFile(), context);
+  private final BlockCompressor compressor = BlockCompressor.open(RowCodec.NONE, 1);
+  private PartitionBuffers buffers = buffers(BLOCK_BYTES);
+  private final int[] added = new int[PARTITIONS];
+
+  @BeforeAll
+  static void library() throws FaroException {
+    TestLibrary.load();
+  }
+
+  private PartitionBuffers buffers(int blockBytes) {
+    return new PartitionBuffers(memory, PARTITIONS, blockBytes, 32 * MIB,
+        new SpillLimits(Long.MAX_VALUE, Long.MAX_VALUE), compressor, spills);
+  }
+
+  @AfterEach
+  void nothingIsLeft() {
+    buffers.close();
+    compressor.close();
+    spills.close();
+    assertEquals(0, memory.getMemoryConsumptionForThisTask() + memory.cleanUpAllAllocatedMemory());
+  }
+
+  /** A row of so many bytes, at least 8, with a number in its first word and the same in the last one. */
+  private void add(int partition, int size) throws IOException {
+    byte[] row = new byte[size];
+    ByteBuffer.wrap(row).putLong(added[partition]).putLong(size - 8, added[partition]);
+    added[partition]++;
+    buffers.add(partition, row, Platform.BYTE_ARRAY_OFFSET, size);
+  }
+
+  /** Writes the data file and checks that all rows are there, in the order of each partition. */
+  private void writeAndCheck() throws IOException {
+    File data = directory.resolve("data").toFile();
+    long[] lengths;
+    try (PartitionFile out = new PartitionFile(data, context)) {
+      buffers.writeTo(out);
+      lengths = out.lengths;
+    }
+    ByteBuffer rows = ByteBuffer.wrap(data.exists() ? Files.readAllBytes(data.toPath()) : new byte[0]);
+    int end = 0;
+    for (int i = 0; i < PARTITIONS; i++) {
+      end += (int) lengths[i];
+      int found = 0;
+      while (rows.position() < end) {
+        int size = rows.getInt();
+        assertEquals(found, rows.getLong(rows.position()), "the first word");
+        assertEquals(found, rows.getLong(rows.position() + size - 8), "the last word");
+        rows.position(rows.position() + size);
+        found++;
+      }
+      assertEquals(end, rows.position());
+      assertEquals(added[i], found, "rows of partition " + i);
+    }
+    assertEquals(end, rows.limit());
+  }
+
+  private void refused(String problem, int partition, int size) {
+    String thrown = assertThrows(IllegalArgumentException.class,
+        () -> buffers.add(partition, new byte[64], Platform.BYTE_ARRAY_OFFSET, size)).getMessage();
+    assertTrue(thrown.contains(problem), thrown);
+  }
+
+  @Test
+  void whatIsNoRowIsRefused() throws IOException {
+    refused("partition 2 of 2", 2, 8);
+    refused("partition -1 of 2", -1, 8);
+    refused("partition -2147483648 of 2", Integer.MIN_VALUE, 8);
+    refused("a row of -8 bytes", 0, -8);
+    refused("a row of -2147483648 bytes", 0, Integer.MIN_VALUE);
+    refused("a row of 12 bytes", 1, 12);
+    add(1, 8);
+    refused("a row of 2147483647 bytes", 1, Integer.MAX_VALUE);
+    writeAndCheck();
+  }
+
+  @Test
+  void outputOfTenTimesTheMemory() throws IOException {
+    for (int i = 0; i < 40 * MIB / 1000; i++) {
+      add(i % 7 == 0 ? 1 : 0, 1000);
+    }
+    writeAndCheck();
+    assertTrue(spills.diskBytes() > 20 * MIB, spills.diskBytes() + " bytes spilled");
+    assertTrue(spills.memoryBytes() > 20 * MIB, spills.memoryBytes() + " bytes of memory freed");
+    assertTrue(buffers.peakBytes() <= 4 * MIB, buffers.peakBytes() + " bytes at most");
+  }
+
+  @Test
+  void aRowOfMoreThanTheMemory() throws IOException {
+    add(0, 80);
+    add(1, (int) (10 * MIB));
+    add(1, 8);
+    add(0, (int) (5 * MIB));
+    writeAndCheck();
+    assertTrue(spills.diskBytes() > 0);
+  }
+
+  @Test
+  void rowsAroundTheLengthOfABuffer() throws IOException {
+    for (int size = BLOCK_BYTES - 24; size <= BLOCK_BYTES + 24; size += 8) {
+      add(0, size);
+      add(1, 8);
+      add(0, 16);
+      add(0, size);
+      add(0, 2 * size);
+    }
+    writeAndCheck();
+  }
+
+  @Test
+  void withoutRowsThereIsNoFile() throws IOException {
+    writeAndCheck();
+    assertTrue(!directory.resolve("data").toFile().exists());
+    assertEquals(0, buffers.peakBytes());
+  }
+
+  /** Another consumer has all memory, and Spark has none for the smallest buffers. */
+  @Test
+  void withoutMemoryItIsSparksError() {
+    Greedy other = new Greedy(0);
+    other.acquireMemory(4 * MIB);
+    assertThrows(SparkOutOfMemoryError.class, () -> add(0, 8));
+    other.freeMemory(other.getUsed());
+  }
+
+  /** Takes memory in its spill, as Spark's sorters do; more than it gave back here, so that the buffers must spill. */
+  private final class Greedy extends MemoryConsumer {
+    private final long takes;
+
+    Greedy(long takes) {
+      super(memory, memory.getTungstenMemoryMode());
+      this.takes = takes;
+    }
+
+    @Override
+    public long spill(long size, MemoryConsumer trigger) {
+      if (trigger == this || takes == 0) {
+        return 0;
+      }
+      long freed = getUsed();
+      freeMemory(freed);
+      acquireMemory(takes);
+      return Math.max(0, freed - getUsed());
+    }
+  }
+
+  /** The buffers spill, and are closed, while they ask for larger ones or for memory of their first block. */
+  @Test
+  void aSpillOfAnotherConsumerThatNeedsMemoryItself() throws IOException {
+    for (int blockBytes : new int[] {BLOCK_BYTES, (int) MIB}) {
+      for (long takes = MIB / 2; takes < 3 * MIB; takes += MIB / 2) {
+        for (long has = MIB / 2; has < 3 * MIB; has += MIB / 2) {
+          buffers.close();
+          buffers = buffers(blockBytes);
+          Arrays.fill(added, 0);
+          Greedy other = new Greedy(takes);
+          other.acquireMemory(has);
+          for (int i = 0; i < 600; i++) {
+            add(i % 2, i % 50 == 0 ? 2 * BLOCK_BYTES : 8000);
+          }
+          other.freeMemory(other.getUsed());
+          writeAndCheck();
+          spills.close();
+        }
+      }
+    }
+  }
+
+  @Test
+  void anotherThreadsRequestFreesNothing() throws Exception {
+    add(0, 1000);
+    long[] freed = new long[1];
+    Thread other = new Thread(() -> {
+      try {
+        freed[0] = buffers.spill(MIB, new Greedy(0));
+      } catch (IOException e) {
+        freed[0] = -1;
+      }
+    });
+    other.start();
+    other.join();
+    assertEquals(0, freed[0]);
+    writeAndCheck();
+  }
+
+  /**
+   * Spark turns an IOException of a spill into an error of its own, which the buffers take for a lack of memory.
+   * Nothing of the half that was spilled may be written again.
+   */
+  @Test
+  void afterAFailedSpillThereIsNoOutput() throws IOException {
+    while (memory.getMemoryConsumptionForThisTask() < 3 * MIB) {
+      add(0, 8000);
+    }
+    Greedy other = new Greedy(0);
+    other.acquireMemory(4 * MIB - memory.getMemoryConsumptionForThisTask());
+    Path blocked = directory.resolve("spill" + names);
+    Files.createDirectory(blocked);
+    assertThrows(SparkOutOfMemoryError.class, () -> other.acquireMemory(MIB));
+    Files.delete(blocked);
+    IOException failed = assertThrows(IOException.class, () -> {
+      for (int i = 0; i < 10_000; i++) {
+        add(0, 8000);
+      }
+      writeAndCheck();
+    });
+    assertTrue(failed.getCause() instanceof IOException, () -> failed + " caused by " + failed.getCause());
+    other.freeMemory(other.getUsed());
+  }
+}
