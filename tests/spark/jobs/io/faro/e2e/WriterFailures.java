@@ -100,7 +100,7 @@ final class WriterFailures {
             }
         };
         c.jsc.sc().addSparkListener(listener);
-        WriterCases.with(spark, "spark.sql.adaptive.enabled", "false", context -> {
+        WriterCases.with(spark, WriterCases.ADAPTIVE, "false", context -> {
             for (int i = 0; i < 100; i++) {
                 // Some of long tasks, some of many short ones, of which more commit.
                 Dataset<Row> rows = shuffled(spark, 1_200_000, i % 4 == 3 ? 300 : 4, ids -> ids);
@@ -154,7 +154,8 @@ final class WriterFailures {
     }
 
     /**
-     * No room for more than 64 KiB in a file: tasks fail with the system's error. When there is room again, the job ends.
+     * No room for more than 64 KiB in a file: tasks fail with the system's error. When there is room again, the job
+     * ends.
      */
     private static void diskFull(Jobs.Context c) throws Exception {
         Collection<String> pids = Executors.pids(c.jsc, 2).values();
@@ -203,7 +204,8 @@ final class WriterFailures {
     private static void fileLimit(Collection<String> pids, String bytes) throws Exception {
         for (String pid : pids) {
             // The soft limit: it can be raised again.
-            int code = new ProcessBuilder("prlimit", "--pid", pid, "--fsize=" + bytes + ":").inheritIO().start().waitFor();
+            String[] command = {"prlimit", "--pid", pid, "--fsize=" + bytes + ":"};
+            int code = new ProcessBuilder(command).inheritIO().start().waitFor();
             Check.equal("prlimit's exit code", 0, code);
         }
     }
