@@ -87,7 +87,7 @@ fn blocks_of_any_length() {
         word.to_be_bytes()[0]
     });
     let mut rows: Vec<Vec<u8>> = [12, 20, 1 << 10, (1 << 10) + 8, 1 << 15, (1 << 15) + 8]
-        .map(|bytes| random.clone().take((bytes - 4) / 8 * 8).collect())
+        .map(|bytes| random.take((bytes - 4) / 8 * 8).collect())
         .to_vec();
     if !cfg!(miri) {
         rows.push(vec![7; (32 << 20) - 8]);

@@ -53,6 +53,7 @@ public final class Jobs {
         RowCases.register(known);
         StreamCases.register(known);
         WriterCases.register(known);
+        WriterMemory.register(known);
         WriterFailures.register(known);
         UiCases.register(known);
         registerFaroCases(known);

@@ -35,11 +35,11 @@ import org.apache.spark.sql.SparkSession;
 import scala.Option;
 import scala.Product2;
 
-/** What the map tasks of Spark SQL write: files, figures, statistics; and how they share memory. */
+/** What the map tasks of Spark SQL write: files, figures, statistics. */
 final class WriterCases {
     private static final int MAPS = 4;
     private static final int REDUCES = 12;
-    private static final String ADAPTIVE = "spark.sql.adaptive.enabled";
+    static final String ADAPTIVE = "spark.sql.adaptive.enabled";
 
     private WriterCases() {}
 
@@ -48,8 +48,6 @@ final class WriterCases {
         cases.put("writerMetrics", c -> metrics(c));
         cases.put("rowChecksums", c -> rowChecksums(c));
         cases.put("corruptDiagnosed", c -> corruptDiagnosed(c));
-        cases.put("writerSpills", c -> spills(c));
-        cases.put("writerBeside", c -> beside(c.spark));
     }
 
     /** Runs with a setting of the session's. */
@@ -273,7 +271,8 @@ final class WriterCases {
         // Blocks that are read as a range have no diagnosis.
         with(c.spark, ADAPTIVE, "false", context -> {
             Dataset<Row> query = rows(c.spark, 60_000, MAPS, REDUCES);
-            JavaRDD<Long> digests = query.toJavaRDD().map(row -> Check.mix(row.getLong(0)) ^ row.getString(1).hashCode());
+            JavaRDD<Long> digests =
+                query.toJavaRDD().map(row -> Check.mix(row.getLong(0)) ^ row.getString(1).hashCode());
             TreeSet<String> before = new TreeSet<>(LocalFiles.all(c.jsc).keySet());
             long expected = digests.reduce(Long::sum);
             Map<String, File> files = LocalFiles.all(c.jsc);
@@ -304,58 +303,6 @@ final class WriterCases {
             int was = data.read();
             data.seek(at);
             data.write(was ^ 0x55);
-        }
-    }
-
-    /** The output of one task is more than ten times the memory that it gets. */
-    private static void spills(Jobs.Context c) throws Exception {
-        long rows = 3_200_000;
-        // 64 bytes that no codec makes smaller: 80 in all.
-        String[] columns = {"id", "xxhash64(id, 0) h0", "xxhash64(id, 1) h1", "xxhash64(id, 2) h2", "xxhash64(id, 3) h3",
-            "xxhash64(id, 4) h4", "xxhash64(id, 5) h5", "xxhash64(id, 6) h6", "xxhash64(id, 7) h7"};
-        String same = "h0 = xxhash64(id, 0) and h3 = xxhash64(id, 3) and h7 = xxhash64(id, 7)";
-        with(c.spark, ADAPTIVE, "false", context -> {
-            Dataset<Row> query = c.spark.range(0, rows, 1, 1).selectExpr(columns)
-                .repartition(REDUCES, new Column("id")).selectExpr("id", same + " same")
-                .selectExpr("count(*)", "sum(id)", "count(if(same, 1, null))");
-            List<Row> answers = new ArrayList<>();
-            StageFigures figures = StageFigures.of(c.jsc.sc(), () -> answers.addAll(query.collectAsList()));
-            Check.equal("rows", "[" + rows + "," + rows * (rows - 1) / 2 + "," + rows + "]", answers.get(0).toString());
-            TaskMetrics map = figures.stages.get(0);
-            String seen = "peak " + map.peakExecutionMemory() + ", written " + map.shuffleWriteMetrics().bytesWritten()
-                + ", spilled " + map.memoryBytesSpilled() + " of memory, " + map.diskBytesSpilled() + " to disk";
-            System.out.println("writerSpills: " + seen);
-            Check.that(seen, map.shuffleWriteMetrics().bytesWritten() > 10 * map.peakExecutionMemory());
-            Check.that(seen, map.memoryBytesSpilled() > 0 && map.diskBytesSpilled() > 0);
-            Check.equal("records written", rows, map.shuffleWriteMetrics().recordsWritten());
-        }, c);
-        LocalFiles.awaitNoneUnfinished(c.jsc);
-    }
-
-    /** In one task: two sorts and a join, an aggregation, one more sort, and the writer. */
-    private static void beside(SparkSession spark) throws Exception {
-        long rows = 600_000;
-        long keys = 60_000;
-        String threshold = spark.conf().get("spark.sql.autoBroadcastJoinThreshold");
-        spark.conf().set("spark.sql.autoBroadcastJoinThreshold", "-1");
-        spark.conf().set("spark.sql.adaptive.coalescePartitions.enabled", "false");
-        try {
-            spark.range(0, rows, 1, 16).selectExpr("id", "id % " + keys + " k", "repeat(cast(id as string), 30) t")
-                .createOrReplaceTempView("many");
-            spark.range(0, keys, 1, 8).selectExpr("id k", "repeat('w', 100) w").createOrReplaceTempView("keyed");
-            Row row = spark.sql("select m.k, count(*) n, sum(m.id) s, max(t) t, first(w) w from many m join keyed o "
-                    + "on m.k = o.k group by m.k").repartition(20)
-                .selectExpr("count(*)", "sum(k)", "sum(n)", "sum(s)",
-                    "sum(if(length(w) = 100 and cast(substring(t, 1, length(t) / 30) as long) % " + keys + " = k, 0, 1))")
-                .collectAsList().get(0);
-            Check.equal("groups", keys, row.getLong(0));
-            Check.equal("keys", keys * (keys - 1) / 2, row.getLong(1));
-            Check.equal("rows", rows, row.getLong(2));
-            Check.equal("ids", rows * (rows - 1) / 2, row.getLong(3));
-            Check.equal("wrong texts", 0L, row.getLong(4));
-        } finally {
-            spark.conf().set("spark.sql.autoBroadcastJoinThreshold", threshold);
-            spark.conf().unset("spark.sql.adaptive.coalescePartitions.enabled");
         }
     }
 }

@@ -100,10 +100,10 @@ final class WriterFailures {
             }
         };
         c.jsc.sc().addSparkListener(listener);
-        WriterCases.with(spark, "spark.sql.adaptive.enabled", "false", context -> {
+        WriterCases.with(spark, WriterCases.ADAPTIVE, "false", context -> {
             for (int i = 0; i < 100; i++) {
                 // Some of long tasks, some of many short ones, of which more commit.
-                Dataset<Row> rows = shuffled(spark, 2_000_000, i % 4 == 3 ? 400 : 4, ids -> ids);
+                Dataset<Row> rows = shuffled(spark, 1_200_000, i % 4 == 3 ? 300 : 4, ids -> ids);
                 cancelledAfter(c, rows, begun, 3 * (i % 50), "writer-cancelled-" + i);
             }
         }, c);
@@ -119,13 +119,14 @@ final class WriterFailures {
         Check.that("threads: " + before + ", after 100 cancelled jobs " + after, after.threads <= before.threads + 20);
         for (int round = 0; round < 3; round++) {
             File done = new File(c.scratch, "killed-writer-" + round);
-            int rows = 60_000 * round + 20_000;
-            checkSum("executor killed at row " + rows, 1_000_000, shuffled(spark, 1_000_000, 5, ids -> at(ids, rows, () -> {
+            int row = 24_000 * round + 6_000;
+            MapPartitionsFunction<Long, Long> dying = ids -> at(ids, row, () -> {
                 // createNewFile is atomic: just one executor dies.
                 if (done.createNewFile()) {
                     Executors.signal(Executors.pid(), "KILL");
                 }
-            })));
+            });
+            checkSum("executor killed at row " + row, 300_000, shuffled(spark, 300_000, 5, dying));
             Check.that("an executor should have been killed", done.exists());
         }
         LocalFiles.awaitNoneUnfinished(c.jsc);
@@ -153,7 +154,8 @@ final class WriterFailures {
     }
 
     /**
-     * No room for more than 64 KiB in a file: tasks fail with the system's error. When there is room again, the job ends.
+     * No room for more than 64 KiB in a file: tasks fail with the system's error. When there is room again, the job
+     * ends.
      */
     private static void diskFull(Jobs.Context c) throws Exception {
         Collection<String> pids = Executors.pids(c.jsc, 2).values();
@@ -202,7 +204,8 @@ final class WriterFailures {
     private static void fileLimit(Collection<String> pids, String bytes) throws Exception {
         for (String pid : pids) {
             // The soft limit: it can be raised again.
-            int code = new ProcessBuilder("prlimit", "--pid", pid, "--fsize=" + bytes + ":").inheritIO().start().waitFor();
+            String[] command = {"prlimit", "--pid", pid, "--fsize=" + bytes + ":"};
+            int code = new ProcessBuilder(command).inheritIO().start().waitFor();
             Check.equal("prlimit's exit code", 0, code);
         }
     }

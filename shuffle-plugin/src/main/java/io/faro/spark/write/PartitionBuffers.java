@@ -26,7 +26,8 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   private static final int LEAST_PAGE_BYTES = 4 << 10;
   /** What all buffers take at first: little, because a new page is filled with zeros. */
   private static final int FIRST_BYTES = 256 << 10;
-  private static final int LEAST_ROOM = 64;
+  /** What one buffer takes at least. */
+  static final int LEAST_ROOM = 64;
   /** Full buffers become larger by this factor, up to the size of a block. */
   private static final int GROWTH = 4;
   private static final int FIRST_CHUNK_PAGE_BYTES = 1 << 20;
@@ -66,7 +67,7 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     this.compressor = compressor;
     this.spills = spills;
     this.limits = limits;
-    this.mostRoom = Math.max(LEAST_ROOM, blockBytes);
+    this.mostRoom = blockBytes;
     this.mostBytes = mostBytes;
     mostChunk = compressor.mostBytes(mostRoom);
     block = new long[(mostChunk + Long.BYTES - 1) / Long.BYTES];

@@ -40,7 +40,8 @@ final class WriterConf {
     long block = codec == RowCodec.LZ4
         ? conf.getSizeAsBytes("spark.io.compression.lz4.blockSize", "32k")
         : codec == RowCodec.ZSTD ? FRAME_BYTES : PLAIN_BYTES;
-    blockBytes = (int) (Math.max(64, Math.min(MOST_BUFFER_BYTES, block)) / Long.BYTES * Long.BYTES);
+    long most = Math.min(MOST_BUFFER_BYTES, block) / Long.BYTES * Long.BYTES;
+    blockBytes = (int) Math.max(PartitionBuffers.LEAST_ROOM, most);
     localDisk = conf.get("spark.shuffle.sort.io.plugin.class", LOCAL_DISK).equals(LOCAL_DISK);
     limits = new SpillLimits(conf);
   }

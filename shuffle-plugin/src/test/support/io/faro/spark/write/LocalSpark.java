@@ -43,8 +43,7 @@ final class LocalSpark implements AutoCloseable {
         .set("spark.ui.enabled", "false")
         .set("spark.driver.host", "localhost")
         .set("spark.driver.bindAddress", "127.0.0.1")
-        .set("spark.cleaner.referenceTracking", "false")
-        .set("spark.local.dir", root.resolve("context").toString());
+        .set("spark.cleaner.referenceTracking", "false");
     context = new SparkContext(conf);
     started = SparkEnv.get();
   }

@@ -75,7 +75,7 @@ final class Neighbour extends MemoryConsumer {
     long freed = getUsed();
     free();
     if (onSpill == OnSpill.FREES_AND_TAKES) {
-      take(freed / 2);
+      take((long) (most * random.nextDouble()));
     }
     return freed - getUsed();
   }

@@ -41,7 +41,7 @@ class FailedWritesTest {
   @BeforeAll
   static void open() throws Exception {
     spark = new LocalSpark();
-    rows = new RandomRows(new Random(7), PARTITIONS, Sizes.MIXED, 30_000);
+    rows = new RandomRows(new Random(7), PARTITIONS, Sizes.MIXED, 12_000);
   }
 
   @AfterAll
@@ -156,7 +156,7 @@ class FailedWritesTest {
 
   @Test
   void aSpillThatCannotBeWritten() throws Exception {
-    MapTask task = task(conf("lz4").set("spark.shuffle.spill.numElementsForceSpillThreshold", "4000"));
+    MapTask task = task(conf("lz4").set("spark.shuffle.spill.numElementsForceSpillThreshold", "2000"));
     withoutDirectories(task);
     nothingIsLeft(task);
     assertEquals(Collections.emptyList(), descriptors());
@@ -188,7 +188,7 @@ class FailedWritesTest {
   void aKilledTaskEndsAtItsNextWrite() throws Exception {
     MapTask task = task(conf("lz4"));
     assertThrows(TaskKilledException.class, () -> task.write(with(i -> {
-      if (i == 10_000) {
+      if (i == 8_000) {
         task.context.markInterrupted("killed by the test");
       }
     })));
@@ -264,7 +264,7 @@ class FailedWritesTest {
   }
 
   private static boolean fails(MapTask task, Trouble trouble, Random random) throws Exception {
-    int when = random.nextInt(5000);
+    int when = random.nextInt(2000);
     Neighbour neighbour = new Neighbour(task.memory, random.nextLong(), BYTES / 2, 100, Neighbour.OnSpill.FREES);
     Neighbour other = new Neighbour(task.memory, 0, 0, 1, Neighbour.OnSpill.NOTHING);
     try {

@@ -1,0 +1,62 @@
+package io.faro.spark.write;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.faro.rows.RowCodec;
+import org.apache.spark.SparkConf;
+import org.junit.jupiter.api.Test;
+
+class WriterConfTest {
+  private static WriterConf with(String... settings) {
+    SparkConf conf = new SparkConf(false);
+    for (int i = 0; i < settings.length; i += 2) {
+      conf.set(settings[i], settings[i + 1]);
+    }
+    return new WriterConf(conf, true);
+  }
+
+  private static int lz4Block(String size) {
+    return with("spark.io.compression.lz4.blockSize", size).blockBytes;
+  }
+
+  @Test
+  void sparksDefaults() {
+    WriterConf conf = with();
+    assertEquals(RowCodec.LZ4, conf.codec);
+    assertEquals(32 << 10, conf.blockBytes);
+    assertEquals("ADLER32", conf.checksum);
+    assertEquals(1, conf.zstdLevel);
+    assertTrue(conf.localDisk && !conf.encrypted);
+  }
+
+  /** Buffers, whose bytes a block holds, are multiples of 8 between 64 bytes and 32 MiB. */
+  @Test
+  void blockSizesOfLz4() {
+    assertEquals(64, lz4Block("1b"));
+    assertEquals(200, lz4Block("200b"));
+    assertEquals(1000, lz4Block("1007b"));
+    assertEquals(32 << 20, lz4Block("32m"));
+    assertEquals(32 << 20, lz4Block("3g"));
+  }
+
+  @Test
+  void partitionsThatHaveBuffersOfAUsefulSize() {
+    assertTrue(with().holds(4096));
+    assertFalse(with().holds(4097));
+    WriterConf small = with("spark.io.compression.lz4.blockSize", "64b");
+    int most = (int) (WriterConf.MOST_BUFFER_BYTES / PartitionBuffers.LEAST_ROOM);
+    assertTrue(small.holds(most));
+    assertFalse(small.holds(most + 1));
+  }
+
+  @Test
+  void codecs() {
+    assertEquals(RowCodec.NONE, with("spark.shuffle.compress", "false", "spark.io.compression.codec", "lzf").codec);
+    assertEquals(RowCodec.ZSTD, with("spark.io.compression.codec", "zstd").codec);
+    assertNull(with("spark.io.compression.codec", "snappy").codec);
+    assertNull(with("spark.shuffle.checksum.enabled", "false").checksum);
+  }
+}
