@@ -85,8 +85,8 @@ final class FaroExecutor {
     this.cards = new EndpointCards(env);
     this.source = new FaroSource(this::counters);
     this.summary = new Summary(this::counters, log::info);
-    this.writers =
-        new RowWriters(sparkConf, conf.writesRows, transport::stage, counters.rowWriters::increment, counters::notWritten);
+    this.writers = new RowWriters(
+        sparkConf, conf.writesRows, transport::stage, counters.rowWriters::increment, counters::notWritten);
     this.summaryHook = new Thread(summary::log, "faro-summary");
   }
 

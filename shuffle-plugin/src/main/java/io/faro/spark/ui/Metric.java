@@ -192,9 +192,8 @@ final class Metric {
     sparksWriter("aggregation", "it combines or sorts while writing");
     sparksWriter("encryption", "`spark.io.encryption.enabled` is true");
     sparksWriter("codec", "its codec is neither lz4 nor zstd");
-    sparksWriter("ioPlugin", "its files are written by a plug-in (`spark.shuffle.sort.io.plugin.class`)");
     sparksWriter("checksum", "its checksums are not ADLER32, CRC32 or CRC32C");
-    sparksWriter("partitions", "it has more than 4,096 partitions");
+    sparksWriter("partitions", "it has too many partitions for a buffer of each");
     sparksWriter("noAccess", "this Spark does not have what Faro's writer needs");
   }
 

@@ -7,7 +7,6 @@ public enum NotWritten {
   AGGREGATION("aggregation", "it combines or sorts while writing"),
   ENCRYPTION("encryption", "spark.io.encryption.enabled is true"),
   CODEC("codec", "its codec (spark.io.compression.codec) is not lz4 or zstd"),
-  IO_PLUGIN("ioPlugin", "its files are written by a plug-in (spark.shuffle.sort.io.plugin.class)"),
   CHECKSUM("checksum", "its checksums (spark.shuffle.checksum.algorithm) are not known here"),
   PARTITIONS("partitions", "it has too many partitions for a buffer of each"),
   NO_ACCESS("noAccess", "this Spark does not have what Faro's writer needs");

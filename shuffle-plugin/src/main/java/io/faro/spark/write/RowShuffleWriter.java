@@ -72,7 +72,7 @@ public final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
     Spills spills = new Spills(() -> blocks.diskBlockManager().createTempShuffleBlock()._2(), writes);
     try (BlockCompressor compressor = BlockCompressor.open(conf.codec, conf.zstdLevel);
         PartitionBuffers buffers = new PartitionBuffers(context.taskMemoryManager(), partitions, conf.blockBytes,
-            conf.mostBytes(context.taskMemoryManager()), conf.limits, compressor, spills)) {
+            conf.mostBytes(context.taskMemoryManager().pageSizeBytes()), conf.limits, compressor, spills)) {
       try {
         metrics.incRecordsWritten(add(records, partitioner, rowSums, buffers));
         commit(buffers, writes);

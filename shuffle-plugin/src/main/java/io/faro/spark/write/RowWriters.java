@@ -44,7 +44,7 @@ public final class RowWriters {
       ShuffleWriteMetricsReporter metrics, IndexShuffleBlockResolver resolver) {
     @SuppressWarnings("unchecked")
     ShuffleDependency<K, V, ?> dependency = ((BaseShuffleHandle<K, V, ?>) handle).dependency();
-    NotWritten why = why(dependency);
+    NotWritten why = why(dependency, context);
     SQLMetric size = null;
     if (why == null) {
       try {
@@ -64,7 +64,7 @@ public final class RowWriters {
   }
 
   /** Why Spark's own writer is to be used; {@code null}: it is not. */
-  private NotWritten why(ShuffleDependency<?, ?, ?> dependency) {
+  private NotWritten why(ShuffleDependency<?, ?, ?> dependency, TaskContext context) {
     if (!conf.wanted) {
       return NotWritten.SETTING;
     } else if (!dependency.serializer().getClass().getName().equals(ROW_SERIALIZER)) {
@@ -75,11 +75,9 @@ public final class RowWriters {
       return NotWritten.ENCRYPTION;
     } else if (conf.codec == null) {
       return NotWritten.CODEC;
-    } else if (!conf.localDisk) {
-      return NotWritten.IO_PLUGIN;
     } else if (!PartitionSums.knows(conf.checksum)) {
       return NotWritten.CHECKSUM;
-    } else if (!conf.holds(dependency.partitioner().numPartitions())) {
+    } else if (!conf.holds(dependency.partitioner().numPartitions(), context.taskMemoryManager().pageSizeBytes())) {
       return NotWritten.PARTITIONS;
     } else if (!MapStatuses.available()) {
       return NotWritten.NO_ACCESS;

@@ -12,7 +12,7 @@ import org.apache.spark.util.TaskCompletionListener;
 /** One random case: settings, rows, the memory of Faro's task, and what else takes memory there. */
 final class RandomCase implements AutoCloseable {
   private static final long MIB = 1 << 20;
-  /** What Faro's writer can do with: the smallest buffers of 4,096 partitions. */
+  /** What Faro's writer can do with: its first buffers. */
   private static final long LEAST_BYTES = MIB + (64 << 10);
 
   final SparkConf conf;
@@ -40,6 +40,8 @@ final class RandomCase implements AutoCloseable {
     settings.put("spark.shuffle.checksum.algorithm", checksum.equals("none") ? "ADLER32" : checksum);
     settings.put("spark.memory.offHeap.enabled", one(random, "false", "false", "true"));
     int partitions = random.nextInt(5) == 0 ? 1 : 1 + (int) (3000 * Math.pow(random.nextDouble(), 5));
+    // Buffers take four of Spark's pages at most; Faro leaves shuffles of more partitions than that to Spark's writer.
+    settings.put("spark.buffer.pageSize", partitions > 500 ? "8m" : one(random, "1m", "2m", "8m"));
     rows = new RandomRows(random, partitions, Sizes.values()[random.nextInt(Sizes.values().length)]);
     mostRows = random.nextInt(3) == 0 ? 1 + rows.count / (1 + random.nextInt(10)) : 0;
     if (mostRows > 0) {

@@ -29,7 +29,7 @@ class WriterConfTest {
     assertEquals(32 << 10, conf.blockBytes);
     assertEquals("ADLER32", conf.checksum);
     assertEquals(1, conf.zstdLevel);
-    assertTrue(conf.localDisk && !conf.encrypted);
+    assertFalse(conf.encrypted);
   }
 
   /** Buffers, whose bytes a block holds, are multiples of 8 between 64 bytes and 32 MiB. */
@@ -44,12 +44,17 @@ class WriterConfTest {
 
   @Test
   void partitionsThatHaveBuffersOfAUsefulSize() {
-    assertTrue(with().holds(4096));
-    assertFalse(with().holds(4097));
-    WriterConf small = with("spark.io.compression.lz4.blockSize", "64b");
-    int most = (int) (WriterConf.MOST_BUFFER_BYTES / PartitionBuffers.LEAST_ROOM);
-    assertTrue(small.holds(most));
-    assertFalse(small.holds(most + 1));
+    assertMost(16_384, with(), 64 << 20);
+    assertMost(4_096, with("spark.io.compression.codec", "zstd"), 64 << 20);
+    // Tasks with little memory.
+    assertMost(2_048, with(), 1 << 20);
+    assertMost((int) (WriterConf.MOST_BUFFER_BYTES / PartitionBuffers.LEAST_ROOM),
+        with("spark.io.compression.lz4.blockSize", "64b"), 64 << 20);
+  }
+
+  private static void assertMost(int partitions, WriterConf conf, long pageBytes) {
+    assertTrue(conf.holds(partitions, pageBytes));
+    assertFalse(conf.holds(partitions + 1, pageBytes));
   }
 
   @Test
