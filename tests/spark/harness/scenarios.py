@@ -22,7 +22,7 @@ SPARK_WRITERS = tuple(
     f"sparkWriters.{why}"
     for why in (
         *("setting", "aggregation", "encryption", "codec"),
-        *("ioPlugin", "checksum", "partitions", "noAccess"),
+        *("checksum", "partitions", "noAccess"),
     )
 )
 
