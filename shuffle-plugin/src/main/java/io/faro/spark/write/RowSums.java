@@ -7,16 +7,21 @@ import java.lang.invoke.MethodType;
 import java.lang.reflect.Array;
 import java.lang.reflect.Method;
 import org.apache.spark.ShuffleDependency;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The checksums of one map task's rows by partition, of any order of the rows. From Spark 4.1 on a dependency may have
  * them, and a map status carries them: by them Spark knows a task that gave other rows when it ran again.
  */
 final class RowSums {
+  private static final Logger LOG = LoggerFactory.getLogger(RowSums.class);
   /** What a dependency without checksums has. */
   static final RowSums NONE = new RowSums(null);
   /** {@code null}: this Spark has no such checksums. */
-  private static final Access ACCESS = access();
+  private static final Method SUMS = sumsMethod();
+  /** {@code null}: there are none, or they are not as they are known here. */
+  private static final Access ACCESS = SUMS == null ? null : access();
 
   /** {@code null}: none. */
   private final Object[] sums;
@@ -31,37 +36,42 @@ final class RowSums {
   }
 
   private static final class Access {
-    final Method sums;
     final Update update;
     final Method total;
 
-    Access(Method sums, Update update, Method total) {
-      this.sums = sums;
+    Access(Update update, Method total) {
       this.update = update;
       this.total = total;
     }
   }
 
-  private static Access access() {
-    Method sums;
+  private static Method sumsMethod() {
     try {
-      sums = ShuffleDependency.class.getMethod("rowBasedChecksums");
+      return ShuffleDependency.class.getMethod("rowBasedChecksums");
     } catch (NoSuchMethodException e) {
       return null;
     }
+  }
+
+  private static Access access() {
     try {
-      Class<?> type = sums.getReturnType().getComponentType();
+      Class<?> type = SUMS.getReturnType().getComponentType();
       MethodHandles.Lookup lookup = MethodHandles.lookup();
       MethodHandle update =
           lookup.findVirtual(type, "update", MethodType.methodType(void.class, Object.class, Object.class));
       MethodType called = MethodType.methodType(void.class, Object.class, Object.class, Object.class);
       Update compiled = (Update) LambdaMetafactory.metafactory(
           lookup, "update", MethodType.methodType(Update.class), called, update, update.type()).getTarget().invoke();
-      Method total = type.getMethod("getAggregatedChecksumValue", Array.newInstance(type, 0).getClass());
-      return new Access(sums, compiled, total);
+      return new Access(compiled, type.getMethod("getAggregatedChecksumValue", Array.newInstance(type, 0).getClass()));
     } catch (Throwable e) {
-      throw new IllegalStateException("this Spark's checksums of rows cannot be used", e);
+      LOG.debug("This Spark's checksums of rows are not as Faro knows them", e);
+      return null;
     }
+  }
+
+  /** Whether this Spark has no such checksums, or those that are known here. */
+  static boolean available() {
+    return SUMS == null || ACCESS != null;
   }
 
   /** Those of the dependency, which each task has a copy of. */
@@ -69,7 +79,7 @@ final class RowSums {
     if (ACCESS == null) {
       return NONE;
     }
-    Object[] sums = (Object[]) MapStatuses.call(ACCESS.sums, dependency);
+    Object[] sums = (Object[]) MapStatuses.call(SUMS, dependency);
     return sums == null || sums.length == 0 ? NONE : new RowSums(sums);
   }
 

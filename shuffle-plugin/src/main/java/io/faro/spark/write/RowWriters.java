@@ -79,7 +79,7 @@ public final class RowWriters {
       return NotWritten.CHECKSUM;
     } else if (!conf.holds(dependency.partitioner().numPartitions(), context.taskMemoryManager().pageSizeBytes())) {
       return NotWritten.PARTITIONS;
-    } else if (!MapStatuses.available()) {
+    } else if (!MapStatuses.available() || !RowSums.available()) {
       return NotWritten.NO_ACCESS;
     }
     return null;
