@@ -1,4 +1,4 @@
-//! From the bytes of Spark's shuffle blocks to rows in native memory.
+//! From the bytes of Spark's shuffle blocks to rows in native memory, and from rows to blocks.
 //!
 //! A part is the bytes of some consecutive partitions of one map output: concatenated streams of
 //! the codec, or plain bytes. Decoded they are Spark's row stream: a 4-byte big-endian length and
@@ -10,6 +10,8 @@
 //! an address that is a multiple of 8. A row is in a batch only when all its bytes were decoded and
 //! every check of its codec passed. One check comes later than the rows that it covers: the checksum
 //! at the end of a zstd frame, which Spark's writers leave out.
+//!
+//! [`BlockCompressor`] goes the other way: it makes a block of the codec of a piece of the row stream.
 #![forbid(unsafe_code)]
 
 mod batch;
