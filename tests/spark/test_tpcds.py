@@ -121,11 +121,12 @@ class Pair:
     def _compare_plans(self, settings, name, text):
         """As plans.difference. If they differ, each side is asked once more, and one of its two
         plans must be one of the other side's; the plans stay with the logs."""
-        problem, note = plans.difference(*self._keep_plans(f"{name}-{settings}", 1))
+        first = self._keep_plans(f"{name}-{settings}", 1)
+        problem, note = plans.difference(*first)
         if not problem:
             return None, note
         self._ask_both(settings, text)
-        stock, faro = zip(*(self._keep_plans(f"{name}-{settings}", attempt) for attempt in (1, 2)))
+        stock, faro = zip(first, self._keep_plans(f"{name}-{settings}", 2))
         if any(plans.difference(left, right)[0] is None for left in stock for right in faro):
             return None, f"at first {problem}"
         return f"{problem}; see {name}-*.plan", note

@@ -1,12 +1,15 @@
 """Compares the physical plans that two runs of one query ended with, as PlanText.java writes them.
 
 Equal must be what adaptive execution decides by sizes of rows and by counts: the joins and their
-sides, broadcasts, exchanges that are used twice, local reads. How many partitions a read joins
-depends on the compressed sizes, which differ by some bytes from writer to writer.
+sides, broadcasts, exchanges that are used twice, local reads. The plans' nodes are compared, and
+not where they stand: of two equal subqueries or exchanges, the one that is asked for first is
+computed and the other takes its result, and which one that is differs from run to run. How many
+partitions a read joins depends on the compressed sizes, which differ by some bytes from writer to
+writer.
 """
 
-import difflib
 import re
+from collections import Counter
 
 # Numbers that Spark counts up in a session: of expressions, plans and subqueries.
 NUMBERED = [
@@ -33,11 +36,8 @@ def difference(left_path, right_path):
         parsed(path.read_text()) for path in (left_path, right_path)
     )
     note = None if left_reads == right_reads else f"partitions {left_reads} against {right_reads}"
-    if left == right:
+    left, right = (Counter(line.lstrip(" ?") for line in lines) for lines in (left, right))
+    changed = [*(f"-{line}" for line in left - right), *(f"+{line}" for line in right - left)]
+    if not changed:
         return None, note
-    changed = [
-        line
-        for line in difflib.unified_diff(left, right, lineterm="", n=0)
-        if line[:1] in "+-" and line[:3] not in ("+++", "---")
-    ]
     return f"{len(changed)} lines of the plans differ, as {changed[0][:150]}", note

@@ -27,6 +27,14 @@ def test_equal(tmp_path):
     assert difference(tmp_path, PLAN, other) == (None, None)
 
 
+def test_which_of_two_is_reused(tmp_path):
+    one = "Union\n Exchange a, [plan_id=1]\n  Scan\n ReusedExchange of Exchange a, [plan_id=1]\n"
+    other = "Union\n ReusedExchange of Exchange a, [plan_id=2]\n Exchange a, [plan_id=2]\n  Scan\n"
+    assert difference(tmp_path, one, other) == (None, None)
+    twice = "Union\n Exchange a, [plan_id=1]\n  Scan\n Exchange a, [plan_id=2]\n  Scan\n"
+    assert difference(tmp_path, one, twice)[0]
+
+
 def test_partitions_are_a_note(tmp_path):
     problem, note = difference(tmp_path, PLAN, PLAN.replace("3 1", "2 1"))
     assert problem is None
