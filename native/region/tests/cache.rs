@@ -387,7 +387,9 @@ fn a_staged_file_is_resident_without_a_read() {
     for bytes in [1, PAGE_BYTES, 2 * PAGE_BYTES + 100] {
         let member = bytes as i64;
         let expected = pattern(member, bytes);
-        let staged = staged(&world.cache, &expected);
+        let mut staged = staged(&world.cache, &expected);
+        // Asked for, and not used.
+        assert!(!staged.room().is_empty() && !staged.room().is_empty());
         let region = world.region(member, bytes);
         assert_eq!(staged.publish(&region), bytes.div_ceil(PAGE_BYTES));
         // What is read does not come from the file.

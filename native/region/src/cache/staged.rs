@@ -70,7 +70,8 @@ impl StagedFile {
     /// because the arena is more than half taken or some were left out.
     pub fn room(&mut self) -> &mut [u8] {
         let within = (self.bytes % PAGE_BYTES as u64) as usize;
-        if !self.ended && within == 0 {
+        let pages_bytes = self.pages.len() as u64 * PAGE_BYTES as u64;
+        if !self.ended && pages_bytes == self.bytes {
             self.ended = !self.add_page();
         }
         match self.pages.last_mut() {
@@ -109,6 +110,9 @@ impl StagedFile {
         let mut resident = 0;
         for (chunk, page) in self.pages.into_iter().enumerate() {
             let start = chunk as u64 * CHUNK_BYTES;
+            if start >= self.bytes {
+                break;
+            }
             let length = CHUNK_BYTES.min(region.bytes() - start);
             // A part of a chunk is none.
             if start + length <= self.bytes
