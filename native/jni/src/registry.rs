@@ -8,6 +8,11 @@
 use slotmap::{DefaultKey, Key, KeyData, SlotMap};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
+/// Locks a value behind a handle. A panic while another call had it is no reason to fail this one.
+pub fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Values by handle. A handle is never 0, which Java uses for "none".
 pub struct Registry<T> {
     values: LazyLock<Mutex<SlotMap<DefaultKey, T>>>,
@@ -23,7 +28,7 @@ impl<T> Registry<T> {
 
     fn lock(&self) -> MutexGuard<'_, SlotMap<DefaultKey, T>> {
         // Under this lock only an allocation can panic, and that leaves the map consistent.
-        self.values.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.values)
     }
 
     /// Keeps `value` and returns its handle.

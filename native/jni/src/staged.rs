@@ -1,22 +1,16 @@
 //! Data files of map outputs that are being written: their bytes, for the arena.
 
 use crate::endpoints;
-use crate::registry::Registry;
+use crate::registry::{lock, Registry};
 use crate::throw::{Failure, Outcome, Typed};
 use faro_endpoint::StagedFile;
 use jni::objects::{JByteArray, JClass};
 use jni::sys::{jboolean, jint, jlong};
 use jni::EnvUnowned;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use zerocopy::FromBytes;
 
-type Shared = Arc<Mutex<Option<StagedFile>>>;
-
-static STAGED: Registry<Shared> = Registry::new();
-
-fn lock(shared: &Shared) -> MutexGuard<'_, Option<StagedFile>> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
-}
+static STAGED: Registry<Arc<Mutex<Option<StagedFile>>>> = Registry::new();
 
 /// What `stage` gave; `None` for 0, and for one that was taken or dropped.
 pub fn take(handle: jlong) -> Option<StagedFile> {
@@ -52,15 +46,13 @@ pub extern "system" fn Java_io_faro_Native_stageBytes<'local>(
     length: jint,
 ) -> jboolean {
     env.with_env(|env| -> Outcome<jboolean> {
-        let shared = STAGED.get(handle as u64).ok_or(Failure::NotHeld {
+        let not_held = || Failure::NotHeld {
             what: "staged file",
             handle: handle as u64,
-        })?;
+        };
+        let shared = STAGED.get(handle as u64).ok_or_else(not_held)?;
         let mut staged = lock(&shared);
-        let staged = staged.as_mut().ok_or(Failure::NotHeld {
-            what: "staged file",
-            handle: handle as u64,
-        })?;
+        let staged = staged.as_mut().ok_or_else(not_held)?;
         let mut done: jint = 0;
         while done < length {
             let room = staged.room();

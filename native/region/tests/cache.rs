@@ -392,7 +392,7 @@ fn a_staged_file_is_resident_without_a_read() {
         assert!(!staged.room().is_empty() && !staged.room().is_empty());
         let region = world.region(member, bytes);
         assert_eq!(staged.publish(&region), bytes.div_ceil(PAGE_BYTES));
-        // What is read does not come from the file.
+        // The bytes do not come from the file.
         world.cut(member, 0);
         assert_eq!(world.read(&region, 0, bytes), expected);
         world.cache.forget(7);

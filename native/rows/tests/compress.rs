@@ -1,4 +1,4 @@
-//! What is compressed is what the decoder reads, however the row stream was cut into pieces.
+//! The decoder reads what the compressor wrote, however the row stream was cut into pieces.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

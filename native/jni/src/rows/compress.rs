@@ -1,14 +1,14 @@
 //! Compressors of writers: blocks between pages of Spark's, which are Java arrays or memory outside the heap.
 
 use super::codec;
-use crate::registry::Registry;
+use crate::registry::{lock, Registry};
 use crate::throw::{Failure, Outcome, Typed};
 use faro_rows::BlockCompressor;
 use jni::objects::{JByteArray, JClass, JLongArray};
 use jni::sys::{jint, jlong};
 use jni::{Env, EnvUnowned};
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::{ptr, slice};
 
 static COMPRESSORS: Registry<Arc<Mutex<BlockCompressor>>> = Registry::new();
@@ -61,10 +61,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_mostBytes<'local>(
     env.with_env(|_| -> Outcome<jint> {
         let bytes = length("bytes", bytes)?;
         let compressor = compressor(handle)?;
-        let most = compressor
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .most_bytes(bytes);
+        let most = lock(&compressor).most_bytes(bytes);
         jint::try_from(most).map_err(|_| Failure::Argument(format!("a block of {bytes} bytes")))
     })
     .resolve::<Typed>()
@@ -79,10 +76,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_streamEnd<'local>(
 ) -> JByteArray<'local> {
     env.with_env(|env| -> Outcome<JByteArray<'local>> {
         let compressor = compressor(handle)?;
-        let end = compressor
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .end();
+        let end = lock(&compressor).end();
         Ok(env.byte_array_from_slice(end)?)
     })
     .resolve::<Typed>()
@@ -104,7 +98,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_compress<'local>(
 ) -> jint {
     env.with_env(|env| -> Outcome<jint> {
         let compressor = compressor(handle)?;
-        let mut compressor = compressor.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut compressor = lock(&compressor);
         let (bytes, room) = (length("bytes", bytes)?, length("room", room)?);
         check(env, "source", &source, from, bytes)?;
         check(env, "target", &target, to, room)?;

@@ -11,7 +11,7 @@ mod local;
 mod pool;
 mod session;
 
-use crate::registry::Registry;
+use crate::registry::{lock, Registry};
 use crate::throw::{Failure, Outcome, Typed};
 use crate::{args, endpoints};
 use faro_rows::Codec;
@@ -21,11 +21,13 @@ use jni::objects::{JByteBuffer, JClass, JLongArray, JString};
 use jni::sys::{jint, jlong};
 use jni::{Env, EnvUnowned};
 use session::{Session, Step};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// `Java` reads a step's results from a `long[]` of this length.
 const RESULT_LONGS: usize = 6;
 
+/// Java calls a session from one thread at a time. After a panic its decoder may be in any state, which
+/// is safe: it hands out only what it has checked.
 static SESSIONS: Registry<Arc<Mutex<Session>>> = Registry::new();
 
 fn session(handle: jlong) -> Outcome<Arc<Mutex<Session>>> {
@@ -33,12 +35,6 @@ fn session(handle: jlong) -> Outcome<Arc<Mutex<Session>>> {
         what: "row reader",
         handle: handle as u64,
     })
-}
-
-/// Java calls a session from one thread at a time. After a panic its decoder may be in any state, which
-/// is safe: it hands out only what it has checked.
-fn lock(session: &Mutex<Session>) -> MutexGuard<'_, Session> {
-    session.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn longs(env: &Env<'_>, what: &str, array: &JLongArray<'_>, count: usize) -> Outcome<Vec<jlong>> {

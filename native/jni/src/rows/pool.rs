@@ -5,10 +5,11 @@
 //! freed some seconds later.
 
 use super::session::Session;
+use crate::registry::lock;
 use crate::throw::{Failure, Outcome};
 use faro_rows::{Codec, RowDecoder};
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Bytes of a batch: with the decoder's other buffers it stays in a core's second cache.
@@ -22,7 +23,7 @@ static IDLE: Mutex<VecDeque<(Instant, Session)>> = Mutex::new(VecDeque::new());
 
 /// An idle decoder of the codec, or a new one.
 pub fn take(codec: Codec) -> Outcome<Session> {
-    let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut idle = lock(&IDLE);
     // The newest: its memory is most likely in the caches.
     let found = idle.iter().rposition(|(_, one)| one.codec() == codec);
     if let Some((_, session)) = found.and_then(|at| idle.remove(at)) {
@@ -37,7 +38,7 @@ pub fn take(codec: Codec) -> Outcome<Session> {
 /// Keeps a decoder for the next reader.
 pub fn put(mut session: Session) {
     session.reset();
-    let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut idle = lock(&IDLE);
     let now = Instant::now();
     idle.push_back((now, session));
     while idle.len() > KEPT

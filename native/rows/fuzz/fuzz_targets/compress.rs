@@ -1,4 +1,4 @@
-//! What is compressed is what the decoder reads. The first byte is the codec and zstd's level, the next four bytes are
+//! The decoder reads what the compressor wrote. The first byte is the codec and zstd's level, the next four bytes are
 //! the lengths of two pieces, which take turns (see cuts.rs); the rest are rows, each behind a byte with its length.
 #![no_main]
 

@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.function.Consumer;
 import java.util.regex.Pattern;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.api.java.JavaSparkContext;
@@ -51,19 +52,20 @@ final class LocalFiles {
         Map<String, File> found = new TreeMap<>();
         for (List<String> paths : directories(jsc).values()) {
             for (String path : paths) {
-                collect(new File(path), found);
+                walk(new File(path), file -> found.put(file.getName(), file));
             }
         }
         return found;
     }
 
-    private static void collect(File directory, Map<String, File> found) {
+    /** Calls {@code each} for every file below the directory; one that is deleted meanwhile is left out. */
+    static void walk(File directory, Consumer<File> each) {
         File[] children = directory.listFiles();
         for (File child : children == null ? new File[0] : children) {
             if (child.isDirectory()) {
-                collect(child, found);
+                walk(child, each);
             } else {
-                found.put(child.getName(), child);
+                each.accept(child);
             }
         }
     }

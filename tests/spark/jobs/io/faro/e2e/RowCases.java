@@ -169,33 +169,25 @@ final class RowCases {
 
     /** Data files of map outputs below the local directory, with their sizes. */
     static Map<String, Long> dataFiles(SparkSession spark) {
-        Map<String, Long> found = new TreeMap<>();
-        collect(localDirectory(spark), found,
-            name -> name.startsWith("shuffle_") && name.endsWith(".data"));
-        return found;
+        return files(spark, name -> name.startsWith("shuffle_") && name.endsWith(".data"));
     }
 
     /** The file of this name below the local directory. */
     static File find(SparkSession spark, String name) {
-        Map<String, Long> found = new TreeMap<>();
-        collect(localDirectory(spark), found, name::equals);
+        Map<String, Long> found = files(spark, name::equals);
         Check.equal("files named " + name, 1, found.size());
         return new File(found.keySet().iterator().next());
     }
 
-    private static File localDirectory(SparkSession spark) {
-        return new File(spark.sparkContext().conf().get("spark.local.dir"));
-    }
-
-    private static void collect(File directory, Map<String, Long> found, Predicate<String> wanted) {
-        File[] children = directory.listFiles();
-        for (File child : children == null ? new File[0] : children) {
-            if (child.isDirectory()) {
-                collect(child, found, wanted);
-            } else if (wanted.test(child.getName())) {
-                found.put(child.getPath(), child.length());
+    /** Files with such names below the local directory, with their sizes, by path. */
+    private static Map<String, Long> files(SparkSession spark, Predicate<String> wanted) {
+        Map<String, Long> found = new TreeMap<>();
+        LocalFiles.walk(new File(spark.sparkContext().conf().get("spark.local.dir")), file -> {
+            if (wanted.test(file.getName())) {
+                found.put(file.getPath(), file.length());
             }
-        }
+        });
+        return found;
     }
 
     /** Tasks that take a few rows of many: nothing may stay behind. */

@@ -69,7 +69,7 @@ final class Chunks {
     return pages.get(pages.size() - 1).getBaseOffset() + used;
   }
 
-  /** What was written at {@link #offset} is a block of that partition. */
+  /** Adds the {@code length} bytes that the caller wrote at {@link #offset} as a block of that partition. */
   void add(int partition, int length) {
     if (count == pageOf.length) {
       pageOf = Arrays.copyOf(pageOf, 2 * count);
