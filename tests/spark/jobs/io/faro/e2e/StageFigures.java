@@ -30,6 +30,8 @@ final class StageFigures {
                 }
             }
         };
+        // The end of an earlier job's last stage may still be on its way to listeners.
+        sc.listenerBus().waitUntilEmpty(30_000);
         sc.addSparkListener(listener);
         try {
             job.run();
