@@ -2,9 +2,13 @@
 
 use crate::decoder::{Codec, SetupError};
 use crate::lz4::{block_hash, HEADER_BYTES, MAGIC};
+use std::io;
 use thiserror::Error;
 use zstd_safe::{CCtx, CParameter};
 
+/// Methods in a block's token.
+const RAW: u8 = 0x10;
+const COMPRESSED: u8 = 0x20;
 /// Longest piece: what one block of lz4-java's format may hold.
 pub(crate) const MOST_BYTES: usize = 32 << 20;
 
@@ -28,23 +32,39 @@ pub enum CompressError {
 
 /// Compresses pieces of a partition's row stream to blocks as Spark's writers do. One after the other, and
 /// [`end`](Self::end) behind them, they are the partition's bytes in the data file. A piece may end in mid-row.
-pub struct BlockCompressor(Kind);
+pub struct BlockCompressor {
+    kind: Kind,
+    /// The longest piece.
+    block_bytes: usize,
+}
 
 enum Kind {
     None,
-    Lz4,
+    Lz4 {
+        /// The low bits of a block's token: lz4-java's reader allows blocks of 1 << (10 + level) bytes.
+        level: u8,
+        end: [u8; HEADER_BYTES],
+    },
     Zstd(Box<CCtx<'static>>),
 }
 
 impl BlockCompressor {
-    /// `zstd_level` is zstd's, as `spark.io.compression.zstd.level`; zstd takes the nearest that it has.
+    /// `zstd_level` is zstd's, as `spark.io.compression.zstd.level`; zstd takes the nearest that it has. `block_bytes`
+    /// is the longest piece, up to 32 MiB, as `spark.io.compression.lz4.blockSize`.
     ///
     /// # Errors
     /// No memory for zstd's context.
-    pub fn new(codec: Codec, zstd_level: i32) -> Result<Self, SetupError> {
-        Ok(Self(match codec {
+    pub fn new(codec: Codec, zstd_level: i32, block_bytes: usize) -> Result<Self, SetupError> {
+        let kind = match codec {
             Codec::None => Kind::None,
-            Codec::Lz4 => Kind::Lz4,
+            Codec::Lz4 => {
+                let level = level(block_bytes);
+                // A raw block of no bytes.
+                let mut end = [0; HEADER_BYTES];
+                end[..MAGIC.len()].copy_from_slice(MAGIC);
+                end[MAGIC.len()] = RAW | level;
+                Kind::Lz4 { level, end }
+            }
             Codec::Zstd => {
                 let mut context = CCtx::try_create().ok_or(SetupError::ZstdContext)?;
                 let level = CParameter::CompressionLevel(zstd_level);
@@ -53,14 +73,19 @@ impl BlockCompressor {
                     .map_err(|_| SetupError::ZstdContext)?;
                 Kind::Zstd(Box::new(context))
             }
-        }))
+        };
+        Ok(Self {
+            kind,
+            block_bytes: block_bytes.min(MOST_BYTES),
+        })
     }
 
     /// Bytes that a block of a piece of `bytes` bytes takes at most.
     pub fn most_bytes(&self, bytes: usize) -> usize {
-        match self.0 {
+        match self.kind {
             Kind::None => bytes,
-            Kind::Lz4 => HEADER_BYTES + lz4_flex::block::get_maximum_output_size(bytes),
+            // LZ4_COMPRESSBOUND.
+            Kind::Lz4 { .. } => HEADER_BYTES + bytes + bytes / 255 + 16,
             Kind::Zstd(_) => zstd_safe::compress_bound(bytes),
         }
     }
@@ -69,14 +94,14 @@ impl BlockCompressor {
     /// lz4-java's reader takes one of no bytes for the end of the stream.
     ///
     /// # Errors
-    /// A piece above 32 MiB, too little room, or what the codec says.
+    /// A piece longer than a block, too little room, or what the codec says.
     pub fn compress(&mut self, piece: &[u8], out: &mut [u8]) -> Result<usize, CompressError> {
         let bytes = piece.len();
         if bytes == 0 {
             return Ok(0);
         }
-        if bytes > MOST_BYTES {
-            let most = MOST_BYTES;
+        if bytes > self.block_bytes {
+            let most = self.block_bytes;
             return Err(CompressError::TooLong { bytes, most });
         }
         let (room, most) = (out.len(), self.most_bytes(bytes));
@@ -88,12 +113,14 @@ impl BlockCompressor {
             bytes,
             problem,
         };
-        match &mut self.0 {
+        match &mut self.kind {
             Kind::None => {
                 out[..bytes].copy_from_slice(piece);
                 Ok(bytes)
             }
-            Kind::Lz4 => lz4(piece, out).map_err(|error| refused("lz4", error.to_string())),
+            Kind::Lz4 { level, .. } => {
+                lz4(piece, out, *level).map_err(|error| refused("lz4", error.to_string()))
+            }
             Kind::Zstd(context) => context
                 .compress2(out, piece)
                 .map_err(|code| refused("zstd", zstd_safe::get_error_name(code).to_owned())),
@@ -101,44 +128,35 @@ impl BlockCompressor {
     }
 
     /// What ends a partition's stream that has blocks.
-    pub fn end(&self) -> &'static [u8] {
-        match self.0 {
+    pub fn end(&self) -> &[u8] {
+        match &self.kind {
             Kind::None | Kind::Zstd(_) => &[],
-            Kind::Lz4 => &END_BLOCK,
+            Kind::Lz4 { end, .. } => end,
         }
     }
 }
 
-/// The level in a block's token says how long its original may be: 1 << (10 + level).
-fn level(original: usize) -> u8 {
-    let bits = usize::BITS - original.saturating_sub(1).leading_zeros();
+/// What lz4-java writes into the tokens of a stream's blocks, from the longest block.
+fn level(block_bytes: usize) -> u8 {
+    let bits = usize::BITS - block_bytes.saturating_sub(1).leading_zeros();
     bits.saturating_sub(10) as u8
 }
 
-/// lz4-java's end of a stream: a raw block of no bytes, with the level of the default block size.
-const END_BLOCK: [u8; HEADER_BYTES] = {
-    let mut block = [0; HEADER_BYTES];
-    let mut at = 0;
-    while at < MAGIC.len() {
-        block[at] = MAGIC[at];
-        at += 1;
-    }
-    block[at] = 0x10 | 5;
-    block
-};
-
 /// Writes one block, raw where LZ4 does not make it smaller. Returns its length.
-fn lz4(piece: &[u8], out: &mut [u8]) -> Result<usize, lz4_flex::block::CompressError> {
+///
+/// The bytes are those of lz4-java, which is the same C code: so files have the sizes that stock Spark's have, and
+/// adaptive execution decides as there.
+fn lz4(piece: &[u8], out: &mut [u8], level: u8) -> io::Result<usize> {
     let (header, body) = out.split_at_mut(HEADER_BYTES);
-    let compressed = lz4_flex::block::compress_into(piece, body)?;
+    let compressed = lz4::block::compress_to_buffer(piece, None, false, body)?;
     let (method, length) = if compressed < piece.len() {
-        (0x20, compressed)
+        (COMPRESSED, compressed)
     } else {
         body[..piece.len()].copy_from_slice(piece);
-        (0x10, piece.len())
+        (RAW, piece.len())
     };
     header[..8].copy_from_slice(MAGIC);
-    header[8] = method | level(piece.len());
+    header[8] = method | level;
     header[9..13].copy_from_slice(&(length as u32).to_le_bytes());
     header[13..17].copy_from_slice(&(piece.len() as u32).to_le_bytes());
     header[17..21].copy_from_slice(&block_hash(piece).to_le_bytes());

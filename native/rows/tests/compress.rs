@@ -10,6 +10,7 @@ use proptest::sample::select;
 use support::encode::row_stream;
 use support::{decode, decoder};
 
+const LONGEST: usize = 32 << 20;
 const CODECS: [Codec; 3] = [Codec::None, Codec::Lz4, Codec::Zstd];
 
 /// Random ones cannot be compressed.
@@ -33,7 +34,7 @@ proptest! {
         // Several streams of one partition are one: each spill ends one.
         streams in prop::collection::vec((rows(), 1_usize..2_000), 1..4),
     ) {
-        let mut compressor = BlockCompressor::new(codec, 1).unwrap();
+        let mut compressor = BlockCompressor::new(codec, 1, LONGEST).unwrap();
         let mut part = Vec::new();
         for (rows, cut) in &streams {
             for piece in row_stream(rows).chunks(*cut) {
@@ -55,7 +56,7 @@ proptest! {
 #[test]
 fn an_empty_piece_has_no_block() {
     for codec in CODECS {
-        let mut compressor = BlockCompressor::new(codec, 1).unwrap();
+        let mut compressor = BlockCompressor::new(codec, 1, LONGEST).unwrap();
         let mut out = vec![0; compressor.most_bytes(0)];
         assert_eq!(compressor.compress(&[], &mut out), Ok(0));
     }
@@ -67,7 +68,7 @@ fn any_level_compresses() {
     let rows = vec![vec![7; 8]; 1000];
     for level in [i32::MIN, -5, 0, 1, 9] {
         for codec in CODECS {
-            let mut compressor = BlockCompressor::new(codec, level).unwrap();
+            let mut compressor = BlockCompressor::new(codec, level, LONGEST).unwrap();
             let piece = row_stream(&rows);
             let mut part = vec![0; compressor.most_bytes(piece.len())];
             let length = compressor.compress(&piece, &mut part).unwrap();
@@ -93,9 +94,10 @@ fn blocks_of_any_length() {
         rows.push(vec![7; (32 << 20) - 8]);
     }
     for codec in CODECS {
-        let mut compressor = BlockCompressor::new(codec, 1).unwrap();
         for row in &rows {
             let piece = row_stream(std::slice::from_ref(row));
+            // Exactly as long as a block may be.
+            let mut compressor = BlockCompressor::new(codec, 1, piece.len()).unwrap();
             let mut part = vec![0; compressor.most_bytes(piece.len())];
             let length = compressor.compress(&piece, &mut part).unwrap();
             part.truncate(length);
@@ -113,7 +115,7 @@ fn blocks_of_any_length() {
 #[test]
 fn what_does_not_fit_is_refused() {
     for codec in CODECS {
-        let mut compressor = BlockCompressor::new(codec, 1).unwrap();
+        let mut compressor = BlockCompressor::new(codec, 1, LONGEST).unwrap();
         let most = compressor.most_bytes(100);
         assert_eq!(
             compressor.compress(&[0; 100], &mut vec![0; most - 1]),
@@ -122,10 +124,13 @@ fn what_does_not_fit_is_refused() {
                 most
             })
         );
-        let (bytes, most) = ((32 << 20) + 1, 32 << 20);
-        assert_eq!(
-            compressor.compress(&vec![0; bytes], &mut []),
-            Err(CompressError::TooLong { bytes, most })
-        );
+        for (most, block_bytes) in [(LONGEST, LONGEST), (LONGEST, LONGEST + 8), (1000, 1000)] {
+            let mut compressor = BlockCompressor::new(codec, 1, block_bytes).unwrap();
+            let bytes = most + 1;
+            assert_eq!(
+                compressor.compress(&vec![0; bytes], &mut []),
+                Err(CompressError::TooLong { bytes, most })
+            );
+        }
     }
 }

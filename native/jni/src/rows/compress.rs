@@ -27,9 +27,11 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_openCompressor<'local>(
     _class: JClass<'local>,
     code: jint,
     zstd_level: jint,
+    block_bytes: jint,
 ) -> jlong {
     env.with_env(|_| -> Outcome<jlong> {
-        let opened = BlockCompressor::new(codec(code)?, zstd_level);
+        let block_bytes = length("blockBytes", block_bytes)?;
+        let opened = BlockCompressor::new(codec(code)?, zstd_level, block_bytes);
         let opened = opened.map_err(|error| Failure::State(error.to_string()))?;
         Ok(COMPRESSORS.insert(Arc::new(Mutex::new(opened))) as jlong)
     })

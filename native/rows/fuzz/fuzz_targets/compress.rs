@@ -31,7 +31,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         stream.extend((row.len() as u32).to_be_bytes());
         stream.extend_from_slice(row);
     }
-    let Ok(mut compressor) = BlockCompressor::new(codec, i32::from(choice / 3) % 8 - 2) else {
+    let Ok(mut compressor) = BlockCompressor::new(codec, i32::from(choice / 3) % 8 - 2, 1 << 20) else {
         return;
     };
     let (mut part, mut pieces) = (Vec::new(), &stream[..]);

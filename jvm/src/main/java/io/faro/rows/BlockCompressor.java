@@ -14,9 +14,12 @@ public final class BlockCompressor implements AutoCloseable {
     end = RowsNative.streamEnd(handle);
   }
 
-  /** Opens one; {@link #close} frees its native memory. {@code zstdLevel} is of no account for other codecs. */
-  public static BlockCompressor open(RowCodec codec, int zstdLevel) {
-    return new BlockCompressor(RowsNative.openCompressor(codec.code, zstdLevel));
+  /**
+   * Opens one; {@link #close} frees its native memory. {@code zstdLevel} is of no account for other codecs; {@code
+   * blockBytes} is the longest piece, up to 32 MiB.
+   */
+  public static BlockCompressor open(RowCodec codec, int zstdLevel, int blockBytes) {
+    return new BlockCompressor(RowsNative.openCompressor(codec.code, zstdLevel, blockBytes));
   }
 
   /** How many bytes a block of so many takes at most. */

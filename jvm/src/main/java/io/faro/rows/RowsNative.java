@@ -46,7 +46,7 @@ final class RowsNative {
   static native void close(long reader);
 
   /** A compressor; {@code codec}: see {@link RowCodec}. */
-  static native long openCompressor(int codec, int zstdLevel);
+  static native long openCompressor(int codec, int zstdLevel, int blockBytes);
 
   static native void closeCompressor(long compressor);
 

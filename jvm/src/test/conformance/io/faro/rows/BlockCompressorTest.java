@@ -36,7 +36,7 @@ class BlockCompressorTest {
   @ParameterizedTest
   @EnumSource
   void argumentsThatAreNotOfTheArrays(RowCodec codec) {
-    try (BlockCompressor compressor = BlockCompressor.open(codec, 1)) {
+    try (BlockCompressor compressor = BlockCompressor.open(codec, 1, 32 << 20)) {
       refused("bytes is -1", compressor, 0, -1, 0, BYTES);
       refused("room is -8", compressor, 0, 8, 0, -8);
       refused("source has no 8 bytes at -1", compressor, -1, 8, 0, BYTES);
@@ -55,7 +55,7 @@ class BlockCompressorTest {
 
   @Test
   void theAddressNullAndOnePageForBothAreRefused() {
-    try (BlockCompressor compressor = BlockCompressor.open(RowCodec.LZ4, 1)) {
+    try (BlockCompressor compressor = BlockCompressor.open(RowCodec.LZ4, 1, 32 << 20)) {
       long[] page = new long[WORDS];
       assertThrows(IllegalArgumentException.class, () -> compressor.compress(null, 0, 8, page, 0, BYTES));
       assertThrows(IllegalArgumentException.class, () -> compressor.compress(page, 0, 8, null, 0, BYTES));
@@ -68,11 +68,11 @@ class BlockCompressorTest {
   @ParameterizedTest
   @EnumSource
   void aClosedOneIsRefused(RowCodec codec) {
-    BlockCompressor closed = BlockCompressor.open(codec, 1);
+    BlockCompressor closed = BlockCompressor.open(codec, 1, 32 << 20);
     closed.close();
     closed.close();
     // It may get the place of the closed one.
-    try (BlockCompressor other = BlockCompressor.open(codec, 1)) {
+    try (BlockCompressor other = BlockCompressor.open(codec, 1, 32 << 20)) {
       assertThrows(IllegalStateException.class, () -> closed.mostBytes(8));
       assertThrows(
           IllegalStateException.class, () -> closed.compress(new long[WORDS], 0, 8, new long[WORDS], 0, BYTES));
@@ -88,7 +88,7 @@ class BlockCompressorTest {
     long[] source = new long[WORDS];
     long[] target = new long[WORDS];
     int done = 0;
-    try (BlockCompressor compressor = BlockCompressor.open(codec, random.nextInt())) {
+    try (BlockCompressor compressor = BlockCompressor.open(codec, random.nextInt(), 32 << 20)) {
       for (int i = 0; i < 20_000; i++) {
         long from = any(random);
         int bytes = (int) any(random);

@@ -92,7 +92,7 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
           + "; a row has a multiple of 8 bytes");
     }
     if (size > room - LENGTH_BYTES - filled[partition] && !makeRoom(partition, size)) {
-      addLong(partition, rowBase, rowOffset, size);
+      addInPieces(partition, rowBase, rowOffset, size);
     } else {
       int at = filled[partition];
       long to = start + (long) partition * room + at;
@@ -118,16 +118,13 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     }
   }
 
-  /** Whether the partition's buffer has room for the row now. False: it is empty, and the row is longer than it. */
-  private boolean makeRoom(int partition, int size) throws IOException {
+  /** Whether the partition's buffer has room for the row, if need be after it became larger. */
+  private boolean makeRoom(int partition, int size) {
     while (size > room - LENGTH_BYTES - filled[partition]) {
       if (room == 0) {
         open();
       } else if (!grow()) {
-        if (filled[partition] == 0) {
-          return false;
-        }
-        flush(partition);
+        return false;
       }
     }
     return true;
@@ -189,21 +186,36 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     }
   }
 
-  /** A row that is longer than a buffer, in pieces. The buffer is empty. */
-  private void addLong(int partition, Object rowBase, long rowOffset, int size) throws IOException {
-    Platform.putInt(base, start + (long) partition * room, BIG_ENDIAN ? size : Integer.reverseBytes(size));
-    filled[partition] = LENGTH_BYTES;
+  /**
+   * Adds a row that does not fit into what is left of the buffer, in pieces: so blocks are cut where Spark's writers cut
+   * them. All lengths are multiples of 4, so the row's length is one piece.
+   */
+  private void addInPieces(int partition, Object rowBase, long rowOffset, int size) throws IOException {
+    makeSomeRoom(partition);
+    Platform.putInt(base, end(partition), BIG_ENDIAN ? size : Integer.reverseBytes(size));
+    filled[partition] += LENGTH_BYTES;
     for (int done = 0; done < size;) {
-      if (room == 0) {
-        open();
-      }
+      makeSomeRoom(partition);
       int now = Math.min(size - done, room - filled[partition]);
-      Platform.copyMemory(rowBase, rowOffset + done, base, start + (long) partition * room + filled[partition], now);
+      Platform.copyMemory(rowBase, rowOffset + done, base, end(partition), now);
       filled[partition] += now;
       done += now;
-      if (filled[partition] == room) {
-        flush(partition);
-      }
+    }
+  }
+
+  /** Where the partition's next byte goes. */
+  private long end(int partition) {
+    return start + (long) partition * room + filled[partition];
+  }
+
+  /** Makes a block of the partition's buffer if it is full. */
+  private void makeSomeRoom(int partition) throws IOException {
+    if (room > 0 && filled[partition] == room) {
+      flush(partition);
+    }
+    if (room == 0) {
+      // What was there is in a spill.
+      open();
     }
   }
 

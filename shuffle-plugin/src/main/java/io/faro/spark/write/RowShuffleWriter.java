@@ -70,7 +70,7 @@ public final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
     RowSums rowSums = RowSums.of(dependency);
     WriteContext writes = new WriteContext(partitions, sums, context::killTaskIfInterrupted);
     Spills spills = new Spills(() -> blocks.diskBlockManager().createTempShuffleBlock()._2(), writes);
-    try (BlockCompressor compressor = BlockCompressor.open(conf.codec, conf.zstdLevel);
+    try (BlockCompressor compressor = BlockCompressor.open(conf.codec, conf.zstdLevel, conf.blockBytes);
         PartitionBuffers buffers = new PartitionBuffers(context.taskMemoryManager(), partitions, conf.blockBytes,
             conf.mostBytes(context.taskMemoryManager().pageSizeBytes()), conf.limits, compressor, spills)) {
       try {

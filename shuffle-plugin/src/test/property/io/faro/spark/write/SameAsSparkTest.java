@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.faro.rows.RowCodec;
 import java.io.File;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
@@ -71,15 +72,33 @@ class SameAsSparkTest {
     assertEquals(expected, Digest.written(faro));
     checkMetrics(random, faro, sparks);
     checkStatus(faro, sparks);
+    if (isExact(random, faro)) {
+      assertArrayEquals(sparks.lengths, faro.lengths);
+      assertArrayEquals(bytes(sparks), bytes(faro));
+    }
     faro.remove();
     sparks.remove();
     sparks.leaked();
   }
 
+  /** Whether Faro's file has the same bytes as Spark's: nothing is spilled, and each buffer can hold a whole block. */
+  private static boolean isExact(RandomCase random, MapTask faro) {
+    WriterConf conf = new WriterConf(faro.conf, true);
+    long buffers = (long) faro.partitions * conf.blockBytes;
+    boolean whole = conf.codec == RowCodec.NONE
+        || conf.codec == RowCodec.LZ4 && buffers <= conf.mostBytes(faro.memory.pageSizeBytes());
+    return whole && random.hasRoom();
+  }
+
+  private static byte[] bytes(MapTask task) throws Exception {
+    File data = task.dataFile();
+    return data.exists() ? Files.readAllBytes(data.toPath()) : new byte[0];
+  }
+
   /** Index, checksums and lengths agree with the data file, and there is no other file. */
   private static void checkFiles(MapTask task) throws Exception {
     File data = task.dataFile();
-    byte[] bytes = data.exists() ? Files.readAllBytes(data.toPath()) : new byte[0];
+    byte[] bytes = bytes(task);
     int shuffle = task.dependency.shuffleId();
     File index = task.resolver().getIndexFile(shuffle, task.mapId, Option.empty());
     ByteBuffer offsets = ByteBuffer.wrap(Files.readAllBytes(index.toPath()));

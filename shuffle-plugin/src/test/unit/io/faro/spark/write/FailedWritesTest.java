@@ -107,7 +107,7 @@ class FailedWritesTest {
   private static long place() throws ReflectiveOperationException {
     Field handle = BlockCompressor.class.getDeclaredField("handle");
     handle.setAccessible(true);
-    try (BlockCompressor compressor = BlockCompressor.open(RowCodec.LZ4, 1)) {
+    try (BlockCompressor compressor = BlockCompressor.open(RowCodec.LZ4, 1, 32 << 20)) {
       return (long) handle.get(compressor) & 0xffff_ffffL;
     }
   }
