@@ -78,8 +78,8 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_streamEnd<'local>(
 ) -> JByteArray<'local> {
     env.with_env(|env| -> Outcome<JByteArray<'local>> {
         let compressor = compressor(handle)?;
-        let end = lock(&compressor).end();
-        Ok(env.byte_array_from_slice(end)?)
+        let end = lock(&compressor).end().to_vec();
+        Ok(env.byte_array_from_slice(&end)?)
     })
     .resolve::<Typed>()
 }
