@@ -187,8 +187,8 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   }
 
   /**
-   * Adds a row that does not fit into what is left of the buffer, in pieces: so blocks are cut where Spark's writers cut
-   * them. All lengths are multiples of 4, so the row's length is one piece.
+   * Adds a row that does not fit into what is left of the buffer, in pieces: so blocks are cut where Spark's writers
+   * cut them. All lengths are multiples of 4, so the row's length is one piece.
    */
   private void addInPieces(int partition, Object rowBase, long rowOffset, int size) throws IOException {
     makeSomeRoom(partition);
