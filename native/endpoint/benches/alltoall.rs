@@ -219,6 +219,7 @@ fn main() {
         request_timeout: TIMEOUT,
         staging: Default::default(),
         regions: Default::default(),
+        security: faro_endpoint::Security::default(),
         exchange: ExchangeConfig {
             policy: match options.text("policy") {
                 "grouped" => ExchangePolicy::Grouped,

@@ -87,6 +87,7 @@ fn start(name: &str, fabric: FabricChoice) -> Result<Arc<Endpoint>, Box<dyn Erro
         connection_idle: Duration::from_secs(60),
         request_timeout: TIMEOUT,
         exchange: faro_endpoint::ExchangeConfig::default(),
+        security: faro_endpoint::Security::default(),
     })?)
 }
 

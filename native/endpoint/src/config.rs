@@ -3,6 +3,7 @@
 use crate::memory::{RegionMode, Staging};
 use crate::schedule::ExchangeConfig;
 use faro_fabric::verbs::VerbsOptions;
+use faro_secure::{Protection, SharedSecret};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -17,6 +18,17 @@ pub enum FabricChoice {
     Shm,
     /// RDMA only.
     Verbs,
+}
+
+/// How an endpoint knows the members of its application, and what protects the bytes between them.
+#[derive(Debug, Clone, Default)]
+pub struct Security {
+    /// Whether bytes are sealed. A peer with another setting is refused.
+    pub protection: Protection,
+    /// The application's id; endpoints of another one are refused.
+    pub application: String,
+    /// What Spark's authentication shares; without it, a peer's card is what proves the membership.
+    pub secret: Option<SharedSecret>,
 }
 
 /// What an endpoint is started with.
@@ -49,4 +61,6 @@ pub struct Config {
     pub request_timeout: Duration,
     /// Which peers are read from and served first.
     pub exchange: ExchangeConfig,
+    /// Who may connect, and whether bytes are sealed.
+    pub security: Security,
 }

@@ -38,10 +38,11 @@ mod progress_test;
 mod schedule;
 mod serve;
 
-pub use config::{Config, FabricChoice};
+pub use config::{Config, FabricChoice, Security};
 pub use endpoint::{Endpoint, EndpointError};
 pub use faro_fabric::verbs::VerbsOptions;
 pub use faro_region::StagedFile;
+pub use faro_secure::{Protection, SharedSecret};
 pub use fetch::{BufferSlice, Completion, Delivery, FetchFailure, MAX_COMPLETION_QUEUES};
 pub use files::OutputFiles;
 pub use local::{LocalBlock, LocalError};

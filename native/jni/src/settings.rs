@@ -8,7 +8,8 @@
 use crate::keys::{key, ADVERTISED_ADDRESS, NAME};
 use crate::throw::{Failure, Outcome};
 use faro_endpoint::{
-    Config, ExchangeConfig, ExchangePolicy, FabricChoice, RegionMode, Staging, VerbsOptions,
+    Config, ExchangeConfig, ExchangePolicy, FabricChoice, RegionMode, Security, Staging,
+    VerbsOptions,
 };
 use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr};
@@ -94,6 +95,7 @@ fn defaults() -> Config {
         connection_idle: Duration::from_secs(60),
         request_timeout: Duration::from_secs(30),
         exchange: ExchangeConfig::default(),
+        security: Security::default(),
     }
 }
 

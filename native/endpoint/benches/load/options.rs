@@ -74,6 +74,7 @@ impl Options {
             regions: RegionMode::Unpinned,
             request_timeout: LONG,
             exchange: faro_endpoint::ExchangeConfig::default(),
+            security: faro_endpoint::Security::default(),
         }
     }
 }

@@ -58,6 +58,7 @@ fn config(name: &str, setup: Setup, memory_limit: u64, staging: Staging) -> Conf
         connection_idle: Duration::from_secs(60),
         request_timeout: TIMEOUT,
         exchange: faro_endpoint::ExchangeConfig::default(),
+        security: faro_endpoint::Security::default(),
     }
 }
 

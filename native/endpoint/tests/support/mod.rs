@@ -51,6 +51,7 @@ pub fn config(name: &str, fabric: FabricChoice) -> Config {
         connection_idle: Duration::from_secs(60),
         request_timeout: TIMEOUT,
         exchange: faro_endpoint::ExchangeConfig::default(),
+        security: faro_endpoint::Security::default(),
     }
 }
 

@@ -1,0 +1,37 @@
+//! How two endpoints prove to each other that they belong to one application, and how the bytes of their connection
+//! are sealed.
+//!
+//! ```text
+//!   setup      Secret (of a card), SharedSecret (of Spark) ──▶ Psk ──▶ Connector / Acceptor ──▶ Keys
+//!   datapath   Sealer, Opener: records of up to 64 KiB
+//! ```
+//! | What | Algorithm | Source |
+//! |---|---|---|
+//! | key that both know before | HKDF-SHA-256 (RFC 5869) of the acceptor's card and Spark's secret | `ring` |
+//! | handshake | Noise `NNpsk0`, X25519, AES-256-GCM, SHA-256 (Noise protocol framework, revision 34) | `snow` |
+//! | proof of the connector | HMAC-SHA-256 (RFC 2104) of the handshake's hash | `ring` |
+//! | records | AES-256-GCM (NIST SP 800-38D), nonces from a counter, a new key every 2^24 records | `ring` |
+//!
+//! The crate has no input or output and no clock.
+
+mod handshake;
+mod record;
+mod secret;
+
+pub use handshake::{
+    Acceptor, Connector, HandshakeError, Keys, Prologue, HELLO_BYTES, PROOF_BYTES, WELCOME_BYTES,
+};
+pub use record::{
+    Opener, RecordError, Sealer, HEADER_BYTES, OVERHEAD_BYTES, RECORD_BYTES, TAG_BYTES,
+};
+pub use secret::{Psk, Secret, SharedSecret, SECRET_BYTES};
+
+/// Whether the bytes of a connection are sealed once both ends have proven who they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Protection {
+    /// They travel as they are. The handshake keeps strangers out, not somebody on the path.
+    #[default]
+    Clear,
+    /// Encrypted and authenticated.
+    Sealed,
+}
