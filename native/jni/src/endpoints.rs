@@ -5,13 +5,13 @@ use crate::outgoing::Outgoing;
 use crate::registry::Registry;
 use crate::settings;
 use crate::throw::{Failure, Outcome, Typed};
-use faro_endpoint::{Endpoint, MAX_COMPLETION_QUEUES};
+use faro_endpoint::{Endpoint, SharedSecret, MAX_COMPLETION_QUEUES};
 use faro_wire::block::BLOCK_ID_BYTES;
 use faro_wire::message::MAX_BLOCKS;
 use faro_wire::BlockId;
 use jni::objects::{JByteArray, JByteBuffer, JClass, JString};
 use jni::sys::{jint, jlong};
-use jni::EnvUnowned;
+use jni::{Env, EnvUnowned};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -36,12 +36,13 @@ pub fn get(handle: jlong) -> Outcome<Arc<Held>> {
         .ok_or(Failure::NoEndpoint(handle as u64))
 }
 
-/// `Native.start`; `queues` of completions.
+/// `Native.start`; a `secret` of null: Spark does not authenticate; `queues` of completions.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_Native_start<'local>(
     mut env: EnvUnowned<'local>,
     _class: JClass<'local>,
     settings: JString<'local>,
+    secret: JByteArray<'local>,
     queues: jint,
 ) -> jlong {
     env.with_env(|env| -> Outcome<jlong> {
@@ -49,7 +50,8 @@ pub extern "system" fn Java_io_faro_Native_start<'local>(
         if !(1..=MAX_COMPLETION_QUEUES).contains(&queues) {
             return Err(Failure::Argument(format!("{queues} queues of completions")));
         }
-        let config = settings::parse(&args::text(env, "settings", &settings)?)?;
+        let mut config = settings::parse(&args::text(env, "settings", &settings)?)?;
+        config.security.secret = shared_secret(env, &secret)?;
         let request_timeout = config.request_timeout;
         let endpoint = Endpoint::start(config)?;
         endpoint.split_completions(queues);
@@ -61,6 +63,17 @@ pub extern "system" fn Java_io_faro_Native_start<'local>(
         })) as jlong)
     })
     .resolve::<Typed>()
+}
+
+/// Takes over a copy of the bytes, which is wiped with its last owner. Java wipes its array.
+fn shared_secret(env: &Env<'_>, bytes: &JByteArray<'_>) -> Outcome<Option<SharedSecret>> {
+    if bytes.is_null() {
+        return Ok(None);
+    }
+    match env.convert_byte_array(bytes)? {
+        bytes if bytes.is_empty() => Err(Failure::Argument("secret is empty".to_owned())),
+        bytes => Ok(Some(SharedSecret::new(bytes))),
+    }
 }
 
 /// `Native.card`.

@@ -6,11 +6,13 @@ const KEY_PREFIX: &str = "spark.faro.";
 /// Settings that Java makes up, for which there is no key.
 pub const NAME: &str = "name";
 pub const ADVERTISED_ADDRESS: &str = "advertisedAddress";
+pub const APPLICATION: &str = "application";
+pub const PROTECTION: &str = "protection";
 
 /// The name of a setting as the user wrote it.
 pub fn key(name: &str) -> String {
     match name {
-        NAME | ADVERTISED_ADDRESS => name.to_owned(),
+        NAME | ADVERTISED_ADDRESS | APPLICATION | PROTECTION => name.to_owned(),
         _ => format!("{KEY_PREFIX}{name}"),
     }
 }

@@ -3,13 +3,14 @@
 //!
 //! The name of a setting is the name of its key in Spark's configuration without `spark.faro.`.
 //! A new setting is one line of [`SETTINGS`] and a default in [`defaults`]. Durations are in
-//! milliseconds and sizes in bytes: Java has converted the units by then.
+//! milliseconds and sizes in bytes: Java has converted the units by then. Spark's secret is no setting,
+//! because errors print values: `Native.start` takes it as bytes.
 
-use crate::keys::{key, ADVERTISED_ADDRESS, NAME};
+use crate::keys::{key, ADVERTISED_ADDRESS, APPLICATION, NAME, PROTECTION};
 use crate::throw::{Failure, Outcome};
 use faro_endpoint::{
-    Config, ExchangeConfig, ExchangePolicy, FabricChoice, RegionMode, Security, Staging,
-    VerbsOptions,
+    Config, ExchangeConfig, ExchangePolicy, FabricChoice, Protection, RegionMode, Security,
+    Staging, VerbsOptions,
 };
 use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr};
@@ -23,6 +24,9 @@ const FABRICS: [(&str, FabricChoice); 4] = [
     ("shm", FabricChoice::Shm),
 ];
 
+const PROTECTIONS: [(&str, Protection); 2] =
+    [("clear", Protection::Clear), ("sealed", Protection::Sealed)];
+
 /// Why a value is refused: what would be allowed.
 struct Allowed(String);
 
@@ -30,8 +34,14 @@ struct Allowed(String);
 type Setter = fn(&mut Config, &str) -> Result<(), Allowed>;
 
 /// Every setting by its name.
-const SETTINGS: [(&str, Setter); 18] = [
+const SETTINGS: [(&str, Setter); 20] = [
     (NAME, |c, v| set(&mut c.name, Ok(v.to_owned()))),
+    (APPLICATION, |c, v| {
+        set(&mut c.security.application, Ok(v.to_owned()))
+    }),
+    (PROTECTION, |c, v| {
+        set(&mut c.security.protection, one_of(v, PROTECTIONS))
+    }),
     ("fabric", |c, v| set(&mut c.fabric, one_of(v, FABRICS))),
     ("bindAddress", |c, v| set(&mut c.bind, address(v))),
     (ADVERTISED_ADDRESS, |c, v| set(&mut c.advertise, address(v))),
@@ -193,6 +203,9 @@ mod tests {
         assert_eq!(config.exchange, ExchangeConfig::default());
         assert_eq!(config.verbs.device, None);
         assert_eq!(config.verbs.gid_index, None);
+        assert_eq!(config.security.protection, Protection::Clear);
+        assert_eq!(config.security.application, "");
+        assert!(config.security.secret.is_none());
     }
 
     #[test]
@@ -202,7 +215,7 @@ mod tests {
              memory.limit=268435456\nmemory.idleRelease=1500\nrequest.timeout=2500\nregions=odp\n\
              staging=onCommit\nexchange=rotated\nexchange.slice=5\nverbs.device=mlx5_0:1\n\
              verbs.gidIndex=255\nverbs.trafficClass=104\nverbs.timeout=31\nverbs.retryCount=0\n\
-             verbs.rnrRetry=5",
+             verbs.rnrRetry=5\napplication=app-2026=1\nprotection=sealed",
         );
         assert_eq!(config.name, "a=b");
         assert_eq!(config.fabric, FabricChoice::Shm);
@@ -222,6 +235,8 @@ mod tests {
         assert_eq!(config.verbs.timeout, 31);
         assert_eq!(config.verbs.retry_count, 0);
         assert_eq!(config.verbs.rnr_retry, 5);
+        assert_eq!(config.security.application, "app-2026=1");
+        assert_eq!(config.security.protection, Protection::Sealed);
     }
 
     #[test]
@@ -261,6 +276,7 @@ mod tests {
             refused("advertisedAddress=there"),
             "advertisedAddress 'there' an IPv4 or IPv6 address"
         );
+        assert_eq!(refused("protection=tls"), "protection 'tls' clear, sealed");
     }
 
     #[test]

@@ -49,11 +49,19 @@ public final class Endpoint implements AutoCloseable {
     return thread;
   }
 
-  /** Opens the fabrics and starts the threads. */
+  /** Opens the fabrics and starts the threads; without a secret. */
   public static Endpoint start(EndpointConfig config, OutputResolver resolver) throws FaroException {
+    return start(config, null, resolver);
+  }
+
+  /**
+   * Opens the fabrics and starts the threads. {@code secret}: only endpoints with the same one can connect, {@code null}
+   * for none. Native code keeps a copy; the caller overwrites the array when it needs it no more.
+   */
+  public static Endpoint start(EndpointConfig config, byte[] secret, OutputResolver resolver) throws FaroException {
     Objects.requireNonNull(resolver, "resolver");
     Faro.ensureAvailability();
-    long handle = Native.start(config.settings(), config.completionThreads());
+    long handle = Native.start(config.settings(), secret, config.completionThreads());
     boolean started = false;
     try {
       Endpoint endpoint = new Endpoint(handle, config.completionThreads(), resolver);

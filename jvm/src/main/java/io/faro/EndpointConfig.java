@@ -7,7 +7,8 @@ import java.util.Objects;
 /**
  * The settings of an endpoint. A setting has the name of its key in Spark's configuration without {@code spark.faro.};
  * durations are in milliseconds and sizes in bytes. Native code checks names and values, and has the defaults: they
- * suit tests (this host only, any port, 256 MiB).
+ * suit tests (this host only, any port, 256 MiB, nothing encrypted). A secret is not a setting, because errors show
+ * values: {@link Endpoint#start(EndpointConfig, byte[], OutputResolver)} takes it.
  */
 public final class EndpointConfig {
   static final int MAX_COMPLETION_THREADS = 8;
@@ -96,6 +97,16 @@ public final class EndpointConfig {
     /** The hard cap of the arena, in bytes. */
     public Builder memoryLimitBytes(long value) {
       return set("memory.limit", String.valueOf(value));
+    }
+
+    /** The application's id; endpoints of another application cannot connect. */
+    public Builder application(String value) {
+      return set("application", value);
+    }
+
+    /** Whether bytes between endpoints are encrypted; one with the other choice cannot connect. */
+    public Builder sealed(boolean value) {
+      return set("protection", value ? "sealed" : "clear");
     }
 
     public EndpointConfig build() {

@@ -17,10 +17,11 @@ final class Native {
   static native String version();
 
   /**
-   * Opens an endpoint and returns its handle. {@code settings}: see {@link EndpointConfig#settings}; {@code queues}: of
-   * completions, 1 to {@value EndpointConfig#MAX_COMPLETION_THREADS}.
+   * Opens an endpoint and returns its handle. {@code settings}: see {@link EndpointConfig#settings}; {@code secret}: of
+   * the application, copied, {@code null} for none; {@code queues}: of completions, 1 to
+   * {@value EndpointConfig#MAX_COMPLETION_THREADS}.
    */
-  static native long start(String settings, int queues) throws FaroException;
+  static native long start(String settings, byte[] secret, int queues) throws FaroException;
 
   static native byte[] card(long endpoint) throws FaroException;
 

@@ -43,7 +43,7 @@ class NativeTest {
 
   @Test
   void argumentsAreCheckedBeforeUse() throws FaroException {
-    long endpoint = Native.start(SETTINGS, 1);
+    long endpoint = Native.start(SETTINGS, null, 1);
     try {
       ByteBuffer direct = ByteBuffer.allocateDirect(64);
       ByteBuffer heap = ByteBuffer.allocate(64);
@@ -62,13 +62,14 @@ class NativeTest {
       assertThrows(IllegalArgumentException.class, () -> Native.referenceSlab(endpoint, -1));
       assertThrows(IllegalArgumentException.class, () -> Native.completions(endpoint, 1, direct, 1));
       assertThrows(IllegalArgumentException.class, () -> Native.completions(endpoint, -1, direct, 1));
-      assertThrows(IllegalArgumentException.class, () -> Native.start(SETTINGS, 0));
-      assertThrows(IllegalArgumentException.class, () -> Native.start(SETTINGS, 9));
-      assertThrows(IllegalArgumentException.class, () -> Native.start(null, 1));
-      assertThrows(IllegalArgumentException.class, () -> Native.start(SETTINGS + "colour=red", 1));
-      assertThrows(IllegalArgumentException.class, () -> Native.start(SETTINGS + "port", 1));
-      assertThrows(BadConfigurationException.class, () -> Native.start(SETTINGS + "port=65536", 1));
-      assertThrows(BadConfigurationException.class, () -> Native.start(SETTINGS + "fabric=9", 1));
+      assertThrows(IllegalArgumentException.class, () -> Native.start(SETTINGS, null, 0));
+      assertThrows(IllegalArgumentException.class, () -> Native.start(SETTINGS, null, 9));
+      assertThrows(IllegalArgumentException.class, () -> Native.start(null, null, 1));
+      assertThrows(IllegalArgumentException.class, () -> Native.start(SETTINGS, new byte[0], 1));
+      assertThrows(IllegalArgumentException.class, () -> Native.start(SETTINGS + "colour=red", null, 1));
+      assertThrows(IllegalArgumentException.class, () -> Native.start(SETTINGS + "port", null, 1));
+      assertThrows(BadConfigurationException.class, () -> Native.start(SETTINGS + "port=65536", null, 1));
+      assertThrows(BadConfigurationException.class, () -> Native.start(SETTINGS + "fabric=9", null, 1));
       assertEquals(0, Native.completions(endpoint, 0, direct, 0));
       assertEquals(0, Native.unresolved(endpoint, new long[2], 0));
     } finally {
@@ -83,7 +84,7 @@ class NativeTest {
   @Test
   void textSurvivesTheBoundary() throws FaroException {
     String name = "ex\u00e4cutor \u2013 \ud83c\udccf";
-    long endpoint = Native.start(SETTINGS + "name=" + name, 1);
+    long endpoint = Native.start(SETTINGS + "name=" + name, null, 1);
     try {
       String card = new String(Native.card(endpoint), java.nio.charset.StandardCharsets.UTF_8);
       assertTrue(card.contains("name=" + name + "\n"), card);
