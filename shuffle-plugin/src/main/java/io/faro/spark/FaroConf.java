@@ -29,6 +29,7 @@ final class FaroConf {
   final int portRetries;
   /** {@code null}: the executor's own address. */
   final String bindAddress;
+  final ChannelSecurity security;
   /** Whether the endpoint uses a map output as soon as it is written. */
   final boolean wantsCommits;
   /** The settings of the native endpoint by name. */
@@ -47,6 +48,7 @@ final class FaroConf {
     port = FaroKeys.PORT.of(conf);
     portRetries = Math.max(0, conf.getInt("spark.port.maxRetries", 16));
     bindAddress = FaroKeys.BIND_ADDRESS.of(conf);
+    security = ChannelSecurity.of(conf);
     wantsCommits = FaroKeys.STAGING.of(conf).equals("onCommit") || !FaroKeys.REGIONS.of(conf).equals("unpinned");
   }
 
@@ -55,7 +57,8 @@ final class FaroConf {
     for (Key<?> key : FaroKeys.ALL) {
       Object value = key == FaroKeys.MEMORY_LIMIT ? (Object) memoryLimit : key.of(conf);
       // These are this plug-in's, not the endpoint's.
-      if (value != null && key != FaroKeys.FALLBACK && key != FaroKeys.READER && key != FaroKeys.WRITER) {
+      if (value != null && key != FaroKeys.FALLBACK && key != FaroKeys.READER && key != FaroKeys.WRITER
+          && key != FaroKeys.SECURITY) {
         settings.put(key.setting, value.toString());
       }
     }

@@ -12,6 +12,7 @@ import io.faro.spark.write.RowWriters;
 import java.lang.reflect.Field;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -112,12 +113,26 @@ final class FaroExecutor {
         .name("executor-" + env.executorId())
         .completionThreads(Math.max(1, Math.min(MOST_COMPLETION_THREADS, conf.cores / 4)))
         .set(conf.settings)
+        .application(env.conf().getAppId())
+        .sealed(conf.security.sealed)
         .bindAddress(addresses.bind)
         .advertisedAddress(addresses.advertise);
+    byte[] secret = conf.security.secret(env.securityManager());
+    try {
+      return openOnAnyPort(log, conf, config, secret, outputs);
+    } finally {
+      if (secret != null) {
+        Arrays.fill(secret, (byte) 0);
+      }
+    }
+  }
+
+  private static Endpoint openOnAnyPort(Logger log, FaroConf conf, EndpointConfig.Builder config, byte[] secret,
+      MapOutputs outputs) throws Exception {
     int tries = conf.port == 0 ? 1 : 1 + Math.min(conf.portRetries, 65_535 - conf.port);
     for (int i = 0; ; i++) {
       try {
-        return Endpoint.start(config.port(conf.port == 0 ? 0 : conf.port + i).build(), outputs);
+        return Endpoint.start(config.port(conf.port == 0 ? 0 : conf.port + i).build(), secret, outputs);
       } catch (EndpointException e) {
         // The exception does not say whether the port is taken or something else is wrong: try the next port anyway.
         if (i + 1 >= tries) {
@@ -141,8 +156,9 @@ final class FaroExecutor {
     } catch (IllegalStateException e) {
       log.debug("Faro: this process ends already; there will be no summary", e);
     }
-    log.info("Faro ready: version={} fabrics={} memory.limit={} fallback={}",
-        Faro.version(), String.join(",", addressesOf(card)), conf.memoryLimit, conf.fallback());
+    log.info("Faro ready: version={} fabrics={} memory.limit={} fallback={} channel={}",
+        Faro.version(), String.join(",", addressesOf(card)), conf.memoryLimit, conf.fallback(),
+        conf.security);
   }
 
   /**

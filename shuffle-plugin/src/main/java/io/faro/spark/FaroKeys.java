@@ -84,6 +84,14 @@ final class FaroKeys {
           + "address of this machine (address translation). Peers always get the block manager's address.",
       FaroKeys::address);
 
+  static final Key<String> SECURITY = key(
+      "security", "name", "auto", "auto, required",
+      "Protection of the connections between executors. `auto`: encrypted if Spark authenticates or encrypts its "
+          + "network, otherwise in the clear. `required`: always encrypted. Without Spark's settings the key travels in "
+          + "the clear through Spark's own block port: this protects against an attacker who sees Faro's connections "
+          + "and not Spark's (see docs/security.md).",
+      oneOf("auto", "required"));
+
   static final Key<String> REGIONS = key(
       "regions", "name", "unpinned", "unpinned, odp, pinned",
       "How RDMA devices read map outputs. `unpinned`: through the arena, so that `spark.faro.memory.limit` bounds the "

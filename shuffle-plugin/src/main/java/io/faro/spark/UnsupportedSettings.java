@@ -2,18 +2,14 @@ package io.faro.spark;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import org.apache.spark.SparkConf;
 
 /**
- * Settings of Spark that this version of Faro does not support. With one of them Faro opens no port, and Spark's own
- * fetch delivers all blocks: shuffle data never has less protection than the user configured. With
- * {@code spark.faro.fallback=never} the application does not start.
+ * Settings of Spark that this version of Faro does not support, and values of Spark's security settings that it does
+ * not understand. With one of them Faro opens no port, and Spark's own fetch delivers all blocks: shuffle data never has
+ * less protection than the user configured. With {@code spark.faro.fallback=never} the application does not start.
  */
 final class UnsupportedSettings {
-  private static final String[] SECURITY = {
-    "spark.authenticate", "spark.network.crypto.enabled", "spark.ssl.rpc.enabled"
-  };
   private static final String IO_PLUGIN = "spark.shuffle.sort.io.plugin.class";
   private static final String LOCAL_DISK_IO = "org.apache.spark.shuffle.sort.io.LocalDiskShuffleDataIO";
   /** The same, except that an executor finds the files of its predecessor on a volume that it got again. */
@@ -23,14 +19,7 @@ final class UnsupportedSettings {
 
   /** The unsupported settings, as {@code key=value}. */
   static List<String> of(SparkConf conf) {
-    List<String> found = new ArrayList<>();
-    for (String key : SECURITY) {
-      String value = conf.get(key, "false").trim();
-      // Every value except false counts as true.
-      if (!"false".equals(value.toLowerCase(Locale.ROOT))) {
-        found.add(key + "=" + value);
-      }
-    }
+    List<String> found = new ArrayList<>(ChannelSecurity.unreadable(conf));
     String plugin = conf.get(IO_PLUGIN, LOCAL_DISK_IO).trim();
     if (!plugin.equals(LOCAL_DISK_IO) && !plugin.equals(KUBERNETES_DISK_IO)) {
       found.add(IO_PLUGIN + "=" + plugin);

@@ -79,7 +79,7 @@ class FaroConfTest {
   void theEndpointGetsEveryKeyButThoseOfThePlugin() {
     SparkConf conf = with(
         "spark.faro.fabric", "verbs", "spark.faro.fallback", "never", "spark.faro.reader", "spark",
-        "spark.faro.writer", "spark", "spark.faro.memory.limit", "1g", "spark.faro.memory.idleRelease", "5min",
+        "spark.faro.writer", "spark", "spark.faro.security", "required", "spark.faro.memory.limit", "1g", "spark.faro.memory.idleRelease", "5min",
         "spark.faro.request.timeout", "1500ms", "spark.faro.port", "7400",
         "spark.faro.bindAddress", "10.0.0.7", "spark.faro.regions", "odp", "spark.faro.staging", "planned",
         "spark.faro.exchange", "rotated", "spark.faro.exchange.slice", "5ms",
@@ -91,7 +91,7 @@ class FaroConfTest {
         "exchange.slice", "5", "verbs.device", "mlx5_0:1", "verbs.gidIndex", "3", "verbs.trafficClass", "104",
         "verbs.retryCount", "6", "verbs.rnrRetry", "5", "verbs.timeout", "16");
     assertEquals(expected, new FaroConf(conf).settings);
-    assertEquals(FaroKeys.ALL.size(), expected.size() + 3, "a key is missing in this test");
+    assertEquals(FaroKeys.ALL.size(), expected.size() + 4, "a key is missing in this test");
   }
 
   @Test
@@ -115,6 +115,7 @@ class FaroConfTest {
     "spark.faro.fabric          | TCP                  | tcp",
     "spark.faro.fabric          | rdma                 | auto, verbs, tcp, shm",
     "spark.faro.fallback        | sometimes            | never",
+    "spark.faro.security        | off                  | auto, required",
     "spark.faro.memory.limit    | plenty               | at least 32m",
     "spark.faro.memory.limit    | -1                   | at least 32m",
     "spark.faro.memory.limit    | 31m                  | at least 32m",
@@ -159,12 +160,14 @@ class FaroConfTest {
   }
 
   @Test
-  void securitySettingsAreUnsupported() {
-    assertEquals(Collections.emptyList(), UnsupportedSettings.of(with("spark.authenticate", "false")));
+  void securitySettingsThatAreNotUnderstoodAreUnsupported() {
+    assertEquals(Collections.emptyList(), UnsupportedSettings.of(with(
+        "spark.authenticate", "false", "spark.network.crypto.enabled", "TRUE", "spark.ssl.rpc.enabled", " true ")));
     assertEquals(
-        Arrays.asList("spark.authenticate=true", "spark.network.crypto.enabled=TRUE", "spark.ssl.rpc.enabled=yes"),
-        UnsupportedSettings.of(with(
-            "spark.ssl.rpc.enabled", "yes", "spark.network.crypto.enabled", "TRUE", "spark.authenticate", "true")));
+        Arrays.asList("spark.authenticate=1", "spark.network.crypto.enabled=${spark.authenticate}",
+            "spark.ssl.rpc.enabled=yes"),
+        UnsupportedSettings.of(with("spark.ssl.rpc.enabled", "yes",
+            "spark.network.crypto.enabled", "${spark.authenticate}", "spark.authenticate", "1")));
   }
 
   @Test
@@ -181,11 +184,11 @@ class FaroConfTest {
   }
 
   @Test
-  void neverAndSecurityContradictEachOther() {
-    SparkConf conf = with("spark.faro.fallback", "never", "spark.authenticate", "true");
+  void neverAndUnsupportedSettingsContradictEachOther() {
+    SparkConf conf = with("spark.faro.fallback", "never", "spark.authenticate", "yes");
     String message =
         assertThrows(IllegalArgumentException.class, () -> new FaroShuffleManager(conf, true)).getMessage();
-    assertTrue(message.contains("spark.faro.fallback is 'never'") && message.contains("spark.authenticate=true"),
+    assertTrue(message.contains("spark.faro.fallback is 'never'") && message.contains("spark.authenticate=yes"),
         message);
   }
 

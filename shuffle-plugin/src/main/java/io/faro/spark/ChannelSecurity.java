@@ -1,0 +1,106 @@
+package io.faro.spark;
+
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Locale;
+import org.apache.spark.SecurityManager;
+import org.apache.spark.SparkConf;
+
+/**
+ * How Faro's connections are protected: as Spark's are, or better. In the clear only if Spark neither authenticates nor
+ * encrypts its network. docs/security.md has the table.
+ */
+final class ChannelSecurity {
+  private static final String AUTHENTICATE = "spark.authenticate";
+  private static final String CRYPTO = "spark.network.crypto.enabled";
+  private static final String SASL = "spark.authenticate.enableSaslEncryption";
+  private static final String TLS = "spark.ssl.rpc.enabled";
+  /** Spark's switches. With each of the first three, Spark has a secret, and refuses to start without it. */
+  private static final String[] WITH_SECRET = {AUTHENTICATE, CRYPTO, SASL};
+  private static final String[] SWITCHES = {AUTHENTICATE, CRYPTO, SASL, TLS};
+
+  /** Whether bytes are encrypted. */
+  final boolean sealed;
+  /** Whether Spark has a secret that all executors of the application know. */
+  private final boolean shared;
+  /** The settings that ask for it. */
+  private final List<String> because;
+
+  private ChannelSecurity(List<String> because, boolean shared) {
+    this.because = because;
+    this.sealed = !because.isEmpty();
+    this.shared = shared;
+  }
+
+  /** What the configuration asks for; none of its switches is {@link #unreadable}. */
+  static ChannelSecurity of(SparkConf conf) {
+    List<String> because = on(conf, SWITCHES);
+    if (because.isEmpty() && FaroKeys.SECURITY.of(conf).equals("required")) {
+      because.add(FaroKeys.SECURITY.name + "=required");
+    }
+    return new ChannelSecurity(Collections.unmodifiableList(because), !on(conf, WITH_SECRET).isEmpty());
+  }
+
+  private static List<String> on(SparkConf conf, String... switches) {
+    List<String> on = new ArrayList<>();
+    for (String key : switches) {
+      String value = value(conf, key);
+      if (!value.equals("false")) {
+        on.add(key);
+      }
+    }
+    return on;
+  }
+
+  /**
+   * Spark's switches whose value is neither true nor false, as {@code key=value}. Spark accepts both in any case. It
+   * also replaces references to other settings, which are not read here.
+   */
+  static List<String> unreadable(SparkConf conf) {
+    List<String> found = new ArrayList<>();
+    for (String key : SWITCHES) {
+      String value = value(conf, key);
+      if (!value.equals("true") && !value.equals("false")) {
+        found.add(key + "=" + conf.get(key));
+      }
+    }
+    return found;
+  }
+
+  private static String value(SparkConf conf, String key) {
+    return conf.get(key, "false").trim().toLowerCase(Locale.ROOT);
+  }
+
+  /**
+   * Spark's secret, which the caller overwrites after use; {@code null}: Spark has none. Throws if Spark should have one
+   * and has not, or the other way round: the channel is never weaker than Spark's.
+   */
+  byte[] secret(SecurityManager spark) {
+    if (shared != spark.isAuthenticationEnabled()) {
+      throw new IllegalStateException("Spark " + (shared ? "does not authenticate although " + because + " is set"
+          : "authenticates although " + AUTHENTICATE + " is not set"));
+    }
+    if (!shared) {
+      return null;
+    }
+    String secret;
+    try {
+      secret = spark.getSecretKey();
+    } catch (RuntimeException e) {
+      throw new IllegalStateException("this executor does not have Spark's secret, which " + because + " needs: "
+          + e.getMessage(), e);
+    }
+    if (secret == null || secret.isEmpty()) {
+      throw new IllegalStateException("Spark's secret, which " + because + " needs, is empty in this executor");
+    }
+    return secret.getBytes(StandardCharsets.UTF_8);
+  }
+
+  /** For the log. */
+  @Override
+  public String toString() {
+    return sealed ? "sealed (AES-256-GCM; " + String.join(", ", because) + ")" : "in the clear, members proven";
+  }
+}
