@@ -232,6 +232,7 @@ def shows_what_was_counted(application, faro_jar, name, settings):
     assert rows(page) == counted(application.outcome)
     assert '<tr data-shuffle="0"' in page, "no row of shuffle 0"
     assert "<svg" in page, "no plot"
+    assert "channel is in the clear" in page
 
 
 def test_history_server(application, faro_jar):

@@ -5,6 +5,7 @@
 //! another host.
 
 mod args;
+mod channel;
 mod exchange;
 mod report;
 mod serve;
@@ -71,6 +72,7 @@ fn examine(args: &Args, local: IpAddr) -> Vec<Finding> {
     }
     findings.extend(host.memory());
     if here {
+        findings.push(channel::check());
         let usable = findings
             .iter()
             .all(|finding| finding.level != Level::NoRdma);

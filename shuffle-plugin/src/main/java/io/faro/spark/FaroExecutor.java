@@ -263,6 +263,7 @@ final class FaroExecutor {
 
   Map<String, Long> counters() {
     Map<String, Long> all = new LinkedHashMap<>(transport.counters());
+    all.put("sealedChannel", conf.security.sealed ? 1L : 0L);
     all.putAll(counters.snapshot());
     return all;
   }

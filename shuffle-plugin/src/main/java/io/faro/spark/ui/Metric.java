@@ -95,6 +95,7 @@ final class Metric {
     count("readOffers", "requests", "of peers answered with the memory address of the bytes, for the peer to read");
     count("remoteReads", "requests", "whose bytes this executor read from the peer's memory one-sidedly");
     count("remoteReadsStale", "requests", "of `remoteReads` that found replaced bytes; the peer then sent them");
+    level("sealedChannel", "executors", "whose connections are encrypted: 1, or 0; see docs/security.md");
     level("openOutputs", "files", "of map outputs that are open for serving");
   }
 

@@ -88,7 +88,19 @@ final class PageHtml {
       html.number(left).text(String.format(java.util.Locale.ROOT,
           " blocks (%.2f %%) were left to Spark's own fetch; the reasons are below.", 100.0 * left / (left + blocks)));
     }
+    channel();
     html.raw("</p>");
+  }
+
+  private void channel() {
+    long known = executors.stream().filter(executor -> executor.counters.containsKey("sealedChannel")).count();
+    long sealed = sum("sealedChannel");
+    if (known == 0) {
+      return;
+    }
+    html.text(sealed == known ? " Faro's channel is sealed (AES-256-GCM)."
+        : sealed == 0 ? " Faro's channel is in the clear, its members proven."
+        : " Faro's channel is sealed (AES-256-GCM) in " + sealed + " of " + known + " executors.");
   }
 
   private static String name(ExecutorFigures executor) {

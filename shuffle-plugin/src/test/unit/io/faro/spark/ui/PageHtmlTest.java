@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.StringReader;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import javax.xml.parsers.DocumentBuilderFactory;
@@ -80,6 +81,21 @@ class PageHtmlTest {
   void columnsWithoutACounterAreLeftOut() throws Exception {
     assertFalse(heads(page(Figures.executor("1", "remoteBlocks.tcp", 1))).contains("Major faults"));
     assertTrue(heads(page(Figures.executor("1", "region.majorFaults", 0))).contains("Major faults"));
+  }
+
+  @Test
+  void thePageSaysHowTheChannelIsProtected() throws Exception {
+    ExecutorFigures sealed = Figures.executor("1", "sealedChannel", 1);
+    ExecutorFigures clear = Figures.executor("2", "sealedChannel", 0);
+    ExecutorFigures unknown = Figures.executor("3", "requests", 1);
+    assertTrue(channel(sealed, unknown).contains("channel is sealed (AES-256-GCM)."));
+    assertTrue(channel(clear, unknown).contains("channel is in the clear, its members proven."));
+    assertTrue(channel(sealed, clear).contains("in 1 of 2 executors."));
+    assertFalse(channel(unknown).contains("channel"));
+  }
+
+  private static String channel(ExecutorFigures... executors) throws Exception {
+    return parsed(page(Arrays.asList(executors), Collections.emptyList())).getDocumentElement().getTextContent();
   }
 
   @Test
