@@ -91,6 +91,9 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir):
         library = str(build.faulty_library())
         conf = {k: v.replace(scenarios.FAULTY_LIBRARY, library) for k, v in conf.items()}
     conf = {k: v.replace(scenarios.SCRATCH, str(scratch)) for k, v in conf.items()}
+    if scenarios.KEY_STORE in conf.values():
+        store = str(key_store(place))
+        conf = {k: v.replace(scenarios.KEY_STORE, store) for k, v in conf.items()}
     environment = environment_for(own_home, short_lived=not scenario.jvm_defaults)
 
     if scenario.hosts:
@@ -160,9 +163,27 @@ exec {java_program()} "${{words[@]}}"
     return java.parents[1]
 
 
-def java_program():
+def java_program(name="java"):
     home = os.environ.get("JAVA_HOME")
-    return str(Path(home, "bin", "java")) if home else shutil.which("java")
+    return str(Path(home, "bin", name)) if home else shutil.which(name)
+
+
+def key_store(place):
+    """A new key with its certificate, which is also the only one to trust."""
+    store = place / "keys.p12"
+    subprocess.run(
+        [
+            java_program("keytool"),
+            "-genkeypair",
+            *["-alias", "spark", "-keyalg", "EC", "-groupname", "secp256r1"],
+            *["-dname", "CN=127.0.0.1", "-ext", "san=ip:127.0.0.1", "-validity", "2"],
+            *["-storetype", "PKCS12", "-keystore", str(store)],
+            *["-storepass", scenarios.KEY_STORE_PASSWORD],
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return store
 
 
 def environment_for(home, short_lived=False):

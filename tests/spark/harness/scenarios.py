@@ -46,8 +46,17 @@ ANY = "any"  # only the answers count
 
 # A library that was built with fault injection (native/endpoint/src/faults.rs), once per run.
 FAULTY_LIBRARY = "@faulty-library@"
+# A key store with the one key and the one certificate of the application, and its password.
+KEY_STORE = "@key-store@"
+KEY_STORE_PASSWORD = "of-the-key-store"
 # A directory of the application's.
 SCRATCH = "@scratch@"
+SECRET = "known-to-the-members-only"
+AUTHENTICATE = {"spark.authenticate": "true", "spark.authenticate.secret": SECRET}
+# Of Spark's secret, of cards and of key stores.
+SECRETS = rf"{SECRET}|{KEY_STORE_PASSWORD}|secret=\w{{16}}"
+# Map outputs somewhere else, as far as Faro knows; its files are local all the same.
+OTHER_DISK = {"spark.shuffle.sort.io.plugin.class": "io.faro.e2e.OtherShuffleDataIO"}
 
 
 @dataclass
@@ -61,9 +70,11 @@ class Scenario:
     with_service: bool = False
     faro_only: bool = False
     smoke: bool = False
+    everywhere: bool = False  # also where the depth is smoke
     newest: bool = False  # the same code in all versions: where the depth is full only
     must_count: tuple = ()  # counters that must not be zero; crcErrors must be, unless it is here
     must_not_log: str = ""  # of any executor
+    no_log_has: str = ""  # neither the driver's nor an executor's
     must_not_count: tuple = ()  # counters that must be there and zero
     executors: int = 2
     cores: int = 1  # tasks at a time in an executor
@@ -75,7 +86,8 @@ class Scenario:
 
     def checks_faro(self):
         """Whether there is something to look at in what Faro's executors counted and logged."""
-        return self.faro != ANY or self.must_count or self.must_not_count or self.must_not_log
+        looks = (self.must_count, self.must_not_count, self.must_not_log, self.no_log_has)
+        return self.faro != ANY or any(looks)
 
     def names(self):
         """What the application reports, each once."""
@@ -125,6 +137,7 @@ def executor_shape(fabric, cases):
 BAD_VALUES = [
     ("spark.faro.fabric", "carrier-pigeon", "tcp"),
     ("spark.faro.fallback", "sometimes", "never"),
+    ("spark.faro.security", "off", "required"),
     ("spark.faro.memory.limit", "plenty", "byte size"),
     ("spark.faro.memory.limit", "-1", "byte size"),
     ("spark.faro.request.timeout", "soon", "duration"),
@@ -520,25 +533,62 @@ SCENARIOS = [
         faro_only=True,
         newest=True,
     ),
+    # Sealed, with Spark's secret. The executor that replaces a killed one has it too.
     Scenario(
         "authenticate",
-        FEW,
-        {"spark.authenticate": "true", "spark.authenticate.secret": "not-a-secret"},
-        faro=DECLINED,
-        fallback="auto",
-        declined_because="spark.authenticate",
+        ["groupByKey", "sqlJoin", "killBetweenStages"],
+        {**AUTHENTICATE, "spark.faro.fabric": "tcp"},
+        faro_only=True,
+        everywhere=True,
+        must_count=("sealedChannel", "remoteBlocks.tcp"),
+        no_log_has=SECRETS,
     ),
+    # The same within a host, and with encryption of files.
     Scenario(
         "network-crypto",
+        [*FEW, "megabyteBlocks"],
+        {
+            **AUTHENTICATE,
+            "spark.network.crypto.enabled": "true",
+            "spark.io.encryption.enabled": "true",
+        },
+        must_count=("sealedChannel", "remoteBlocks.shm"),
+        no_log_has=SECRETS,
+    ),
+    # Sealed with the secrets of the cards, which travel in Spark's TLS.
+    Scenario(
+        "ssl-rpc",
         FEW,
         {
-            "spark.authenticate": "true",
-            "spark.authenticate.secret": "not-a-secret",
-            "spark.network.crypto.enabled": "true",
+            "spark.ssl.rpc.enabled": "true",
+            "spark.ssl.rpc.protocol": "TLSv1.3",
+            "spark.ssl.rpc.keyStore": KEY_STORE,
+            "spark.ssl.rpc.keyStorePassword": KEY_STORE_PASSWORD,
+            "spark.ssl.rpc.keyPassword": KEY_STORE_PASSWORD,
+            "spark.ssl.rpc.trustStore": KEY_STORE,
+            "spark.ssl.rpc.trustStorePassword": KEY_STORE_PASSWORD,
+            "spark.faro.fabric": "tcp",
         },
+        newest=True,
+        must_count=("sealedChannel", "remoteBlocks.tcp"),
+        no_log_has=SECRETS,
+    ),
+    Scenario(
+        "security-required",
+        ["groupByKey", "sqlJoin"],
+        {"spark.faro.security": "required", "spark.faro.fabric": "tcp"},
+        faro_only=True,
+        newest=True,
+        must_count=("sealedChannel", "remoteBlocks.tcp"),
+        no_log_has=SECRETS,
+    ),
+    Scenario(
+        "declined",
+        ["groupByKey", "sqlJoin"],
+        OTHER_DISK,
         faro=DECLINED,
         fallback="auto",
-        declined_because="spark.network.crypto.enabled|spark.authenticate",
+        declined_because="spark.shuffle.sort.io.plugin.class",
         newest=True,
     ),
     # Barrier stages whose tasks all-reduce: one fails, one executor is killed, two do not agree.
@@ -564,11 +614,11 @@ SCENARIOS = [
     Scenario(
         "never-and-declined",
         ["badConfig"],
-        {"spark.authenticate": "true", "spark.authenticate.secret": "not-a-secret"},
+        OTHER_DISK,
         faro=ANY,
         fallback="auto",
         faro_only=True,
-        bad_values=[("spark.faro.fallback", "never", "spark.authenticate")],
+        bad_values=[("spark.faro.fallback", "never", "spark.shuffle.sort.io.plugin.class")],
     ),
     Scenario("bad-values", ["badConfig"], faro=ANY, faro_only=True, bad_values=BAD_VALUES),
 ]
@@ -583,6 +633,8 @@ def chosen(depth, names, stock):
             f"run: unknown scenario {', '.join(unknown)}; there are: {', '.join(known)}"
         )
     picked = [known[n] for n in names] or [
-        s for s in SCENARIOS if s.smoke == (depth == "smoke") and (depth == "full" or not s.newest)
+        s
+        for s in SCENARIOS
+        if s.everywhere or (s.smoke == (depth == "smoke") and (depth == "full" or not s.newest))
     ]
     return [s for s in picked if not (stock and s.faro_only)]

@@ -73,7 +73,7 @@ def faro_result(scenario, outcome):
         f"{blocks} remote blocks, {fallbacks} fall-backs, {crc_errors} CRC errors; executors "
         f"{len(outcome.executor_logs)}, ready {len(ready)}, summaries {len(summaries)}"
     )
-    problems = []
+    problems = _told_secrets(scenario, outcome)
     if scenario.faro == scenarios.DECLINED:
         if blocks:
             problems.append("blocks went through Faro")
@@ -100,6 +100,19 @@ def faro_result(scenario, outcome):
             if counters.get(name, -1) != 0:
                 problems.append(f"{name} is {counters.get(name, 'not counted')}")
     return Result("faro-" + scenario.faro, not problems, "; ".join([*problems, seen]))
+
+
+def _told_secrets(scenario, outcome):
+    """Logs that have what no log may have."""
+    if not scenario.no_log_has:
+        return []
+    # The first line is the harness's own: the command, with all settings.
+    logs = {"driver": outcome.driver_log.partition("\n")[2], **outcome.executor_logs}
+    return [
+        f"the log of {name} has a secret"
+        for name, log in logs.items()
+        if re.search(scenario.no_log_has, log)
+    ]
 
 
 def _notice_problems(scenario, outcome):
