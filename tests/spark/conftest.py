@@ -16,7 +16,7 @@ def pytest_addoption(parser):
     add("--jar", type=Path, default=ROOT / "dist" / "faro-spark.jar")
     # Of tests/spark/run only.
     add("--full", action="store_true", help="every scenario on every version")
-    add("--smoke", action="store_true", help="the smoke scenario only")
+    add("--smoke", action="store_true", help="only scenarios of the depth smoke")
     add("--scenarios", nargs="+", metavar="S", default=[])
     add("--cases", nargs="+", metavar="C", default=[], help="of the chosen scenarios")
     add("--stock", action="store_true", help="without Faro: Spark's own shuffle")

@@ -87,9 +87,9 @@ final class FaroKeys {
   static final Key<String> SECURITY = key(
       "security", "name", "auto", "auto, required",
       "Protection of the connections between executors. `auto`: encrypted if Spark authenticates or encrypts its "
-          + "network, otherwise in the clear. `required`: always encrypted. Without Spark's settings the key travels in "
-          + "the clear through Spark's own block port: this protects against an attacker who sees Faro's connections "
-          + "and not Spark's (see docs/security.md).",
+          + "network, otherwise in the clear. `required`: always encrypted. Without Spark's settings this protects "
+          + "against an attacker that only listens, and not against an attacker that can ask Spark's own block port or "
+          + "change packets (docs/security.md says why).",
       oneOf("auto", "required"));
 
   static final Key<String> REGIONS = key(
