@@ -35,10 +35,10 @@ class SecureEndpointTest {
 
   private Collected fetch(FabricChoice fabric, String application, boolean sealed, String secret) throws Exception {
     MapOutputs outputs = new MapOutputs(directory).write(1, 2, LENGTH);
-    try (Endpoint server = start(fabric, "app-1", true, "known", outputs);
+    try (Endpoint server = start(fabric, "app-1", true, "correct", outputs);
         Endpoint client = start(fabric, application, sealed, secret, (shuffle, map) -> null)) {
       String card = new String(server.card(), StandardCharsets.UTF_8);
-      assertFalse(card.contains("known"), card);
+      assertFalse(card.contains("correct"), card);
       Collected got = new Collected(1);
       client.fetch(client.addPeer(server.card()), new BlockIds().add(1, 2, 0, 1), 0, got);
       got.await();
@@ -53,18 +53,18 @@ class SecureEndpointTest {
   @ParameterizedTest
   @CsvSource({"TCP", "SHM"})
   void membersOfAnApplicationExchangeBlocks(FabricChoice fabric) throws Exception {
-    assertEquals(Collections.emptyList(), fetch(fabric, "app-1", true, "known").errors);
+    assertEquals(Collections.emptyList(), fetch(fabric, "app-1", true, "correct").errors);
   }
 
   @ParameterizedTest
   @CsvSource({
-    "TCP, app-1, true, other", "TCP, app-1, true, -", "TCP, app-2, true, known", "TCP, app-1, false, known",
-    "SHM, app-1, true, other", "SHM, app-1, true, -", "SHM, app-2, true, known", "SHM, app-1, false, known",
+    "TCP, app-1, true, guessed", "TCP, app-1, true, -", "TCP, app-2, true, correct", "TCP, app-1, false, correct",
+    "SHM, app-1, true, guessed", "SHM, app-1, true, -", "SHM, app-2, true, correct", "SHM, app-1, false, correct",
   })
   void othersAreRefused(FabricChoice fabric, String application, boolean sealed, String secret) throws Exception {
     Collected got = fetch(fabric, application, sealed, secret);
     assertEquals(1, got.errors.size());
     String error = got.errors.get(0).getMessage();
-    assertFalse(error.contains("known") || error.contains("other"), error);
+    assertFalse(error.contains("correct") || error.contains("guessed"), error);
   }
 }
