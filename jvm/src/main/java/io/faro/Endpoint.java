@@ -55,8 +55,8 @@ public final class Endpoint implements AutoCloseable {
   }
 
   /**
-   * Opens the fabrics and starts the threads. {@code secret}: only endpoints with the same one can connect, {@code null}
-   * for none. Native code keeps a copy; the caller overwrites the array when it needs it no more.
+   * Opens the fabrics and starts the threads. {@code secret}: only endpoints with the same one can connect; {@code
+   * null}: none. Native code keeps a copy; the caller overwrites the array after use.
    */
   public static Endpoint start(EndpointConfig config, byte[] secret, OutputResolver resolver) throws FaroException {
     Objects.requireNonNull(resolver, "resolver");
