@@ -74,12 +74,12 @@ final class ChannelSecurity {
   }
 
   /**
-   * Spark's secret, which the caller overwrites after use; {@code null}: Spark has none. Throws if Spark should have one
-   * and has not, or the other way round: the channel is never weaker than Spark's.
+   * Spark's secret, which the caller overwrites after use; {@code null}: Spark has none. Throws if Spark's own reading
+   * of its settings is another one, or the secret is missing: the channel is never weaker than Spark's.
    */
   byte[] secret(SecurityManager spark) {
     if (shared != spark.isAuthenticationEnabled()) {
-      throw new IllegalStateException("Spark " + (shared ? "does not authenticate although " + because + " is set"
+      throw new IllegalStateException("Spark " + (shared ? "does not authenticate although " + settings() + " is set"
           : "authenticates although " + AUTHENTICATE + " is not set"));
     }
     if (!shared) {
@@ -89,18 +89,22 @@ final class ChannelSecurity {
     try {
       secret = spark.getSecretKey();
     } catch (RuntimeException e) {
-      throw new IllegalStateException("this executor does not have Spark's secret, which " + because + " needs: "
+      throw new IllegalStateException("this executor does not have Spark's secret, which " + settings() + " needs: "
           + e.getMessage(), e);
     }
     if (secret == null || secret.isEmpty()) {
-      throw new IllegalStateException("Spark's secret, which " + because + " needs, is empty in this executor");
+      throw new IllegalStateException("Spark's secret, which " + settings() + " needs, is empty in this executor");
     }
     return secret.getBytes(StandardCharsets.UTF_8);
+  }
+
+  private String settings() {
+    return String.join(", ", because);
   }
 
   /** For the log. */
   @Override
   public String toString() {
-    return sealed ? "sealed (AES-256-GCM; " + String.join(", ", because) + ")" : "in the clear, members proven";
+    return sealed ? "sealed (AES-256-GCM; " + settings() + ")" : "in the clear, members proven";
   }
 }

@@ -5,8 +5,8 @@ import java.util.List;
 import org.apache.spark.SparkConf;
 
 /**
- * Settings of Spark that this version of Faro does not support, and values of Spark's security settings that it does
- * not understand. With one of them Faro opens no port, and Spark's own fetch delivers all blocks: shuffle data never has
+ * Settings of Spark that this version of Faro does not support, and security settings of Spark whose value it does not
+ * understand. With one of them Faro opens no port, and Spark's own fetch delivers all blocks: shuffle data never has
  * less protection than the user configured. With {@code spark.faro.fallback=never} the application does not start.
  */
 final class UnsupportedSettings {

@@ -79,7 +79,8 @@ class FaroConfTest {
   void theEndpointGetsEveryKeyButThoseOfThePlugin() {
     SparkConf conf = with(
         "spark.faro.fabric", "verbs", "spark.faro.fallback", "never", "spark.faro.reader", "spark",
-        "spark.faro.writer", "spark", "spark.faro.security", "required", "spark.faro.memory.limit", "1g", "spark.faro.memory.idleRelease", "5min",
+        "spark.faro.writer", "spark", "spark.faro.security", "required",
+        "spark.faro.memory.limit", "1g", "spark.faro.memory.idleRelease", "5min",
         "spark.faro.request.timeout", "1500ms", "spark.faro.port", "7400",
         "spark.faro.bindAddress", "10.0.0.7", "spark.faro.regions", "odp", "spark.faro.staging", "planned",
         "spark.faro.exchange", "rotated", "spark.faro.exchange.slice", "5ms",
