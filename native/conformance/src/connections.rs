@@ -3,7 +3,8 @@
 use crate::{Bench, Rig};
 use faro_fabric::RemoteRange;
 use faro_fabric::{
-    CloseReason, ConnectionId, Event, Exposure, FabricError, Message, Read, Rejected, Write,
+    CloseReason, ConnectionId, Event, Exposure, FabricError, Identity, Message, Read, Rejected,
+    Write,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,7 +22,7 @@ fn closed(rig: &mut Rig, station: usize, connection: ConnectionId) -> CloseReaso
 /// Both ends learn the other's endpoint.
 pub fn connects_and_names_both_ends(bench: &dyn Bench) {
     let mut rig = Rig::new(bench, 2);
-    let (mine, theirs) = (rig.at(0).endpoint, rig.at(1).endpoint);
+    let (mine, theirs) = (rig.at(0).identity.endpoint, rig.at(1).identity.endpoint);
     let connection = rig.connect(0, 1);
     let named = rig.wait(0, "Connected", |event| match event {
         Event::Connected {
@@ -44,14 +45,20 @@ pub fn connects_and_names_both_ends(bench: &dyn Bench) {
 pub fn refuses_to_be_mistaken_for_another(bench: &dyn Bench) {
     let mut rig = Rig::new(bench, 2);
     let location = rig.fabric(1).location();
-    let got = rig.at(1).endpoint;
-    let expected = got ^ 1;
+    let got = rig.at(1).identity.endpoint;
+    let expected = Identity::public(got ^ 1);
     let connection = rig
         .fabric(0)
-        .connect(&location, expected, Rig::deadline())
+        .connect(&location, &expected, Rig::deadline())
         .expect("the location is good");
     let reason = closed(&mut rig, 0, connection);
-    assert_eq!(reason, CloseReason::WrongEndpoint { expected, got });
+    assert!(matches!(reason, CloseReason::Peer { .. }), "{reason}");
+    let reason = reason.to_string();
+    assert!(reason.contains("does not prove membership"), "{reason}");
+    assert!(
+        !reason.contains(&format!("{got:x}")),
+        "strangers learn no id"
+    );
     assert!(rig.events(1).is_empty(), "never a peer of the other side");
 }
 
@@ -61,7 +68,7 @@ pub fn no_endpoint_there_ends_in_unreachable(bench: &dyn Bench) {
     let location = bench.nowhere();
     let connection = rig
         .fabric(0)
-        .connect(&location, 7, Rig::deadline())
+        .connect(&location, &Identity::public(7), Rig::deadline())
         .expect("the location is of the right form");
     match closed(&mut rig, 0, connection) {
         CloseReason::Unreachable { location: got, .. } => assert_eq!(got, location),
@@ -75,11 +82,11 @@ pub fn a_silent_place_ends_at_the_deadline(bench: &dyn Bench) {
     let mut rig = Rig::new(bench, 2);
     rig.sleep(1, true);
     let location = rig.fabric(1).location();
-    let expected = rig.at(1).endpoint;
+    let expected = rig.at(1).identity.clone();
     let deadline = Instant::now() + Duration::from_millis(20);
     let connection = rig
         .fabric(0)
-        .connect(&location, expected, deadline)
+        .connect(&location, &expected, deadline)
         .expect("the location is good");
     let reason = closed(&mut rig, 0, connection);
     assert!(
@@ -93,7 +100,9 @@ pub fn a_silent_place_ends_at_the_deadline(bench: &dyn Bench) {
 pub fn nonsense_is_no_location(bench: &dyn Bench) {
     let mut rig = Rig::new(bench, 1);
     for nonsense in ["", ":", "no such place", "example.invalid:1", "a/b/c\0"] {
-        let result = rig.fabric(0).connect(nonsense, 7, Rig::deadline());
+        let result = rig
+            .fabric(0)
+            .connect(nonsense, &Identity::public(7), Rig::deadline());
         assert!(
             matches!(result, Err(FabricError::BadLocation { .. })),
             "{nonsense:?}: {result:?}"

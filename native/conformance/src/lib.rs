@@ -14,6 +14,7 @@
 pub mod bounds;
 pub mod connections;
 pub mod endings;
+mod greeter;
 pub mod messages;
 pub mod oracle;
 mod patterns;
@@ -22,6 +23,7 @@ pub mod refused_writes;
 mod rig;
 pub mod writes;
 
+pub use greeter::{Greeter, WELCOME_FRAME_BYTES};
 pub use patterns::{assert_filled, fill, Dice};
 pub use rig::{Link, Rig, Site};
 

@@ -2,8 +2,7 @@
 
 use crate::{fill, Bench};
 use faro_fabric::{
-    ConnectionId, EndpointId, Event, Exposure, Fabric, Message, Outcome, RemoteRange, Revoked,
-    Write,
+    ConnectionId, Event, Exposure, Fabric, Identity, Message, Outcome, RemoteRange, Revoked, Write,
 };
 use faro_pool::{Lease, Pool, Purpose};
 use std::sync::Arc;
@@ -20,8 +19,8 @@ pub struct Site {
     pub fabric: Box<dyn Fabric>,
     /// Its memory.
     pub pool: Arc<Pool>,
-    /// Its identity.
-    pub endpoint: EndpointId,
+    /// Its own.
+    pub identity: Identity,
 }
 
 struct Station {
@@ -101,9 +100,9 @@ impl Rig {
     /// Starts to connect.
     pub fn connect(&mut self, from: usize, to: usize) -> ConnectionId {
         let location = self.fabric(to).location();
-        let expected = self.at(to).endpoint;
+        let expected = self.at(to).identity.clone();
         self.fabric(from)
-            .connect(&location, expected, Self::deadline())
+            .connect(&location, &expected, Self::deadline())
             .expect("the location is good")
     }
 
@@ -116,7 +115,7 @@ impl Rig {
             } if *got == connection => Some(()),
             _ => None,
         });
-        let other = self.at(from).endpoint;
+        let other = self.at(from).identity.endpoint;
         let accepted = self.wait(to, "Accepted", |event| match event {
             Event::Accepted {
                 connection,

@@ -12,8 +12,9 @@ use faro_endpoint::{FabricChoice, Staging};
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric};
-use faro_fabric::{ConnectionId, Event, Exposure, Fabric, Outcome, Read, RemoteRange};
+use faro_fabric::{ConnectionId, Event, Exposure, Fabric, Identity, Outcome, Read, RemoteRange};
 use faro_pool::{Pool, Purpose};
+use faro_secure::Protection;
 use pair::{fabric_named, write, Attempt, Pair, Setup, Shape, LOCALHOST, TIMEOUT};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -49,27 +50,32 @@ impl Plain {
             let shared = Arc::clone(&pool);
             let fabric: Box<dyn Fabric> = match kind {
                 FabricChoice::Shm => Box::new(ShmFabric::new(ShmConfig {
-                    endpoint,
+                    identity: Identity::public(endpoint),
                     pool: shared,
                 })?),
                 FabricChoice::Verbs => Box::new(VerbsFabric::new(VerbsConfig {
                     bind,
                     advertise,
-                    endpoint,
+                    identity: Identity::public(endpoint),
                     pool: shared,
                     options: faro_endpoint::VerbsOptions::default(),
                 })?),
                 _ => Box::new(TcpFabric::new(TcpConfig {
                     bind,
                     advertise,
-                    endpoint,
+                    identity: Identity::public(endpoint),
+                    protection: Protection::Clear,
                     pool: shared,
                 })?),
             };
             Ok((fabric, pool))
         };
         let ((mut client, pool), (mut server, owners)) = (site(1)?, site(2)?);
-        let peer = client.connect(&server.location(), 2, Instant::now() + TIMEOUT)?;
+        let peer = client.connect(
+            &server.location(),
+            &Identity::public(2),
+            Instant::now() + TIMEOUT,
+        )?;
         let (mut events, mut accepted, mut connected) = (Vec::new(), None, false);
         while accepted.is_none() || !connected {
             for fabric in [&mut client, &mut server] {

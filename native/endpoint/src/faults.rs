@@ -8,8 +8,8 @@
 //! fails for good at the n-th `DATA_WRITTEN`, as if its device were gone, while the process lives on.
 
 use faro_fabric::{
-    CloseReason, ConnectionId, EndpointId, Event, Exposure, Fabric, FabricError, FabricKind,
-    Message, Read, Rejected, RemoteRange, Revoked, Waker, Write,
+    CloseReason, ConnectionId, Event, Exposure, Fabric, FabricError, FabricKind, Identity, Message,
+    Read, Rejected, RemoteRange, Revoked, Waker, Write,
 };
 use faro_pool::{Lease, Pool, Purpose};
 use faro_wire::kind;
@@ -89,7 +89,7 @@ impl Fabric for FaultyFabric {
     fn connect(
         &mut self,
         location: &str,
-        expected: EndpointId,
+        expected: &Identity,
         deadline: Instant,
     ) -> Result<ConnectionId, FabricError> {
         self.inner.connect(location, expected, deadline)

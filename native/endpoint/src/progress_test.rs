@@ -54,10 +54,10 @@ impl Fabric for Doomed {
     fn connect(
         &mut self,
         _: &str,
-        to: EndpointId,
+        to: &faro_fabric::Identity,
         _: Instant,
     ) -> Result<ConnectionId, FabricError> {
-        self.connected = Some(to);
+        self.connected = Some(to.endpoint);
         Ok(PEER)
     }
     fn disconnect(&mut self, _: ConnectionId, _: CloseReason) {}
@@ -139,6 +139,7 @@ fn a_request_goes_on(doom: Doom) {
         None,
         Arc::clone(&exchange),
         Arc::clone(&counters),
+        crate::net::Membership::default(),
     ));
     let queue = Arc::new(RequestQueue::new(
         Arc::clone(&peers),
@@ -175,6 +176,7 @@ fn a_request_goes_on(doom: Doom) {
         endpoint: 2,
         name: "executor-2".to_owned(),
         addresses: addresses.to_vec(),
+        secret: faro_secure::Secret::new([0; 32]),
     });
     let block = BlockId {
         map_id: 0.into(),

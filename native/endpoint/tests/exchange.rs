@@ -167,6 +167,7 @@ fn requests_that_wait_are_cancelled_and_closed_like_others() {
                 scheme: "tcp".to_owned(),
                 location: location.clone(),
             }],
+            secret: faro_secure::Secret::new([0; 32]),
         };
         let peer = client.add_peer(&card.encode()).unwrap();
         client.fetch(peer, &[block(0, 0, 0, 1)], TIMEOUT).unwrap()

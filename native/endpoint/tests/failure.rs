@@ -212,9 +212,10 @@ fn nobody_there_and_somebody_else_there() {
     let fetched = fetch(&client, other, &[block(0, 0, 0, 1)]);
     assert_eq!(code(&fetched), FetchErrorCode::Unreachable);
     let detail = fetched.failure.unwrap().detail;
+    assert!(detail.contains("does not prove membership"), "{detail}");
     assert!(
-        detail.contains(&format!("{:032x}", right.endpoint)),
-        "{detail}"
+        !detail.contains(&format!("{:x}", right.endpoint)),
+        "strangers learn no id: {detail}"
     );
 
     let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

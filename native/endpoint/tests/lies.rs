@@ -8,8 +8,9 @@ mod support;
 
 use faro_endpoint::{Endpoint, FabricChoice};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
-use faro_fabric::{ConnectionId, Event, Exposure, Fabric, Message};
+use faro_fabric::{ConnectionId, Event, Exposure, Fabric, Identity, Message};
 use faro_pool::{Pool, Purpose};
+use faro_secure::Protection;
 use faro_wire::codes::FetchErrorCode;
 use faro_wire::message::{
     BlockEntry, ClearToSend, ClearToSendHead, DataReady, DataWritten, Fetch, FetchResponse,
@@ -196,14 +197,17 @@ impl Liar {
         let mut fabric = TcpFabric::new(TcpConfig {
             bind: "127.0.0.1:0".parse().unwrap(),
             advertise: "127.0.0.1".to_owned(),
-            endpoint: 0xfa50_0000_0000_0002,
+            identity: Identity::public(0xfa50_0000_0000_0002),
+            protection: Protection::Clear,
             pool: Arc::clone(&pool),
         })
         .unwrap();
         let card = Card::decode(card).unwrap();
         let location = &card.addresses[0].location;
         let deadline = Instant::now() + TIMEOUT;
-        let server = fabric.connect(location, card.endpoint, deadline).unwrap();
+        let server = fabric
+            .connect(location, &crate::support::identity(&card), deadline)
+            .unwrap();
         let mut liar = Self {
             fabric,
             pool,

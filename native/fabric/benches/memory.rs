@@ -9,7 +9,7 @@
 //! - *idle*: a slab that is de-registered because it is idle, and registered again for its next use.
 
 use faro_fabric::verbs::{CostProbe, VerbsConfig, VerbsFabric, VerbsOptions};
-use faro_fabric::{ConnectionId, Event, Exposure, Fabric, Outcome, RemoteRange, Write};
+use faro_fabric::{ConnectionId, Event, Exposure, Fabric, Identity, Outcome, RemoteRange, Write};
 use faro_pool::{Lease, Pool, PoolOptions, Purpose, PAGE_BYTES, SLAB_BYTES};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ptr::NonNull;
@@ -75,7 +75,7 @@ fn site(endpoint: u128) -> Site {
     let config = VerbsConfig {
         bind: SocketAddr::new(near(), 0),
         advertise: String::new(),
-        endpoint,
+        identity: Identity::public(endpoint),
         pool: pool.clone(),
         options: VerbsOptions::default(),
     };
@@ -98,7 +98,7 @@ impl Two {
         let location = target.fabric.location();
         let to = writer
             .fabric
-            .connect(&location, 2, deadline)
+            .connect(&location, &Identity::public(2), deadline)
             .expect("a location");
         let (mut connected, mut accepted) = (false, None);
         let mut events = Vec::new();

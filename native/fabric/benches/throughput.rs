@@ -5,8 +5,11 @@
 
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
-use faro_fabric::{ConnectionId, Event, Exposure, Fabric, Message, Rejected, RemoteRange, Write};
+use faro_fabric::{
+    ConnectionId, Event, Exposure, Fabric, Identity, Message, Rejected, RemoteRange, Write,
+};
 use faro_pool::{Lease, Pool, Purpose};
+use faro_secure::Protection;
 use rustix::time::{clock_gettime, ClockId};
 use std::sync::mpsc::{channel, Receiver, Sender};
 use std::sync::Arc;
@@ -20,13 +23,20 @@ fn site(kind: &str, endpoint: u128) -> (Box<dyn Fabric>, Arc<Pool>) {
     let fabric: Box<dyn Fabric> = match kind {
         "shm" => {
             let pool = pool.clone();
-            Box::new(ShmFabric::new(ShmConfig { endpoint, pool }).expect("shm"))
+            Box::new(
+                ShmFabric::new(ShmConfig {
+                    identity: Identity::public(endpoint),
+                    pool,
+                })
+                .expect("shm"),
+            )
         }
         _ => {
             let config = TcpConfig {
                 bind: ([127, 0, 0, 1], 0).into(),
                 advertise: String::new(),
-                endpoint,
+                identity: Identity::public(endpoint),
+                protection: Protection::Clear,
                 pool: pool.clone(),
             };
             Box::new(TcpFabric::new(config).expect("tcp"))
@@ -119,7 +129,9 @@ fn run(kind: &str, size: usize) {
     let (mut fabric, pool) = site(kind, 1);
     let location: String = receive(&location);
     let deadline = Instant::now() + Duration::from_secs(5);
-    let connection = fabric.connect(&location, 2, deadline).expect("a location");
+    let connection = fabric
+        .connect(&location, &Identity::public(2), deadline)
+        .expect("a location");
     let source = Arc::new(pool.try_lease(size, Purpose::Serve).expect("a lease"));
     let mut events = Vec::new();
     let mut ranges_known = Vec::new();

@@ -7,8 +7,9 @@
 
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
-use faro_fabric::{Event, Exposure, Fabric, Message, Read, RemoteRange, Write};
+use faro_fabric::{Event, Exposure, Fabric, Identity, Message, Read, RemoteRange, Write};
 use faro_pool::{Pool, Purpose, MIN_LIMIT_BYTES};
+use faro_secure::Protection;
 use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,12 +21,16 @@ fn peer(kind: &str, endpoint: u128) -> Result<Peer, Box<dyn Error>> {
     let pool = Pool::new(MIN_LIMIT_BYTES)?;
     let fabric: Box<dyn Fabric> = if kind == "shm" {
         let pool = pool.clone();
-        Box::new(ShmFabric::new(ShmConfig { endpoint, pool })?)
+        Box::new(ShmFabric::new(ShmConfig {
+            identity: Identity::public(endpoint),
+            pool,
+        })?)
     } else {
         Box::new(TcpFabric::new(TcpConfig {
             bind: ([127, 0, 0, 1], 0).into(),
             advertise: String::new(),
-            endpoint,
+            identity: Identity::public(endpoint),
+            protection: Protection::Clear,
             pool: pool.clone(),
         })?)
     };
@@ -61,7 +66,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Connect. The client says which endpoint it expects; any other is refused.
     println!("{kind}: the server is at {}", server.location());
     let deadline = Instant::now() + Duration::from_secs(5);
-    let to_server = client.connect(&server.location(), 2, deadline)?;
+    let to_server = client.connect(&server.location(), &Identity::public(2), deadline)?;
     let (mut connected, mut accepted) = (false, None);
     let to_client = until(&mut *server, &mut *client, |event| {
         match event {

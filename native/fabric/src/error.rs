@@ -1,6 +1,7 @@
 //! What can go wrong in a fabric.
 
 use crate::ConnectionId;
+use faro_secure::{HandshakeError, Protection, RecordError};
 use faro_wire::WireError;
 use thiserror::Error;
 
@@ -22,15 +23,28 @@ pub enum CloseReason {
     /// There was no answer before the deadline, or the address refused.
     #[error("no connection to {location}: {detail}")]
     Unreachable { location: String, detail: String },
-    /// Another endpoint is at that address.
-    #[error("endpoint {got:032x} answered where {expected:032x} was expected")]
-    WrongEndpoint { expected: u128, got: u128 },
+    /// The peer did not prove that it is the endpoint that it should be.
+    #[error("{0}")]
+    Unproven(#[from] HandshakeError),
+    /// One side seals its bytes, the other does not.
+    #[error("this side has its bytes {}, the peer does not: the security settings differ", said(*.ours))]
+    Protection { ours: Protection },
+    /// Bytes on a sealed connection are not those that the peer sent.
+    #[error("{0}")]
+    Tampered(#[from] RecordError),
     /// The peer broke the protocol.
     #[error("protocol error: {0}")]
     Protocol(#[from] WireError),
     /// The peer sent or asked for more than a bound allows.
     #[error("{what} reached its bound of {limit}")]
     Bound { what: &'static str, limit: u64 },
+}
+
+fn said(protection: Protection) -> &'static str {
+    match protection {
+        Protection::Clear => "in the clear",
+        Protection::Sealed => "sealed",
+    }
 }
 
 /// An error of the fabric itself, not of one connection.

@@ -18,6 +18,7 @@ pub mod verbs;
 pub use error::{CloseReason, FabricError, Rejected};
 
 use faro_pool::Lease;
+use faro_secure::{Psk, Secret, SharedSecret};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -36,8 +37,38 @@ pub enum FabricKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionId(pub u64);
 
-/// Identity of an endpoint process (in its card).
+/// Id of an endpoint process (in its card).
 pub type EndpointId = u128;
+
+/// An endpoint, and the key that proves to it that a peer knows its card.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Its id.
+    pub endpoint: EndpointId,
+    /// Its key.
+    pub psk: Psk,
+}
+
+impl Identity {
+    /// Of the endpoint whose card has `card` as its secret. `shared`: Spark's secret, if it has one.
+    #[must_use]
+    pub fn new(
+        endpoint: EndpointId,
+        card: &Secret,
+        shared: Option<&SharedSecret>,
+        application: &str,
+    ) -> Self {
+        let psk = Psk::derive(card, shared, application);
+        Self { endpoint, psk }
+    }
+
+    /// With a key that everyone can make, of a card without a secret and an application without a name: for tests and
+    /// measurements, where an id is all that is exchanged.
+    #[must_use]
+    pub fn public(endpoint: EndpointId) -> Self {
+        Self::new(endpoint, &Secret::new([0; 32]), None, "")
+    }
+}
 
 /// A key and a range that a peer may read or write one-sidedly. The same key with a larger `offset`
 /// and a smaller `length` names a part of it. `offset` starts at a value that the fabric chooses.
@@ -192,12 +223,12 @@ pub trait Fabric: Send {
     fn waker(&self) -> Waker;
 
     /// Starts to connect to `location` (an address; no name is resolved) and expects the endpoint
-    /// `expected` there; with any other the connection closes with `CloseReason::WrongEndpoint`.
+    /// `expected` there; with any other the connection closes.
     /// Ends in `Connected` or `Closed`, at the latest shortly after `deadline`.
     fn connect(
         &mut self,
         location: &str,
-        expected: EndpointId,
+        expected: &Identity,
         deadline: Instant,
     ) -> Result<ConnectionId, FabricError>;
     /// Closes a connection after sending what is queued, as far as that needs no wait. Sends the peer

@@ -5,7 +5,9 @@
 use faro_conformance::{fabric_conformance, Bench, Site};
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
+use faro_fabric::Identity;
 use faro_pool::Pool;
+use faro_secure::Protection;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,28 +17,33 @@ fn endpoint() -> u128 {
     u128::from(NEXT.fetch_add(1, Ordering::Relaxed)) << 64 | 0xfa20
 }
 
-struct Tcp(IpAddr);
+struct Tcp(IpAddr, Protection);
 
 impl Tcp {
     fn on(host: &str) -> Self {
-        Self(host.parse().unwrap())
+        Self(host.parse().unwrap(), Protection::Clear)
+    }
+
+    fn sealed() -> Self {
+        Self(IpAddr::from([127, 0, 0, 1]), Protection::Sealed)
     }
 }
 
 impl Bench for Tcp {
     fn site(&self) -> Site {
         let pool = Pool::new(128 << 20).unwrap();
-        let endpoint = endpoint();
+        let identity = Identity::public(endpoint());
         let config = TcpConfig {
             bind: SocketAddr::new(self.0, 0),
             advertise: String::new(),
-            endpoint,
+            identity: identity.clone(),
+            protection: self.1,
             pool: pool.clone(),
         };
         Site {
             fabric: Box::new(TcpFabric::new(config).unwrap()),
             pool,
-            endpoint,
+            identity,
         }
     }
 
@@ -56,15 +63,15 @@ struct Shm;
 impl Bench for Shm {
     fn site(&self) -> Site {
         let pool = Pool::new(128 << 20).unwrap();
-        let endpoint = endpoint();
+        let identity = Identity::public(endpoint());
         let config = ShmConfig {
-            endpoint,
+            identity: identity.clone(),
             pool: pool.clone(),
         };
         Site {
             fabric: Box::new(ShmFabric::new(config).unwrap()),
             pool,
-            endpoint,
+            identity,
         }
     }
 
@@ -80,4 +87,5 @@ impl Bench for Shm {
 
 fabric_conformance!(tcp_v4, Tcp::on("127.0.0.1"));
 fabric_conformance!(tcp_v6, Tcp::on("::1"));
+fabric_conformance!(tcp_sealed, Tcp::sealed());
 fabric_conformance!(shm, Shm);

@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric, VerbsOptions};
-use faro_fabric::{CloseReason, ConnectionId, Event, Fabric, Message};
+use faro_fabric::{CloseReason, ConnectionId, Event, Fabric, Identity, Message};
 use faro_pool::{Pool, Purpose};
 use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 use std::collections::{HashMap, HashSet};
@@ -47,7 +47,7 @@ impl Site {
         let fabric = VerbsFabric::new(VerbsConfig {
             bind: SocketAddr::from(([127, 0, 0, 1], 0)),
             advertise: String::new(),
-            endpoint,
+            identity: Identity::public(endpoint),
             pool: pool.clone(),
             options: VerbsOptions::default(),
         })
@@ -148,7 +148,10 @@ impl Two {
             let ended = two.near.open.len() + two.near.refusals.len() - before;
             while begun < count && begun - ended < OPENING {
                 let deadline = Instant::now() + TIMEOUT;
-                two.near.fabric.connect(&location, 2, deadline).unwrap();
+                two.near
+                    .fabric
+                    .connect(&location, &Identity::public(2), deadline)
+                    .unwrap();
                 begun += 1;
             }
             ended == count

@@ -3,12 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 
-use faro_conformance::{Bench, Dice, Link, Rig, Site};
+use faro_conformance::{Bench, Dice, Greeter, Link, Rig, Site, WELCOME_FRAME_BYTES};
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::{
-    CloseReason, ConnectionId, EndpointId, Event, Exposure, FabricError, RemoteRange,
+    CloseReason, ConnectionId, EndpointId, Event, Exposure, FabricError, Identity, RemoteRange,
 };
 use faro_pool::Pool;
+use faro_secure::Protection;
 use faro_wire::{kind, FrameHeader, WireError};
 use rustix::fs::{fcntl_add_seals, ftruncate, memfd_create, MemfdFlags, SealFlags};
 use rustix::net::{sendmsg, SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
@@ -26,15 +27,15 @@ struct Shm(Cell<EndpointId>);
 impl Bench for Shm {
     fn site(&self) -> Site {
         let pool = Pool::new(64 << 20).unwrap();
-        let endpoint = self.0.replace(self.0.get() + 1);
+        let identity = Identity::public(self.0.replace(self.0.get() + 1));
         let config = ShmConfig {
-            endpoint,
+            identity: identity.clone(),
             pool: pool.clone(),
         };
         Site {
             fabric: Box::new(ShmFabric::new(config).unwrap()),
             pool,
-            endpoint,
+            identity,
         }
     }
     fn nowhere(&self) -> String {
@@ -111,10 +112,19 @@ impl Stage {
 
     fn greet(&mut self) -> UnixStream {
         let mut socket = self.dial();
-        let mut body = 0xbad_u128.to_le_bytes().to_vec();
-        body.extend_from_slice(&self.rig.at(1).endpoint.to_le_bytes());
-        body.extend_from_slice(&[1, 1, 0, 0, 0, 0, 0, 0]);
-        socket.write_all(&frame(kind::HELLO, 0, &body)).unwrap();
+        let to = self.rig.at(1).identity.clone();
+        let (greeter, hello) = Greeter::hello(b's', Protection::Clear, &to, 0xbad);
+        socket.write_all(&hello).unwrap();
+        let mut welcome = [0; WELCOME_FRAME_BYTES];
+        socket.set_nonblocking(true).unwrap();
+        let mut read = 0;
+        self.rig.drive_until("WELCOME", |_| {
+            read += socket.read(&mut welcome[read..]).unwrap_or(0);
+            (read == welcome.len()).then_some(())
+        });
+        socket.set_nonblocking(false).unwrap();
+        let (proof, _) = greeter.proof(&welcome);
+        socket.write_all(&proof).unwrap();
         self.attacker = self.rig.wait(1, "Accepted", |event| match event {
             Event::Accepted { connection, .. } => Some(*connection),
             _ => None,
@@ -352,7 +362,11 @@ fn another_host_is_known_at_once() {
         format!("{}0/{name}", host),
         format!("00000000-0000-0000-0000-000000000000.1/{name}"),
     ] {
-        match stage.rig.fabric(0).connect(&elsewhere, 2, Rig::deadline()) {
+        match stage
+            .rig
+            .fabric(0)
+            .connect(&elsewhere, &Identity::public(2), Rig::deadline())
+        {
             Err(FabricError::BadLocation { detail, .. }) => {
                 assert!(detail.contains("another host"), "{detail}");
             }

@@ -6,7 +6,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric, VerbsOptions};
-use faro_fabric::{ConnectionId, Event, Exposure, Fabric, Outcome, RemoteRange, Revoked, Write};
+use faro_fabric::{
+    ConnectionId, Event, Exposure, Fabric, Identity, Outcome, RemoteRange, Revoked, Write,
+};
 use faro_pool::{Lease, Pool, PoolOptions, Purpose, PAGE_BYTES, SLAB_BYTES};
 use std::net::SocketAddr;
 use std::process::Command;
@@ -39,7 +41,7 @@ impl Site {
         let fabric = VerbsFabric::new(VerbsConfig {
             bind: SocketAddr::from(([127, 0, 0, 1], 0)),
             advertise: String::new(),
-            endpoint,
+            identity: Identity::public(endpoint),
             pool: pool.clone(),
             options: VerbsOptions::default(),
         })
@@ -63,7 +65,10 @@ impl Two {
         let (mut writer, target) = (Site::new(1), Site::new(2));
         let deadline = Instant::now() + TIMEOUT;
         let location = target.fabric.location();
-        let connection = writer.fabric.connect(&location, 2, deadline).unwrap();
+        let connection = writer
+            .fabric
+            .connect(&location, &Identity::public(2), deadline)
+            .unwrap();
         let mut two = Self {
             writer,
             target,

@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 
 use faro_fabric::shm::{ShmConfig, ShmFabric};
-use faro_fabric::{Event, Exposure, Fabric, Outcome, Read, RemoteRange, Revoked};
+use faro_fabric::{Event, Exposure, Fabric, Identity, Outcome, Read, RemoteRange, Revoked};
 use faro_pool::{Pool, Purpose};
 use std::sync::mpsc::{
     channel, sync_channel, Receiver, Sender, SyncSender, TryRecvError, TrySendError,
@@ -19,7 +19,7 @@ const USES: u32 = 3_000;
 fn fabric(endpoint: u128) -> (ShmFabric, Arc<Pool>) {
     let pool = Pool::new(faro_pool::MIN_LIMIT_BYTES).unwrap();
     let config = ShmConfig {
-        endpoint,
+        identity: Identity::public(endpoint),
         pool: pool.clone(),
     };
     (ShmFabric::new(config).unwrap(), pool)
@@ -83,7 +83,9 @@ fn no_read_is_done_with_bytes_of_the_next_use() {
         let (mut fabric, pool) = fabric(1);
         let location: String = location.recv().unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);
-        let connection = fabric.connect(&location, 2, deadline).unwrap();
+        let connection = fabric
+            .connect(&location, &Identity::public(2), deadline)
+            .unwrap();
         let mut events = Vec::new();
         while !events
             .iter()

@@ -6,6 +6,7 @@
 
 use faro_conformance::{fabric_conformance, Bench, Site};
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric, VerbsOptions};
+use faro_fabric::Identity;
 use faro_pool::Pool;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,18 +18,19 @@ struct Verbs;
 impl Bench for Verbs {
     fn site(&self) -> Site {
         let pool = Pool::new(128 << 20).unwrap();
-        let endpoint = u128::from(NEXT.fetch_add(1, Ordering::Relaxed)) << 64 | 0xfa20;
+        let id = u128::from(NEXT.fetch_add(1, Ordering::Relaxed)) << 64 | 0xfa20;
+        let identity = Identity::public(id);
         let config = VerbsConfig {
             bind: SocketAddr::from(([127, 0, 0, 1], 0)),
             advertise: String::new(),
-            endpoint,
+            identity: identity.clone(),
             pool: pool.clone(),
             options: VerbsOptions::default(),
         };
         Site {
             fabric: Box::new(VerbsFabric::new(config).unwrap()),
             pool,
-            endpoint,
+            identity,
         }
     }
 

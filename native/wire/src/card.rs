@@ -4,22 +4,25 @@
 //! pair of executors, and people see it in bug reports:
 //!
 //! ```text
-//! faro-card=1
+//! faro-card=2
 //! endpoint=5f0c...32 hex digits
 //! name=executor-3
 //! address=shm://<host identity>/<socket name>
 //! address=tcp://10.0.0.7:41234
+//! secret=64 hex digits
 //! crc=9ab3f00d
 //! ```
 //! The first line is the version. It is checked first, because another version may change the rest.
 //! `crc` is the CRC-32C of everything before its line, eight lower-case digits: only one spelling is
 //! accepted, so that a flipped bit of the checksum itself is an error too. Addresses are in order of
-//! preference. Unknown keys are skipped, so that later builds can add keys without a new version.
+//! preference. Unknown keys are skipped, so that later builds can add keys without a new version. The secret is what
+//! proves to the endpoint that a peer belongs to its application: a card is shown to members only.
 
 use crate::{crc32c, WireError};
+use faro_secure::{Secret, SECRET_BYTES};
 
 /// The card's version, the first line's value.
-pub const CARD_VERSION: u32 = 1;
+pub const CARD_VERSION: u32 = 2;
 /// Longest card, in bytes.
 pub const MAX_CARD_BYTES: usize = 4_096;
 /// Longest name, in bytes; `encode` cuts longer ones.
@@ -43,6 +46,8 @@ pub struct Card {
     pub name: String,
     /// In order of preference.
     pub addresses: Vec<CardAddress>,
+    /// Known to members of the application only.
+    pub secret: Secret,
 }
 
 /// Replaces line breaks, which would end the line, by spaces.
@@ -78,6 +83,11 @@ impl Card {
                 one_line(&address.location)
             ));
         }
+        text.push_str("secret=");
+        for byte in self.secret.expose() {
+            text.push_str(&format!("{byte:02x}"));
+        }
+        text.push('\n');
         let crc = crc32c(text.as_bytes());
         text.push_str(&crc_line(crc));
         text.into_bytes()
@@ -100,11 +110,13 @@ impl Card {
         })?;
         check_version(text)?;
         let signed = check_crc(text)?;
-        let (mut endpoint, mut name, mut addresses) = (None, None, Vec::new());
+        let (mut endpoint, mut name, mut secret) = (None, None, None);
+        let mut addresses = Vec::new();
         for (key, value) in signed.lines().filter_map(|line| line.split_once('=')) {
             match key {
                 "endpoint" => endpoint = Some(parse_endpoint(value)?),
                 "name" => name = Some(parse_name(value)?),
+                "secret" => secret = Some(parse_secret(value)?),
                 "address" => {
                     // This build can use no address without a scheme.
                     if let Some((scheme, location)) = value.split_once("://") {
@@ -121,6 +133,7 @@ impl Card {
             endpoint: endpoint.ok_or_else(|| missing("endpoint card's endpoint line"))?,
             name: name.ok_or_else(|| missing("endpoint card's name line"))?,
             addresses,
+            secret: secret.ok_or_else(|| missing("endpoint card's secret line"))?,
         })
     }
 }
@@ -185,6 +198,27 @@ fn parse_endpoint(value: &str) -> Result<u128, WireError> {
             what: "endpoint card's endpoint line, with its length",
             got: value.len() as u64,
         })
+}
+
+fn parse_secret(value: &str) -> Result<Secret, WireError> {
+    let bad = || WireError::BadValue {
+        what: "endpoint card's secret line, with its length",
+        got: value.len() as u64,
+    };
+    let mut bytes = [0; SECRET_BYTES];
+    let digits = value.as_bytes();
+    if digits.len() != 2 * SECRET_BYTES {
+        return Err(bad());
+    }
+    for (byte, digits) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        let digit = |at: usize| match digits[at] {
+            digit @ b'0'..=b'9' => Ok(digit - b'0'),
+            digit @ b'a'..=b'f' => Ok(digit - b'a' + 10),
+            _ => Err(bad()),
+        };
+        *byte = digit(0)? << 4 | digit(1)?;
+    }
+    Ok(Secret::new(bytes))
 }
 
 fn parse_name(value: &str) -> Result<String, WireError> {

@@ -19,7 +19,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 /// `b"FARO"`, read as a little-endian integer.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"FARO");
 /// The protocol version this build speaks.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// Bytes of a [`FrameHeader`].
 pub const HEADER_BYTES: usize = 32;
 /// Largest body of a two-sided message, in bytes.
@@ -31,9 +31,9 @@ pub const MAX_GREETING_BYTES: u32 = 4 << 10;
 
 /// Frame kinds. Below `FIRST_MESSAGE`: the stream fabrics' own. From there on: endpoint messages.
 pub mod kind {
-    /// Connector to acceptor, first frame: the sender's id and the id it expects.
+    /// Connector to acceptor, first frame: the first message of the handshake.
     pub const HELLO: u8 = 0x01;
-    /// Acceptor to connector: accepted.
+    /// Acceptor to connector: the second one.
     pub const WELCOME: u8 = 0x02;
     /// Either side: the connection closes, and why.
     pub const GOODBYE: u8 = 0x03;
@@ -65,6 +65,8 @@ pub mod kind {
     pub const ACCESS_QUERY: u8 = 0x10;
     /// verbs: the answer to `ACCESS_QUERY`.
     pub const ACCESS_REPLY: u8 = 0x11;
+    /// Connector to acceptor: the last message of the handshake.
+    pub const PROOF: u8 = 0x12;
 
     /// First kind that belongs to the endpoint layer.
     pub const FIRST_MESSAGE: u8 = 0x20;

@@ -2,6 +2,7 @@
 
 mod support;
 
+use faro_secure::Secret;
 use faro_wire::card::{MAX_CARD_BYTES, MAX_NAME_BYTES};
 use faro_wire::header::HEADER_BYTES;
 use faro_wire::message::{
@@ -211,12 +212,13 @@ prop_compose! {
         endpoint in any::<u128>(),
         name in "[^\r\n]{0,60}",
         addresses in prop::collection::vec(("[a-z]{1,8}", "[^\r\n]{0,60}"), 0..6),
+        secret in any::<[u8; 32]>(),
     ) -> Card {
         let addresses = addresses
             .into_iter()
             .map(|(scheme, location)| CardAddress { scheme, location })
             .collect();
-        Card { endpoint, name, addresses }
+        Card { endpoint, name, addresses, secret: Secret::new(secret) }
     }
 }
 

@@ -304,12 +304,12 @@ fn the_header_names_what_is_wrong_with_it() {
         Err(WireError::BadMagic { got: 0x5054_5448 })
     );
     let mut other = header.clone();
-    other[4] = 2;
+    other[4] = 3;
     assert_eq!(
         FrameHeader::parse(&other),
         Err(WireError::UnsupportedVersion {
-            got: 2,
-            supported: 1
+            got: 3,
+            supported: 2
         })
     );
     let mut resealed = with(with(header.clone(), 28, 9), 12, 0);
@@ -506,11 +506,12 @@ fn sealed(text: &str) -> Vec<u8> {
 }
 
 const ENDPOINT: &str = "endpoint=5f0ca1b2c3d4e5f60718293a4b5c6d7e\n";
+const SECRET: &str = "secret=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n";
 
 #[test]
 fn a_card_of_another_version_is_told_from_a_broken_one() {
-    let newer = Card::decode(b"faro-card=2\nwhatever comes then");
-    assert_eq!(bad_value(newer), ("endpoint card version", 2));
+    let newer = Card::decode(b"faro-card=3\nwhatever comes then");
+    assert_eq!(bad_value(newer), ("endpoint card version", 3));
     let mut broken = samples::card().encode();
     broken[20] ^= 1;
     assert!(matches!(
@@ -521,9 +522,9 @@ fn a_card_of_another_version_is_told_from_a_broken_one() {
 
 #[test]
 fn a_card_needs_its_lines() {
-    let full = format!("faro-card=1\n{ENDPOINT}name=x\n");
+    let full = format!("faro-card=2\n{ENDPOINT}{SECRET}name=x\n");
     assert!(Card::decode(&sealed(&full)).is_ok());
-    for line in ["faro-card=1\n", ENDPOINT, "name=x\n"] {
+    for line in ["faro-card=2\n", ENDPOINT, SECRET, "name=x\n"] {
         let without = sealed(&full.replace(line, ""));
         let Err(WireError::Truncated { what, .. }) = Card::decode(&without) else {
             panic!("accepted without {line}");
@@ -539,7 +540,7 @@ fn a_card_needs_its_lines() {
 #[test]
 fn a_card_skips_what_it_does_not_know() {
     let text = format!(
-        "faro-card=1\n{ENDPOINT}colour=blue\nno key\nname=a=b crc=00000000\naddress=nowhere\n\
+        "faro-card=2\n{ENDPOINT}{SECRET}colour=blue\nno key\nname=a=b crc=00000000\naddress=nowhere\n\
          address=tcp://h:1\n"
     );
     let card = Card::decode(&sealed(&text)).unwrap();
@@ -550,11 +551,22 @@ fn a_card_skips_what_it_does_not_know() {
 
 #[test]
 fn a_card_has_one_spelling_of_its_numbers() {
-    let short = format!("faro-card=1\n{}name=x\n", "endpoint=5f\n");
+    let short = format!("faro-card=2\n{}name=x\n", "endpoint=5f\n");
     assert!(matches!(
         Card::decode(&sealed(&short)),
         Err(WireError::BadValue { .. })
     ));
+    for secret in [
+        SECRET.replace("ab", "AB"),
+        SECRET.replace("0123", ""),
+        SECRET.replace("89", "+9"),
+    ] {
+        let text = format!("faro-card=2\n{ENDPOINT}{secret}name=x\n");
+        assert!(matches!(
+            Card::decode(&sealed(&text)),
+            Err(WireError::BadValue { .. })
+        ));
+    }
     let upper = String::from_utf8(samples::card().encode()).unwrap();
     let at = upper.rfind("crc=").unwrap() + 4;
     let upper = format!("{}{}", &upper[..at], upper[at..].to_uppercase());
@@ -576,7 +588,7 @@ fn cards_and_names_are_bounded() {
         (got as u64, MAX_CARD_BYTES as u64)
     );
     let long = "é".repeat(MAX_NAME_BYTES);
-    let text = format!("faro-card=1\n{ENDPOINT}name={long}\n");
+    let text = format!("faro-card=2\n{ENDPOINT}{SECRET}name={long}\n");
     assert_eq!(
         too_large(Card::decode(&sealed(&text))),
         (long.len() as u64, MAX_NAME_BYTES as u64)

@@ -5,7 +5,7 @@ use super::protocol::{self, body, counters, message, Counters, Job, Ready, Start
 use super::server::post_writes;
 use super::site::{local_address, not_accepted, Site};
 use super::PerfError;
-use faro_fabric::{ConnectionId, Event, Exposure, Message, Outcome, Read, RemoteRange};
+use faro_fabric::{ConnectionId, Event, Exposure, Identity, Message, Outcome, Read, RemoteRange};
 use faro_pool::{Lease, PAGE_BYTES};
 use hdrhistogram::Histogram;
 use std::sync::Arc;
@@ -45,7 +45,9 @@ impl Client {
         let endpoint = u128::from(std::process::id()) << 32 | u128::from(number);
         let mut site = Site::open(&args.fabric, bind, endpoint)?;
         let deadline = Instant::now() + args.timeout;
-        let connection = site.fabric.connect(&args.location, SERVER, deadline)?;
+        let connection =
+            site.fabric
+                .connect(&args.location, &Identity::public(SERVER), deadline)?;
         let source = Arc::new(site.lease(PAGE_BYTES)?);
         let nowhere = RemoteRange {
             key: 0,

@@ -5,8 +5,9 @@ use super::PerfError;
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric, VerbsOptions};
-use faro_fabric::{ConnectionId, EndpointId, Exposure, Fabric, Rejected, RemoteRange};
+use faro_fabric::{ConnectionId, EndpointId, Exposure, Fabric, Identity, Rejected, RemoteRange};
 use faro_pool::{Lease, Pool, Purpose, PAGE_BYTES};
+use faro_secure::Protection;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,19 +33,20 @@ impl Site {
         let advertise = String::new();
         let fabric: Box<dyn Fabric> = match args.fabric {
             FabricName::Shm => Box::new(ShmFabric::new(ShmConfig {
-                endpoint,
+                identity: Identity::public(endpoint),
                 pool: owned,
             })?),
             FabricName::Tcp => Box::new(TcpFabric::new(TcpConfig {
                 bind,
                 advertise,
-                endpoint,
+                identity: Identity::public(endpoint),
+                protection: Protection::Clear,
                 pool: owned,
             })?),
             FabricName::Verbs => Box::new(VerbsFabric::new(VerbsConfig {
                 bind,
                 advertise,
-                endpoint,
+                identity: Identity::public(endpoint),
                 pool: owned,
                 options: VerbsOptions {
                     device: args.device.clone(),

@@ -72,7 +72,7 @@ impl CollectiveService {
         match net.open_to(&route, CONNECT_TIMEOUT) {
             Link::Open(connection) => self.issue(net, connection, pending),
             Link::Opening => {
-                let waiting = self.waiting.entry(route.endpoint).or_default();
+                let waiting = self.waiting.entry(route.peer.endpoint).or_default();
                 waiting.push((pending, route));
             }
             Link::None => self.dispatch.resend(pending),

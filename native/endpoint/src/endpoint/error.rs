@@ -43,8 +43,8 @@ pub enum EndpointError {
     /// A thread could not be started.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
-    /// The system has no random bytes for the endpoint's id.
-    #[error("no random bytes for the endpoint's id: {0}")]
+    /// The system has no random bytes for the endpoint's id and its card's secret.
+    #[error("no random bytes for the endpoint's id and secret: {0}")]
     NoRandomness(getrandom::Error),
 }
 

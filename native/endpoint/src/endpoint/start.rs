@@ -8,7 +8,7 @@ use crate::fabrics::fabric_name;
 use crate::fetch::{self, FetchService, RequestQueue};
 use crate::files::Catalog;
 use crate::memory::Memory;
-use crate::net::{Doorbell, Inbox, Net, PeerTable};
+use crate::net::{Doorbell, Inbox, Membership, Net, PeerTable};
 use crate::progress::{Progress, Services, Shared};
 use crate::schedule::{host_of, Exchange, ServerQueue};
 use crate::serve::{IoPool, Returned, ServeService};
@@ -17,9 +17,10 @@ use faro_fabric::diagnose::{Host, SettingNames};
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric};
-use faro_fabric::{EndpointId, Fabric, FabricError, FabricKind};
+use faro_fabric::{EndpointId, Fabric, FabricError, FabricKind, Identity};
 use faro_pool::{Pool, PoolOptions, PAGE_BYTES};
 use faro_region::{ChunkCache, MAX_SLOTS};
+use faro_secure::{Protection, Secret};
 use faro_sync::lock;
 use faro_wire::{Card, CardAddress};
 use std::io::ErrorKind;
@@ -45,7 +46,10 @@ impl Endpoint {
             ..PoolOptions::new(config.memory_limit)
         })?;
         let id = random_id()?;
-        let fabrics = open_fabrics(&config, id, &pool)?;
+        let secret = Secret::random().map_err(EndpointError::NoRandomness)?;
+        let shared = config.security.secret.as_ref();
+        let identity = Identity::new(id, &secret, shared, &config.security.application);
+        let fabrics = open_fabrics(&config, &identity, &pool)?;
         let card = Card {
             endpoint: id,
             name: config.name.clone(),
@@ -56,6 +60,7 @@ impl Endpoint {
                     location: fabric.location(),
                 })
                 .collect(),
+            secret,
         };
         let shm = fabrics
             .iter()
@@ -81,6 +86,7 @@ impl Endpoint {
             shm,
             Arc::clone(&exchange),
             Arc::clone(&counters),
+            Membership::new(&config.security),
         ));
         let endpoint = Arc::new(Self {
             card,
@@ -202,14 +208,14 @@ fn slots(memory_limit: u64) -> usize {
 /// Best first. With `Auto`, a fabric that does not work here is left out; TCP always has to work.
 fn open_fabrics(
     config: &Config,
-    id: EndpointId,
+    identity: &Identity,
     pool: &Arc<Pool>,
 ) -> Result<Vec<Box<dyn Fabric>>, EndpointError> {
     let mut fabrics: Vec<Box<dyn Fabric>> = Vec::new();
     let wanted = |kind| matches!(config.fabric, FabricChoice::Auto) || config.fabric == kind;
     if wanted(FabricChoice::Shm) {
         match ShmFabric::new(ShmConfig {
-            endpoint: id,
+            identity: identity.clone(),
             pool: Arc::clone(pool),
         }) {
             Ok(fabric) => fabrics.push(Box::new(fabric)),
@@ -220,7 +226,7 @@ fn open_fabrics(
         }
     }
     if wanted(FabricChoice::Verbs) {
-        match open_verbs(config, id, pool) {
+        match open_verbs(config, identity, pool) {
             Ok(fabric) => fabrics.push(Box::new(fabric)),
             Err(error) if config.fabric == FabricChoice::Auto => match &error {
                 FabricError::Unavailable { absent: true, .. } => log::info!("{error}; TCP is used"),
@@ -238,7 +244,8 @@ fn open_fabrics(
         let tcp = TcpConfig {
             bind: SocketAddr::new(config.bind, config.port),
             advertise: config.advertise.to_string(),
-            endpoint: id,
+            identity: identity.clone(),
+            protection: config.security.protection,
             pool: Arc::clone(pool),
         };
         fabrics.push(Box::new(
@@ -268,14 +275,24 @@ fn host(config: &Config) -> Host<'_> {
 /// TCP has the configured port, so that RDMA's control channel takes the next one that is free.
 fn open_verbs(
     config: &Config,
-    id: EndpointId,
+    identity: &Identity,
     pool: &Arc<Pool>,
 ) -> Result<VerbsFabric, FabricError> {
+    match config.security.protection {
+        Protection::Clear => {}
+        Protection::Sealed => {
+            return Err(FabricError::Unavailable {
+                fabric: "verbs",
+                reason: "RDMA carries no sealed bytes in this version".to_owned(),
+                absent: true,
+            })
+        }
+    }
     let open = |port| {
         VerbsFabric::new(VerbsConfig {
             bind: SocketAddr::new(config.bind, port),
             advertise: config.advertise.to_string(),
-            endpoint: id,
+            identity: identity.clone(),
             pool: Arc::clone(pool),
             options: config.verbs.clone(),
         })

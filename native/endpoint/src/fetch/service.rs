@@ -104,7 +104,7 @@ impl FetchService {
         match net.open_to(route, timeout) {
             Link::Open(connection) => self.issue(net, connection, request),
             Link::Opening => {
-                let waiting = self.waiting.entry(route.endpoint).or_default();
+                let waiting = self.waiting.entry(route.peer.endpoint).or_default();
                 waiting.push(request);
             }
             Link::None => self.queue.dispatch(request),

@@ -27,7 +27,7 @@ mod service;
 
 pub(crate) use connections::Link;
 pub(crate) use inbox::{Doorbell, Inbox};
-pub(crate) use peers::PeerTable;
+pub(crate) use peers::{Membership, PeerTable};
 pub(crate) use routes::Route;
 pub(crate) use service::{Closed, Service, Source};
 
@@ -163,22 +163,20 @@ impl Net {
     /// What there is to the route's endpoint; begins a connection if there is none. `Link::None`: that
     /// failed, and the route is in back-off.
     pub(crate) fn open_to(&mut self, route: &Route, timeout: Duration) -> Link {
-        match self.connections.link(route.endpoint) {
+        let endpoint = route.peer.endpoint;
+        match self.connections.link(endpoint) {
             Link::None => {}
             link @ (Link::Open(_) | Link::Opening) => return link,
         }
         let deadline = Instant::now() + timeout;
-        match self
-            .fabric
-            .connect(&route.location, route.endpoint, deadline)
-        {
+        match self.fabric.connect(&route.location, &route.peer, deadline) {
             Ok(connection) => {
-                self.connections.begun(route.endpoint, connection);
+                self.connections.begun(endpoint, connection);
                 self.count();
                 Link::Opening
             }
             Err(error) => {
-                self.back_off(route.endpoint, &error.to_string());
+                self.back_off(endpoint, &error.to_string());
                 Link::None
             }
         }

@@ -6,12 +6,14 @@
 //! forgotten, and its handle is unknown from then on; the caller adds its card again.
 
 use super::routes::{Line, Route, Routes};
+use crate::config::Security;
 use crate::counters::Counters;
 use crate::fabrics::fabric_name;
 use crate::limits::PEER_IDLE;
 use crate::schedule::{host_of, Exchange};
 use faro_fabric::shm::same_host;
-use faro_fabric::{EndpointId, FabricKind};
+use faro_fabric::{EndpointId, FabricKind, Identity};
+use faro_secure::SharedSecret;
 use faro_sync::lock;
 use faro_wire::Card;
 use std::collections::HashMap;
@@ -47,6 +49,29 @@ pub(crate) struct PeerTable {
     /// Peers are members of the exchange while a connection to them is open.
     exchange: Arc<Exchange>,
     counters: Arc<Counters>,
+    membership: Membership,
+}
+
+/// What makes keys of cards.
+#[derive(Default)]
+pub(crate) struct Membership {
+    application: String,
+    secret: Option<SharedSecret>,
+}
+
+impl Membership {
+    pub(crate) fn new(security: &Security) -> Self {
+        Self {
+            application: security.application.clone(),
+            secret: security.secret.clone(),
+        }
+    }
+
+    /// Of the endpoint with that card.
+    pub(crate) fn identity(&self, card: &Card) -> Identity {
+        let shared = self.secret.as_ref();
+        Identity::new(card.endpoint, &card.secret, shared, &self.application)
+    }
 }
 
 impl PeerTable {
@@ -55,6 +80,7 @@ impl PeerTable {
         shm_location: Option<String>,
         exchange: Arc<Exchange>,
         counters: Arc<Counters>,
+        membership: Membership,
     ) -> Self {
         Self {
             state: Mutex::default(),
@@ -62,6 +88,7 @@ impl PeerTable {
             shm_location,
             exchange,
             counters,
+            membership,
         }
     }
 
@@ -104,7 +131,7 @@ impl PeerTable {
         Some(Route {
             fabric,
             location: address.location.clone(),
-            endpoint: card.endpoint,
+            peer: self.membership.identity(card),
         })
     }
 
@@ -212,11 +239,18 @@ mod tests {
         let config = ExchangeConfig::default();
         let exchange = Arc::new(Exchange::new(1, String::new(), config, timeout));
         let counters = Arc::new(Counters::default());
-        let peers = PeerTable::new(vec![FabricKind::Tcp], None, exchange, counters);
+        let peers = PeerTable::new(
+            vec![FabricKind::Tcp],
+            None,
+            exchange,
+            counters,
+            Membership::default(),
+        );
         let card = |endpoint| Card {
             endpoint,
             name: "executor".to_owned(),
             addresses: Vec::new(),
+            secret: faro_secure::Secret::new([0; 32]),
         };
         let (first, second) = (peers.add(&card(10)), peers.add(&card(20)));
         assert_eq!(peers.add(&card(10)), first);

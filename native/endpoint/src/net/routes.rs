@@ -14,7 +14,7 @@
 
 use crate::fabrics::fabric_name;
 use crate::limits::{BACKOFF_MAX, BACKOFF_MIN};
-use faro_fabric::{EndpointId, FabricKind};
+use faro_fabric::{FabricKind, Identity};
 use log::Level;
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ pub(crate) struct Route {
     pub(crate) fabric: FabricKind,
     /// As the peer's card has it.
     pub(crate) location: String,
-    pub(crate) endpoint: EndpointId,
+    pub(crate) peer: Identity,
 }
 
 /// Whether a route is to be used.
@@ -202,7 +202,7 @@ mod tests {
         let route = |fabric: &FabricKind| Route {
             fabric: *fabric,
             location: "there".to_owned(),
-            endpoint: 7,
+            peer: Identity::public(7),
         };
         Routes::new("executor-3".to_owned(), fabrics.iter().map(route).collect())
     }

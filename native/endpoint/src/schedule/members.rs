@@ -126,6 +126,7 @@ mod tests {
                 endpoint: 1,
                 name: "executor-1".to_owned(),
                 addresses: addresses.iter().map(address).collect(),
+                secret: faro_secure::Secret::new([0; 32]),
             })
         };
         let shm = ("shm", "0123abcd/socket");

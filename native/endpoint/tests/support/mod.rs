@@ -55,6 +55,11 @@ pub fn config(name: &str, fabric: FabricChoice) -> Config {
     }
 }
 
+/// What a fabric by hand needs to connect to the endpoint with that card.
+pub fn identity(card: &faro_wire::Card) -> faro_fabric::Identity {
+    faro_fabric::Identity::new(card.endpoint, &card.secret, None, "")
+}
+
 pub fn block(shuffle: u32, map: i64, start: u32, end: u32) -> BlockId {
     BlockId {
         map_id: map.into(),

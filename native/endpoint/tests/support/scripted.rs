@@ -2,8 +2,11 @@
 #![allow(clippy::unwrap_used)] // Test code; clippy allows it only inside test functions.
 
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
-use faro_fabric::{CloseReason, ConnectionId, Event, Fabric, Message, RemoteRange, Write};
+use faro_fabric::{
+    CloseReason, ConnectionId, Event, Fabric, Identity, Message, RemoteRange, Write,
+};
 use faro_pool::{Pool, Purpose};
+use faro_secure::Protection;
 use faro_wire::message::{
     BlockEntry, DataWritten, Fetch, FetchResponse, RemoteBuffer, WrittenBuffer,
 };
@@ -25,7 +28,9 @@ impl Stage {
         let card = Card::decode(card).unwrap();
         let deadline = Instant::now() + crate::support::TIMEOUT;
         let location = &card.addresses[0].location;
-        let connected = self.fabric.connect(location, card.endpoint, deadline);
+        let connected = self
+            .fabric
+            .connect(location, &crate::support::identity(&card), deadline);
         connected.unwrap()
     }
 
@@ -131,7 +136,8 @@ impl Scripted {
         let fabric = TcpFabric::new(TcpConfig {
             bind: "127.0.0.1:0".parse().unwrap(),
             advertise: "127.0.0.1".to_owned(),
-            endpoint,
+            identity: Identity::public(endpoint),
+            protection: Protection::Clear,
             pool: Arc::clone(&pool),
         })
         .unwrap();
@@ -194,6 +200,7 @@ pub fn card(endpoint: u128, location: &str) -> Vec<u8> {
         endpoint,
         name: "scripted".to_owned(),
         addresses: vec![address],
+        secret: faro_secure::Secret::new([0; 32]),
     }
     .encode()
 }

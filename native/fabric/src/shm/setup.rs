@@ -10,8 +10,9 @@ use super::ShmFabric;
 use crate::stream::bounds::Bounds;
 use crate::stream::exposure::random;
 use crate::stream::reactor::Reactor;
-use crate::{EndpointId, FabricError};
+use crate::{FabricError, Identity};
 use faro_pool::Pool;
+use faro_secure::Protection;
 use mio::net::UnixListener;
 use std::io;
 use std::os::linux::net::SocketAddrExt;
@@ -30,7 +31,7 @@ const LINGER: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub struct ShmConfig {
     /// Identity of this endpoint.
-    pub endpoint: EndpointId,
+    pub identity: Identity,
     /// The pool that all sources and readable exposures come from; its slabs are what peers map.
     pub pool: Arc<Pool>,
 }
@@ -62,9 +63,9 @@ impl ShmFabric {
                 source,
             })?;
         let location = format!("{host}/{name}");
-        let shm = Shm::new(config.endpoint, host, config.pool)?;
+        let shm = Shm::new(config.identity.endpoint, host, config.pool)?;
         Ok(Self {
-            reactor: Reactor::new(config.endpoint, bounds, listener, shm)?,
+            reactor: Reactor::new(config.identity, Protection::Clear, bounds, listener, shm)?,
             location,
         })
     }

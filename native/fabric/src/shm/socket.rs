@@ -1,6 +1,7 @@
 //! The Unix socket: bytes, descriptors and the peer's credentials.
 
 use crate::stream::socket::{self, Listener, Socket};
+use crate::stream::strangers::Origin;
 use mio::event::Source;
 use mio::net::{UnixListener, UnixStream};
 use mio::{Interest, Registry, Token};
@@ -54,10 +55,10 @@ impl ShmSocket {
 impl Listener for UnixListener {
     type Socket = ShmSocket;
 
-    fn accept(&self) -> io::Result<Option<ShmSocket>> {
+    fn accept(&self) -> io::Result<Option<(ShmSocket, Origin)>> {
         let (stream, _) = Self::accept(self)?;
         match ShmSocket::checked(stream) {
-            Ok(socket) => Ok(Some(socket)),
+            Ok(socket) => Ok(Some((socket, Origin::HERE))),
             Err(error) => {
                 log::warn!("refused a same-host connection: {error}");
                 Ok(None)

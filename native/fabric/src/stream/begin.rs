@@ -1,18 +1,15 @@
-//! How connections begin: connecting, accepting, HELLO.
+//! How connections begin: connecting and accepting.
 
 use super::bounds::ACCEPTS;
 use super::driver::TransportDriver;
-use super::frames::Hello;
 use super::inbound::Inbound;
-use super::outbound::Frame;
 use super::reactor::{Conn, Reactor, LISTENER};
 use super::session::{Context, Phase, Session};
 use super::socket::{Listener, Socket};
-use crate::{CloseReason, ConnectionId, EndpointId, Event, FabricError};
-use faro_wire::kind;
+use super::strangers::Origin;
+use crate::{CloseReason, ConnectionId, Event, FabricError, Identity};
 use std::io;
 use std::time::{Duration, Instant};
-use zerocopy::IntoBytes;
 
 /// How long the listener pauses when the process has no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -36,6 +33,7 @@ impl<D: TransportDriver> Reactor<D> {
             socket,
             inbound: Inbound::new(),
             session,
+            sealed: None,
             state: D::Connection::default(),
             writable: false,
             ending: false,
@@ -49,7 +47,7 @@ impl<D: TransportDriver> Reactor<D> {
     pub(crate) fn connect(
         &mut self,
         location: &str,
-        expected: EndpointId,
+        expected: &Identity,
         deadline: Instant,
     ) -> Result<ConnectionId, FabricError> {
         let started = self.driver.start(location)?;
@@ -59,7 +57,7 @@ impl<D: TransportDriver> Reactor<D> {
                 limit: self.shared.bounds.connections as u64,
             });
         }
-        let expected = Some((expected, location.to_owned()));
+        let expected = Some((expected.clone(), location.to_owned()));
         let session = Session::new(Phase::Connecting, expected, deadline);
         match started.and_then(|socket| self.adopt(socket, session)) {
             Ok(connection) => Ok(connection),
@@ -94,20 +92,31 @@ impl<D: TransportDriver> Reactor<D> {
             }
         }
         conn.session.phase = Phase::Greeting;
-        if let Some((expected, _)) = conn.session.expected {
-            let hello = Hello::new(self.shared.endpoint, expected);
-            let mut cx = Context {
-                connection,
-                session: &mut conn.session,
-                shared: &mut self.shared,
-            };
-            cx.push(Frame::small(kind::HELLO, 0, hello.as_bytes()));
-            if let Err(reason) = self.driver.said_hello(&mut cx, &mut conn.state) {
-                self.close(connection, reason);
-                return false;
-            }
+        let mut cx = Context {
+            connection,
+            session: &mut conn.session,
+            shared: &mut self.shared,
+        };
+        if let Err(reason) = cx.say_hello() {
+            self.close(connection, reason);
+            return false;
         }
         true
+    }
+
+    /// A stranger's connection: it has a while to prove who it is, and until then others may take its place.
+    fn accepted(&mut self, socket: D::Socket, origin: Origin) {
+        if let Some(displaced) = self.shared.strangers.displaced_by(origin) {
+            self.shared.counters.connections_refused += 1;
+            let detail = "it has not proven who it is, and others wait".to_owned();
+            self.close(displaced, CloseReason::Lost { detail });
+        }
+        let deadline = Instant::now() + self.shared.bounds.hello_timeout;
+        let session = Session::new(Phase::AwaitHello, None, deadline);
+        match self.adopt(socket, session) {
+            Ok(connection) => self.shared.strangers.came(connection, origin),
+            Err(error) => log::warn!("cannot watch a new connection: {error}"),
+        }
     }
 
     /// Accepts waiting connections, up to `ACCEPTS` of them.
@@ -118,13 +127,7 @@ impl<D: TransportDriver> Reactor<D> {
                 Ok(Some(_)) if self.total() >= self.shared.bounds.connections => {
                     self.shared.counters.connections_refused += 1;
                 }
-                Ok(Some(socket)) => {
-                    let deadline = Instant::now() + self.shared.bounds.hello_timeout;
-                    let session = Session::new(Phase::AwaitHello, None, deadline);
-                    if let Err(error) = self.adopt(socket, session) {
-                        log::warn!("cannot watch a new connection: {error}");
-                    }
-                }
+                Ok(Some((socket, origin))) => self.accepted(socket, origin),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.accept_more = false;
                     return;

@@ -7,7 +7,11 @@ use std::time::Duration;
 pub struct Bounds {
     /// Connections, those in greeting and lingering included; more are closed at once.
     pub connections: usize,
-    /// An accepted connection sends HELLO within this time.
+    /// Of them, accepted ones that have not proven who they are; a new one takes the place of the oldest.
+    pub strangers: usize,
+    /// Of these, from one address.
+    pub strangers_of_one: usize,
+    /// An accepted connection proves who it is within this time.
     pub hello_timeout: Duration,
     /// Our operations per peer that have not ended.
     pub operations: usize,
@@ -27,6 +31,8 @@ impl Default for Bounds {
     fn default() -> Self {
         Self {
             connections: 4_096,
+            strangers: 1_024,
+            strangers_of_one: 256,
             hello_timeout: Duration::from_secs(10),
             operations: 1_024,
             queued_bytes: 64 << 20,
@@ -46,5 +52,7 @@ pub(crate) const DIRECT_BYTES: usize = 16 << 10;
 pub(crate) const SLICES: usize = 256;
 /// Bytes discarded after GOODBYE before the connection is dropped.
 pub(crate) const LINGER_BYTES: usize = 1 << 20;
+/// Ended connections, in all, up to which one that has not proven who it is may linger.
+pub(crate) const STRANGERS_LINGERING: usize = 256;
 /// Connections accepted per `poll`.
 pub(crate) const ACCEPTS: usize = 64;

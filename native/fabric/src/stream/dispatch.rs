@@ -1,23 +1,22 @@
-//! Which frames may come in which phase, the greeting, and where each frame goes.
+//! Which frames may come in which phase, and where each frame goes.
 //!
-//! Before a connection is `Open` its peer can send one greeting of at most 4 KiB (and what its
+//! Before a connection is `Open` its peer can send its part of the greeting (frames of at most 4 KiB, and what its
 //! fabric's pairing needs); everything else ends it.
 
 use super::driver::{Greeted, TransportDriver};
-use super::frames::{Goodbye, GoodbyeCode, Hello, Layout, Welcome};
 use super::inbound::{Consumer, Shape, Sink};
 use super::kinds::{FrameKind, TransportKind};
-use super::outbound::Frame;
 use super::session::{Context, Phase};
-use crate::{CloseReason, EndpointId, Event, Message, Outcome};
-use faro_wire::{header, kind, FrameHeader, WireError};
-use zerocopy::IntoBytes;
+use crate::{CloseReason, Event, Message, Outcome};
+use faro_wire::{header, FrameHeader, WireError};
 
 /// Handles the frames of one connection.
 pub(crate) struct Receiver<'a, D: TransportDriver> {
     pub(crate) cx: Context<'a>,
     pub(crate) driver: &'a mut D,
     pub(crate) state: &'a mut D::Connection,
+    /// The bytes come out of records.
+    pub(crate) opened: bool,
 }
 
 impl<D: TransportDriver> Consumer for Receiver<'_, D> {
@@ -25,6 +24,13 @@ impl<D: TransportDriver> Consumer for Receiver<'_, D> {
 
     fn begin(&mut self, header: &FrameHeader) -> Result<(Self::Kind, Shape), CloseReason> {
         let phase = self.cx.session.phase;
+        if self.cx.session.is_sealed && !self.opened {
+            return Err(WireError::BadValue {
+                what: "frame in the clear on a sealed connection, kind",
+                got: u64::from(header.kind),
+            }
+            .into());
+        }
         let kind = FrameKind::<D::Kind>::decode(header.kind);
         let greeting = (Shape::Whole, header::MAX_GREETING_BYTES);
         let message = (Shape::Whole, header::MAX_MESSAGE_BYTES);
@@ -33,6 +39,7 @@ impl<D: TransportDriver> Consumer for Receiver<'_, D> {
                 FrameKind::Goodbye => (true, greeting),
                 FrameKind::Hello => (phase == Phase::AwaitHello, greeting),
                 FrameKind::Welcome => (phase == Phase::Greeting, greeting),
+                FrameKind::Proof => (phase == Phase::AwaitProof, greeting),
                 FrameKind::Message(_) => (phase == Phase::Open, message),
                 FrameKind::Transport(own) => (phase == own.phase(), own.shape()),
             };
@@ -41,10 +48,12 @@ impl<D: TransportDriver> Consumer for Receiver<'_, D> {
         let Some((kind, (shape, limit))) = allowed else {
             let error = match phase {
                 Phase::Open | Phase::Pairing => WireError::UnknownKind { got: header.kind },
-                Phase::Connecting | Phase::Greeting | Phase::AwaitHello => WireError::BadValue {
-                    what: "frame kind before the greeting",
-                    got: u64::from(header.kind),
-                },
+                Phase::Connecting | Phase::Greeting | Phase::AwaitHello | Phase::AwaitProof => {
+                    WireError::BadValue {
+                        what: "frame kind before the greeting",
+                        got: u64::from(header.kind),
+                    }
+                }
             };
             return Err(error.into());
         };
@@ -69,7 +78,7 @@ impl<D: TransportDriver> Consumer for Receiver<'_, D> {
     ) -> Result<Sink, CloseReason> {
         match kind {
             FrameKind::Transport(own) => self.driver.on_head(&mut self.cx, own, id, head, length),
-            FrameKind::Hello | FrameKind::Welcome | FrameKind::Goodbye => {
+            FrameKind::Hello | FrameKind::Welcome | FrameKind::Proof | FrameKind::Goodbye => {
                 Err(WireError::BadValue {
                     what: "head of a greeting, bytes",
                     got: head.len() as u64,
@@ -133,15 +142,14 @@ impl<D: TransportDriver> Consumer for Receiver<'_, D> {
         cx.shared.counters.frames_in += 1;
         match kind {
             FrameKind::Goodbye => Err(cx.on_goodbye(&body)),
-            FrameKind::Hello => {
-                let endpoint = cx.on_hello(&body)?;
-                self.greeted(endpoint);
-                Ok(())
-            }
+            FrameKind::Hello => cx.on_hello(&body),
             FrameKind::Welcome => {
-                let endpoint = cx.on_welcome(&body)?;
-                self.greeted(endpoint);
-                Ok(())
+                cx.on_welcome(&body)?;
+                self.greeted()
+            }
+            FrameKind::Proof => {
+                cx.on_proof(&body)?;
+                self.greeted()
             }
             FrameKind::Message(kind) => {
                 let connection = cx.connection;
@@ -158,88 +166,13 @@ impl<D: TransportDriver> Consumer for Receiver<'_, D> {
 }
 
 impl<D: TransportDriver> Receiver<'_, D> {
-    fn greeted(&mut self, endpoint: EndpointId) {
-        self.cx.session.remote = endpoint;
+    /// The peer has proven who it is.
+    fn greeted(&mut self) -> Result<(), CloseReason> {
         self.cx.session.phase = Phase::Pairing;
-        match self.driver.greeted() {
+        match self.driver.greeted(&mut self.cx, self.state)? {
             Greeted::Open => self.cx.opened(),
             Greeted::Pairing => {}
         }
-    }
-}
-
-impl Context<'_> {
-    /// The connection can be used from now on.
-    pub(crate) fn opened(&mut self) {
-        let (connection, endpoint) = (self.connection, self.session.remote);
-        self.session.phase = Phase::Open;
-        if self.session.expected.is_some() {
-            self.shared.counters.connected += 1;
-            self.event(Event::Connected {
-                connection,
-                endpoint,
-            });
-        } else {
-            self.shared.counters.accepted += 1;
-            self.event(Event::Accepted {
-                connection,
-                endpoint,
-            });
-        }
-    }
-
-    fn on_hello(&mut self, body: &[u8]) -> Result<EndpointId, CloseReason> {
-        let hello = Hello::decode(body)?;
-        if !hello.speaks(header::VERSION) {
-            return Err(WireError::UnsupportedVersion {
-                got: hello.highest,
-                supported: header::VERSION,
-            }
-            .into());
-        }
-        let (expected, got) = (
-            EndpointId::from_le_bytes(hello.expected),
-            self.shared.endpoint,
-        );
-        if expected != got {
-            return Err(CloseReason::WrongEndpoint { expected, got });
-        }
-        let welcome = Welcome {
-            endpoint: got.to_le_bytes(),
-        };
-        self.push(Frame::small(kind::WELCOME, 0, welcome.as_bytes()));
-        Ok(EndpointId::from_le_bytes(hello.endpoint))
-    }
-
-    fn on_welcome(&mut self, body: &[u8]) -> Result<EndpointId, CloseReason> {
-        let got = EndpointId::from_le_bytes(Welcome::decode(body)?.endpoint);
-        self.check_identity(got)?;
-        Ok(got)
-    }
-
-    fn check_identity(&self, got: EndpointId) -> Result<(), CloseReason> {
-        match &self.session.expected {
-            Some((expected, _)) if *expected != got => Err(CloseReason::WrongEndpoint {
-                expected: *expected,
-                got,
-            }),
-            _ => Ok(()),
-        }
-    }
-
-    fn on_goodbye(&mut self, body: &[u8]) -> CloseReason {
-        match Goodbye::decode(body) {
-            Ok(goodbye) => {
-                if goodbye.code == GoodbyeCode::WrongEndpoint as u32 {
-                    if let Err(reason) = self.check_identity(goodbye.endpoint) {
-                        return reason;
-                    }
-                }
-                CloseReason::Peer {
-                    detail: goodbye.text,
-                }
-            }
-            Err(error) => error.into(),
-        }
+        Ok(())
     }
 }

@@ -66,17 +66,13 @@ pub(crate) trait ControlChannel: Transport {
     ) -> Result<(), CloseReason> {
         Ok(())
     }
-    /// HELLO is queued: queues what follows it without waiting for WELCOME.
-    fn said_hello(
+    /// The peer has proven who it is.
+    fn greeted(
         &mut self,
         _cx: &mut Context<'_>,
         _state: &mut Self::Connection,
-    ) -> Result<(), CloseReason> {
-        Ok(())
-    }
-    /// Both sides know each other's endpoint.
-    fn greeted(&mut self) -> Greeted {
-        Greeted::Open
+    ) -> Result<Greeted, CloseReason> {
+        Ok(Greeted::Open)
     }
 }
 

@@ -5,7 +5,7 @@
 //! discarded until the peer closes, or a bound or a deadline is reached (RFC 9112 section 9.6). For
 //! the caller the connection has ended before that.
 
-use super::bounds::LINGER_BYTES;
+use super::bounds::{LINGER_BYTES, STRANGERS_LINGERING};
 use super::driver::{FramePath, TransportDriver};
 use super::frames::{Goodbye, GoodbyeCode};
 use super::outbound::{Ends, Frame};
@@ -50,7 +50,7 @@ impl<D: TransportDriver> Reactor<D> {
                         detail: "no answer before the deadline".to_owned(),
                     },
                     None => CloseReason::Bound {
-                        what: "milliseconds before HELLO",
+                        what: "milliseconds of a connection that has not proven who it is",
                         limit: self.shared.bounds.hello_timeout.as_millis() as u64,
                     },
                 };
@@ -68,7 +68,7 @@ impl<D: TransportDriver> Reactor<D> {
         if let (Some((code, text)), true) =
             (goodbye(&reason), conn.session.phase != Phase::Connecting)
         {
-            let body = Goodbye::encode(self.shared.endpoint, code, &text);
+            let body = Goodbye::encode(code, &text);
             let mut cx = Context {
                 connection,
                 session: &mut conn.session,
@@ -88,13 +88,19 @@ impl<D: TransportDriver> Reactor<D> {
             ..
         } = conn;
         self.deadlines.remove(&(session.deadline, connection.0));
+        self.shared.strangers.left(connection);
         let remains = self.report_end(connection, &mut session, state, reason, told);
         let deadline = Instant::now() + self.shared.bounds.linger;
         let lingers = (told || remains.is_some())
             && match session.phase {
                 Phase::Open => D::Path::end_sending(&socket),
-                Phase::Connecting | Phase::Greeting | Phase::AwaitHello | Phase::Pairing => {
+                Phase::Connecting | Phase::Greeting | Phase::Pairing => {
                     socket.shutdown(Shutdown::Write).is_ok()
+                }
+                // Strangers cannot fill the table with ends.
+                Phase::AwaitHello | Phase::AwaitProof => {
+                    self.lingering.len() < STRANGERS_LINGERING
+                        && socket.shutdown(Shutdown::Write).is_ok()
                 }
             };
         if lingers {
@@ -135,7 +141,7 @@ impl<D: TransportDriver> Reactor<D> {
                 return false;
             }
             match self.conns.get(&connection.0) {
-                Some(conn) if conn.session.outbound.is_empty() => return true,
+                Some(conn) if !conn.has_unsent() => return true,
                 Some(conn) if conn.writable => {}
                 _ => return false,
             }
@@ -153,7 +159,10 @@ impl<D: TransportDriver> Reactor<D> {
     ) -> Option<D::Remains> {
         let counters = &mut self.shared.counters;
         counters.closed += 1;
-        if matches!(reason, CloseReason::Protocol(_) | CloseReason::Bound { .. }) {
+        if matches!(
+            reason,
+            CloseReason::Protocol(_) | CloseReason::Tampered(_) | CloseReason::Bound { .. }
+        ) {
             counters.protocol_errors += 1;
         }
         if session.phase != Phase::Open {
@@ -178,7 +187,7 @@ impl<D: TransportDriver> Reactor<D> {
         let reason = match (&cx.session.phase, &cx.session.expected, reason) {
             (Phase::Open, _, reason) => reason,
             (_, None, reason) => {
-                log::debug!("a connection ended before its HELLO: {reason}");
+                log::debug!("a connection ended before it had proven who it is: {reason}");
                 return remains;
             }
             (_, Some((_, location)), CloseReason::Lost { detail }) => CloseReason::Unreachable {
@@ -214,8 +223,8 @@ impl<D: TransportDriver> Reactor<D> {
 fn goodbye(reason: &CloseReason) -> Option<(GoodbyeCode, String)> {
     let code = match reason {
         CloseReason::Local | CloseReason::Unable { .. } => GoodbyeCode::Closing,
-        CloseReason::Protocol(_) => GoodbyeCode::Protocol,
-        CloseReason::WrongEndpoint { .. } => GoodbyeCode::WrongEndpoint,
+        CloseReason::Protocol(_) | CloseReason::Tampered(_) => GoodbyeCode::Protocol,
+        CloseReason::Unproven(_) | CloseReason::Protection { .. } => GoodbyeCode::Unproven,
         CloseReason::Bound { .. } => GoodbyeCode::Bound,
         CloseReason::Peer { .. } | CloseReason::Lost { .. } | CloseReason::Unreachable { .. } => {
             return None;

@@ -23,7 +23,7 @@ macro_rules! reactor_fabric {
             fn connect(
                 &mut self,
                 location: &str,
-                expected: $crate::EndpointId,
+                expected: &$crate::Identity,
                 deadline: std::time::Instant,
             ) -> Result<$crate::ConnectionId, $crate::FabricError> {
                 self.reactor.connect(location, expected, deadline)

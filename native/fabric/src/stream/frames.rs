@@ -6,9 +6,10 @@
 //! checksum travels end to end above the fabric.
 //!
 //! ```text
-//! HELLO       0 endpoint (16)  16 expected (16)  32 lowest u8, highest u8, u16 0, u32 0       40
-//! WELCOME     0 endpoint (16)                                                                16
-//! GOODBYE     0 endpoint (16)  16 code u32  20 text_bytes u32  24 text (UTF-8)               24 +
+//! HELLO       0 lowest u8, highest u8, protection u8, 5 x u8 0  8 handshake (64)              72
+//! WELCOME     0 handshake (48)                                                               48
+//! PROOF       0 tag (32)                                                                     32
+//! GOODBYE     0 code u32  4 text_bytes u32  8 text (UTF-8)                                    8 +
 //! WRITE       0 key u64  8 offset u64  16 immediate u32  20 has_immediate u32  24 payload    24 +
 //! READ        0 key u64  8 offset u64  16 length u32  20 0 u32                               24
 //! READ_REPLY  0 verdict u32  4 0 u32  8 payload (only if done)                                8 +
@@ -21,7 +22,7 @@
 //! `header.id` is the sender's sequence number in WRITE, READ and WRITE_REF, and comes back in
 //! READ_REPLY's `header.id` and in WRITE_ACK's entries.
 
-use crate::EndpointId;
+use faro_secure::{Protection, HELLO_BYTES, PROOF_BYTES, WELCOME_BYTES};
 use faro_wire::{header, WireError};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -59,22 +60,27 @@ macro_rules! layout {
 pub(crate) use layout;
 
 layout! {
-    /// Connector to acceptor: its endpoint, the endpoint it expects, its range of protocol versions.
-    Hello: 40 {
-        endpoint: [u8; 16],
-        expected: [u8; 16],
+    /// Connector to acceptor: its range of protocol versions, whether it seals bytes, and the first message of the
+    /// handshake, which has the connector's endpoint id.
+    Hello: 72 {
         lowest: u8,
         highest: u8,
-        reserved: [u8; 6],
+        protection: u8,
+        reserved: [u8; 5],
+        handshake: [u8; HELLO_BYTES],
     }
 }
 layout! {
-    /// Acceptor to connector: its endpoint.
-    Welcome: 16 { endpoint: [u8; 16], }
+    /// Acceptor to connector: the second message.
+    Welcome: 48 { handshake: [u8; WELCOME_BYTES], }
+}
+layout! {
+    /// Connector to acceptor: the last one.
+    Proof: 32 { tag: [u8; PROOF_BYTES], }
 }
 layout! {
     /// Head of a GOODBYE; the text follows.
-    GoodbyeHead: 24 { endpoint: [u8; 16], code: U32, text_bytes: U32, }
+    GoodbyeHead: 8 { code: U32, text_bytes: U32, }
 }
 layout! {
     /// Head of a WRITE; the payload follows.
@@ -132,8 +138,8 @@ pub(crate) enum GoodbyeCode {
     Closing = 0,
     /// The other side broke the protocol.
     Protocol = 1,
-    /// The HELLO expected another endpoint.
-    WrongEndpoint = 2,
+    /// The other side did not prove who it is.
+    Unproven = 2,
     /// A bound was reached.
     Bound = 3,
 }
@@ -141,19 +147,17 @@ pub(crate) enum GoodbyeCode {
 /// A decoded GOODBYE.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Goodbye {
-    pub(crate) endpoint: EndpointId,
     pub(crate) code: u32,
     pub(crate) text: String,
 }
 
 impl Goodbye {
-    pub(crate) fn encode(endpoint: EndpointId, code: GoodbyeCode, text: &str) -> Vec<u8> {
+    pub(crate) fn encode(code: GoodbyeCode, text: &str) -> Vec<u8> {
         let mut end = text.len().min(MAX_TEXT_BYTES);
         while !text.is_char_boundary(end) {
             end -= 1;
         }
         let head = GoodbyeHead {
-            endpoint: endpoint.to_le_bytes(),
             code: (code as u32).into(),
             text_bytes: (end as u32).into(),
         };
@@ -177,7 +181,6 @@ impl Goodbye {
             what: "GOODBYE's text",
         })?;
         Ok(Self {
-            endpoint: EndpointId::from_le_bytes(head.endpoint),
             code: head.code.get(),
             // It goes to logs, so it must be one line.
             text: text
@@ -189,18 +192,26 @@ impl Goodbye {
 }
 
 impl Hello {
-    pub(crate) fn new(endpoint: EndpointId, expected: EndpointId) -> Self {
+    pub(crate) fn new(protection: Protection, handshake: [u8; HELLO_BYTES]) -> Self {
         Self {
-            endpoint: endpoint.to_le_bytes(),
-            expected: expected.to_le_bytes(),
             lowest: header::VERSION,
             highest: header::VERSION,
-            reserved: [0; 6],
+            protection: protection_byte(protection),
+            reserved: [0; 5],
+            handshake,
         }
     }
 
     pub(crate) fn speaks(&self, version: u8) -> bool {
         (self.lowest..=self.highest).contains(&version)
+    }
+}
+
+/// Of HELLO.
+pub(crate) fn protection_byte(protection: Protection) -> u8 {
+    match protection {
+        Protection::Clear => 0,
+        Protection::Sealed => 1,
     }
 }
 
@@ -246,18 +257,18 @@ mod tests {
 
     #[test]
     fn goodbye_survives_the_wire_and_is_one_line() {
-        let body = Goodbye::encode(7, GoodbyeCode::Bound, "too\nmany");
+        let body = Goodbye::encode(GoodbyeCode::Bound, "too\nmany");
         let got = Goodbye::decode(&body).unwrap();
-        assert_eq!((got.endpoint, got.code), (7, GoodbyeCode::Bound as u32));
+        assert_eq!(got.code, GoodbyeCode::Bound as u32);
         assert_eq!(got.text, "too many");
         assert!(Goodbye::decode(&body[..body.len() - 1]).is_err());
-        assert!(Goodbye::decode(&body[..10]).is_err());
+        assert!(Goodbye::decode(&body[..7]).is_err());
     }
 
     #[test]
     fn a_long_text_is_cut_at_a_character() {
         let text = "ü".repeat(MAX_TEXT_BYTES);
-        let got = Goodbye::decode(&Goodbye::encode(1, GoodbyeCode::Closing, &text)).unwrap();
+        let got = Goodbye::decode(&Goodbye::encode(GoodbyeCode::Closing, &text)).unwrap();
         assert_eq!(got.text.len(), MAX_TEXT_BYTES);
     }
 

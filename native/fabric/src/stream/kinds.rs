@@ -15,6 +15,8 @@ pub(crate) enum FrameKind<K> {
     Hello,
     /// WELCOME, from the acceptor.
     Welcome,
+    /// PROOF, from the connector.
+    Proof,
     /// GOODBYE, from either side.
     Goodbye,
     /// A frame that only this fabric has.
@@ -41,6 +43,7 @@ impl<K: TransportKind> FrameKind<K> {
         match byte {
             kind::HELLO => Some(Self::Hello),
             kind::WELCOME => Some(Self::Welcome),
+            kind::PROOF => Some(Self::Proof),
             kind::GOODBYE => Some(Self::Goodbye),
             message if message >= kind::FIRST_MESSAGE => Some(Self::Message(message)),
             other => K::decode(other).map(Self::Transport),
@@ -82,6 +85,7 @@ mod tests {
             .filter(|byte| match FrameKind::<K>::decode(*byte) {
                 Some(FrameKind::Hello) => *byte == kind::HELLO,
                 Some(FrameKind::Welcome) => *byte == kind::WELCOME,
+                Some(FrameKind::Proof) => *byte == kind::PROOF,
                 Some(FrameKind::Goodbye) => *byte == kind::GOODBYE,
                 Some(FrameKind::Transport(own)) => {
                     assert_eq!(own.byte(), *byte);
@@ -95,9 +99,9 @@ mod tests {
 
     #[test]
     fn every_fabric_decodes_its_own_frames_only() {
-        assert_eq!(decodes::<TcpKind>(), [1, 2, 3, 4, 5, 6, 8]);
-        assert_eq!(decodes::<ShmKind>(), [1, 2, 3, 7, 8, 9, 10]);
-        let verbs = [1, 2, 3, 11, 12, 13, 14, 15, 16, 17];
+        assert_eq!(decodes::<TcpKind>(), [1, 2, 3, 4, 5, 6, 8, 18]);
+        assert_eq!(decodes::<ShmKind>(), [1, 2, 3, 7, 8, 9, 10, 18]);
+        let verbs = [1, 2, 3, 11, 12, 13, 14, 15, 16, 17, 18];
         assert_eq!(decodes::<VerbsKind>(), verbs);
     }
 

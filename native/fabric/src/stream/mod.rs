@@ -15,7 +15,8 @@
 //! and kinds, `session` the operations under way. Only the exposure table leads from a received
 //! number to our memory. It is asked again before every run of bytes, so that a revocation takes
 //! effect in the middle of a transfer, and no reference into a lease outlives one call.
-//! What differs between fabrics is in `driver`.
+//! What differs between fabrics is in `driver`. Both ends prove who they are first (`greeting`); where bytes are sealed,
+//! `sealed` stands between frames and socket.
 //!
 //! Trade-offs: one staging buffer per fabric, not per connection, so that 4,096 idle connections
 //! cost no buffers; a connection owns only what a partial frame needs. Large payload does not pass
@@ -36,11 +37,14 @@ mod end;
 pub(crate) mod exposure;
 pub(crate) mod facade;
 pub(crate) mod frames;
+mod greeting;
 pub(crate) mod inbound;
 pub(crate) mod kinds;
 pub(crate) mod operations;
 pub(crate) mod outbound;
 pub(crate) mod reactor;
+mod sealed;
 pub(crate) mod session;
 pub(crate) mod socket;
+pub(crate) mod strangers;
 pub(crate) mod turns;

@@ -81,6 +81,11 @@ impl Frame {
         frame
     }
 
+    /// A frame of the greeting, whose body is not inline.
+    pub(crate) fn owned_greeting(kind: u8, body: &[u8]) -> Self {
+        Self::owned(kind, 0, body.to_vec(), Ends::Nothing)
+    }
+
     /// A head under its CRC, and payload behind it.
     pub(crate) fn payload(kind: u8, id: u64, head: &[u8], tail: Tail, ends: Ends) -> Self {
         let length = head.len() + tail.length();

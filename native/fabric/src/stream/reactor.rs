@@ -9,8 +9,11 @@ use super::driver::{FramePath, TransportDriver};
 use super::exposure::{ByKey, Exposures};
 use super::inbound::Inbound;
 use super::kinds::FrameKind;
+use super::sealed::{Sealed, BATCH_BYTES};
 use super::session::{Context, Phase, Session, Shared};
-use crate::{ConnectionId, EndpointId, Event, FabricError, Waker};
+use super::strangers::Strangers;
+use crate::{ConnectionId, Event, FabricError, Identity, Waker};
+use faro_secure::Protection;
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,6 +30,8 @@ pub(crate) struct Conn<D: TransportDriver> {
     pub(crate) socket: D::Socket,
     pub(crate) inbound: Inbound<FrameKind<D::Kind>>,
     pub(crate) session: Session,
+    /// Its records, once there are some.
+    pub(crate) sealed: Option<Box<Sealed>>,
     /// The driver's.
     pub(crate) state: D::Connection,
     /// The kernel takes bytes: no send was cut short since it said so.
@@ -35,6 +40,14 @@ pub(crate) struct Conn<D: TransportDriver> {
     pub(crate) ending: bool,
     /// On the reactor's list of connections to read on.
     pub(crate) unread: bool,
+}
+
+impl<D: TransportDriver> Conn<D> {
+    /// Whether the kernel does not have all that is queued.
+    pub(crate) fn has_unsent(&self) -> bool {
+        let sealed = self.sealed.as_ref();
+        !self.session.outbound.is_empty() || sealed.is_some_and(|sealed| !sealed.is_sent())
+    }
 }
 
 /// An open connection, split into what is worked on side by side.
@@ -67,11 +80,14 @@ pub(crate) struct Reactor<D: TransportDriver> {
     pub(crate) deadlines: BTreeSet<(Instant, u64)>,
     /// Receives what is not received in place; holds nothing between turns.
     pub(crate) staging: Box<[u8]>,
+    /// Where records are sealed and opened; holds nothing between turns.
+    pub(crate) records: Box<[u8]>,
 }
 
 impl<D: TransportDriver> Reactor<D> {
     pub(crate) fn new(
-        endpoint: EndpointId,
+        identity: Identity,
+        protection: Protection,
         bounds: Bounds,
         mut listener: D::Listener,
         mut driver: D,
@@ -97,6 +113,11 @@ impl<D: TransportDriver> Reactor<D> {
                 }
             }
         });
+        let strangers = Strangers::new(bounds.strangers, bounds.strangers_of_one);
+        let records = match protection {
+            Protection::Clear => 0,
+            Protection::Sealed => BATCH_BYTES,
+        };
         Ok(Self {
             poll,
             ready: mio::Events::with_capacity(256),
@@ -106,8 +127,11 @@ impl<D: TransportDriver> Reactor<D> {
             conns: ByKey::default(),
             lingering: ByKey::default(),
             shared: Shared {
-                endpoint,
+                fabric: D::KIND,
+                identity,
+                protection,
                 bounds,
+                strangers,
                 exposures: Exposures::new()?,
                 events: Vec::new(),
                 counters: Counters::default(),
@@ -121,6 +145,7 @@ impl<D: TransportDriver> Reactor<D> {
             accept_more: false,
             deadlines: BTreeSet::new(),
             staging: vec![0; D::STAGING_BYTES].into_boxed_slice(),
+            records: vec![0; records].into_boxed_slice(),
         })
     }
 
@@ -245,9 +270,7 @@ impl<D: TransportDriver> Reactor<D> {
         conn.ending |= event.is_read_closed() || event.is_error();
         if event.is_writable() {
             conn.writable = true;
-            if !conn.session.outbound.is_empty()
-                && !std::mem::replace(&mut conn.session.dirty, true)
-            {
+            if conn.has_unsent() && !std::mem::replace(&mut conn.session.dirty, true) {
                 self.shared.dirty.push(connection);
             }
         }
@@ -260,7 +283,10 @@ impl<D: TransportDriver> Reactor<D> {
     pub(crate) fn counters(&self) -> Vec<(&'static str, u64)> {
         let mut named = self.shared.counters.named();
         let conns = || self.conns.values();
-        let buffered: usize = conns().map(|conn| conn.inbound.buffered()).sum();
+        let sealed = |conn: &Conn<D>| conn.sealed.as_ref().map_or(0, |sealed| sealed.buffered());
+        let buffered: usize = conns()
+            .map(|conn| conn.inbound.buffered() + sealed(conn))
+            .sum();
         let queued: usize = conns().map(|conn| conn.session.outbound.len()).sum();
         let connections = self.conns.len() + self.lingering.len();
         named.push(("connections", connections as u64));

@@ -1,7 +1,7 @@
 //! A connection but for its bytes: its phase, and the operations that are under way.
 //!
 //! ```text
-//!  connector: Connecting -> Greeting -> [Pairing] -> Open        acceptor: AwaitHello -> [Pairing] -> Open
+//!  connector: Connecting -> Greeting -> [Pairing] -> Open    acceptor: AwaitHello -> AwaitProof -> [Pairing] -> Open
 //! ```
 //! What only one fabric keeps per connection is in its driver's `Connection`, beside the session,
 //! so that a driver can work on both at once. Every operation that was admitted is retired exactly
@@ -11,9 +11,12 @@ use super::bounds::Bounds;
 use super::counters::Counters;
 use super::exposure::{ByKey, Exposures};
 use super::frames::{AckEntry, MAX_ACKS, REFUSED};
+use super::greeting::Handshake;
 use super::outbound::{Ends, Frame, Outbound};
-use crate::{ConnectionId, EndpointId, Event, Outcome};
+use super::strangers::Strangers;
+use crate::{ConnectionId, EndpointId, Event, FabricKind, Identity, Outcome};
 use faro_pool::Lease;
+use faro_secure::{Keys, Protection};
 use faro_wire::kind;
 use std::time::Instant;
 use zerocopy::IntoBytes;
@@ -27,6 +30,8 @@ pub(crate) enum Phase {
     Greeting,
     /// Theirs; its HELLO has not come.
     AwaitHello,
+    /// Theirs; WELCOME is on its way, and its proof has not come.
+    AwaitProof,
     /// Both endpoints are known; the driver exchanges frames of its own before the connection opens.
     Pairing,
     /// Usable.
@@ -44,9 +49,14 @@ pub(crate) struct PendingRead {
 pub(crate) struct Session {
     pub(crate) phase: Phase,
     /// The endpoint that a connector expects, and its location; `None` for accepted connections.
-    pub(crate) expected: Option<(EndpointId, String)>,
-    /// The peer's endpoint; 0 before its greeting came.
+    pub(crate) expected: Option<(Identity, String)>,
+    /// The peer's endpoint; 0 before its greeting came, and a claim before it is proven.
     pub(crate) remote: EndpointId,
+    pub(crate) handshake: Handshake,
+    /// What the peer sends is in records.
+    pub(crate) is_sealed: bool,
+    /// Of the records, until the connection has taken them over.
+    pub(crate) keys: Option<Keys>,
     /// `Open` must be reached by then.
     pub(crate) deadline: Instant,
     pub(crate) outbound: Outbound,
@@ -73,13 +83,16 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn new(
         phase: Phase,
-        expected: Option<(EndpointId, String)>,
+        expected: Option<(Identity, String)>,
         deadline: Instant,
     ) -> Self {
         Self {
             phase,
             expected,
             remote: 0,
+            handshake: Handshake::None,
+            is_sealed: false,
+            keys: None,
             deadline,
             outbound: Outbound::default(),
             operations: 0,
@@ -97,8 +110,13 @@ impl Session {
 
 /// What all connections of one fabric share.
 pub(crate) struct Shared {
-    pub(crate) endpoint: EndpointId,
+    pub(crate) fabric: FabricKind,
+    /// This endpoint's.
+    pub(crate) identity: Identity,
+    pub(crate) protection: Protection,
     pub(crate) bounds: Bounds,
+    /// Accepted connections that have not proven who they are.
+    pub(crate) strangers: Strangers,
     pub(crate) exposures: Exposures,
     pub(crate) events: Vec<Event>,
     pub(crate) counters: Counters,

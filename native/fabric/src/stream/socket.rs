@@ -1,5 +1,6 @@
 //! What a stream fabric needs of its sockets, and the two system calls of the datapath.
 
+use super::strangers::Origin;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -27,8 +28,9 @@ pub(crate) trait Socket: mio::event::Source + AsFd + Send {
 pub(crate) trait Listener: mio::event::Source + Send {
     /// The sockets that it accepts.
     type Socket: Socket;
-    /// The next connection, with its options set and its peer checked; `Ok(None)`: it was refused.
-    fn accept(&self) -> io::Result<Option<Self::Socket>>;
+    /// The next connection, with its options set and its peer checked, and where it comes from; `Ok(None)`: it was
+    /// refused.
+    fn accept(&self) -> io::Result<Option<(Self::Socket, Origin)>>;
 }
 
 /// `sendmsg`, gathering; never raises SIGPIPE (a JVM must not be killed by a peer that left).

@@ -7,6 +7,7 @@ use super::bounds::{SLICES, TAIL_BYTES};
 use super::dispatch::Receiver;
 use super::driver::{FramePath, TransportDriver};
 use super::reactor::Reactor;
+use super::sealed::Sealed;
 use super::session::{Context, Phase};
 use super::socket::Socket;
 use crate::{CloseReason, ConnectionId};
@@ -65,8 +66,22 @@ impl<D: TransportDriver> Reactor<D> {
     }
 
     fn receive_from_socket(&mut self, connection: ConnectionId) -> Result<Turn, CloseReason> {
+        let sealed = self
+            .conns
+            .get(&connection.0)
+            .is_some_and(|conn| conn.sealed.is_some());
+        if !sealed {
+            if let Some(turn) = self.receive_frames(connection)? {
+                return Ok(turn);
+            }
+        }
+        self.receive_records(connection)
+    }
+
+    /// Frames in the clear; `None`: records follow.
+    fn receive_frames(&mut self, connection: ConnectionId) -> Result<Option<Turn>, CloseReason> {
         let Some(conn) = self.conns.get_mut(&connection.0) else {
-            return Ok(Turn::Drained);
+            return Ok(Some(Turn::Drained));
         };
         let mut budget = self.shared.bounds.turn_bytes;
         let mut receiver = Receiver {
@@ -77,10 +92,11 @@ impl<D: TransportDriver> Reactor<D> {
             },
             driver: &mut self.driver,
             state: &mut conn.state,
+            opened: false,
         };
         loop {
             if budget == 0 {
-                return Ok(Turn::CutOff);
+                return Ok(Some(Turn::CutOff));
             }
             receiver.cx.shared.counters.receive_calls += 1;
             let (offered, landed, staged) = {
@@ -111,7 +127,7 @@ impl<D: TransportDriver> Reactor<D> {
                 Ok(staged) => staged,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Ok(Turn::Drained)
+                    return Ok(Some(Turn::Drained))
                 }
                 Err(error) => {
                     let detail = format!("cannot receive: {error}");
@@ -123,10 +139,14 @@ impl<D: TransportDriver> Reactor<D> {
             receiver.cx.shared.counters.bytes_in += bytes as u64;
             budget = budget.saturating_sub(bytes);
             conn.inbound.feed(&self.staging[..staged], &mut receiver)?;
+            if let Some(keys) = receiver.cx.session.keys.take() {
+                conn.sealed = Some(Box::new(Sealed::new(keys)));
+                return Ok(None);
+            }
             let work = std::mem::take(&mut receiver.cx.shared.work);
             budget = budget.saturating_sub(work);
             if D::Socket::SHORT_MEANS_DRAINED && bytes < offered && !conn.ending {
-                return Ok(Turn::Drained);
+                return Ok(Some(Turn::Drained));
             }
         }
     }
@@ -152,13 +172,18 @@ impl<D: TransportDriver> Reactor<D> {
         cx.push_verdicts();
         match phase {
             Phase::Open => D::Path::send(self, connection),
-            Phase::Connecting | Phase::Greeting | Phase::AwaitHello | Phase::Pairing => {
-                self.send_to_socket(connection)
-            }
+            Phase::Connecting
+            | Phase::Greeting
+            | Phase::AwaitHello
+            | Phase::AwaitProof
+            | Phase::Pairing => self.send_to_socket(connection),
         }
     }
 
     fn send_to_socket(&mut self, connection: ConnectionId) -> io::Result<()> {
+        if self.sends_records(connection) {
+            return self.send_records(connection);
+        }
         let Some(conn) = self.conns.get_mut(&connection.0) else {
             return Ok(());
         };

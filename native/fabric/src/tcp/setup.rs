@@ -12,8 +12,10 @@ use super::TcpFabric;
 use crate::stream::bounds::Bounds;
 use crate::stream::reactor::Reactor;
 use crate::stream::socket::{self, Listener, Socket};
-use crate::{EndpointId, FabricError};
+use crate::stream::strangers::Origin;
+use crate::{FabricError, Identity};
 use faro_pool::Pool;
+use faro_secure::Protection;
 use mio::net::{TcpListener, TcpStream};
 use socket2::{Domain, Protocol, SockRef, Type};
 use std::io::{self, IoSlice, IoSliceMut, Read};
@@ -42,7 +44,9 @@ pub struct TcpConfig {
     /// Host that peers connect to; a name is resolved once, here. Empty: the bind address.
     pub advertise: String,
     /// Identity of this endpoint.
-    pub endpoint: EndpointId,
+    pub identity: Identity,
+    /// Whether bytes are sealed.
+    pub protection: Protection,
     /// Where leases come from. TCP itself needs none of it.
     pub pool: Arc<Pool>,
 }
@@ -63,7 +67,7 @@ impl TcpFabric {
     pub fn with_bounds(config: TcpConfig, bounds: Bounds) -> Result<Self, FabricError> {
         let (listener, address) = listen(config.bind, &config.advertise)?;
         Ok(Self {
-            reactor: Reactor::new(config.endpoint, bounds, listener, Tcp)?,
+            reactor: Reactor::new(config.identity, config.protection, bounds, listener, Tcp)?,
             location: address.to_string(),
         })
     }
@@ -166,13 +170,13 @@ fn tune(stream: &TcpStream, peer: IpAddr) -> io::Result<()> {
 impl Listener for TcpListener {
     type Socket = TcpStream;
 
-    fn accept(&self) -> io::Result<Option<TcpStream>> {
+    fn accept(&self) -> io::Result<Option<(TcpStream, Origin)>> {
         let (stream, from) = Self::accept(self)?;
         // Fails only if the connection has ended already; the next receive reports that.
         if let Err(error) = tune(&stream, from.ip()) {
             log::debug!("socket options of a connection from {from}: {error}");
         }
-        Ok(Some(stream))
+        Ok(Some((stream, Origin::of(from.ip()))))
     }
 }
 

@@ -137,6 +137,7 @@ impl Reactor<Verbs> {
             },
             driver: &mut self.driver,
             state: &mut conn.state,
+            opened: false,
         };
         conn.inbound.feed(&self.staging[..length], &mut receiver)?;
         conn.writable |= conn.session.phase == Phase::Open;

@@ -33,13 +33,12 @@ impl ControlChannel for Verbs {
         })
     }
 
-    fn said_hello(&mut self, cx: &mut Context<'_>, link: &mut Link) -> Result<(), CloseReason> {
-        *link = Some(self.make_queue_pair(cx)?);
-        Ok(())
-    }
-
-    fn greeted(&mut self) -> Greeted {
-        Greeted::Pairing
+    /// The connector's queue pair is the first one.
+    fn greeted(&mut self, cx: &mut Context<'_>, link: &mut Link) -> Result<Greeted, CloseReason> {
+        if cx.session.expected.is_some() {
+            *link = Some(self.make_queue_pair(cx)?);
+        }
+        Ok(Greeted::Pairing)
     }
 }
 

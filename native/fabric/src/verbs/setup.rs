@@ -7,8 +7,9 @@ use super::VerbsFabric;
 use crate::stream::bounds::Bounds;
 use crate::stream::reactor::Reactor;
 use crate::tcp;
-use crate::{EndpointId, FabricError};
+use crate::{FabricError, Identity};
 use faro_pool::Pool;
+use faro_secure::Protection;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ pub struct VerbsConfig {
     /// Host that peers connect to; the device with this address is the first choice.
     pub advertise: String,
     /// Identity of this endpoint.
-    pub endpoint: EndpointId,
+    pub identity: Identity,
     /// The memory that is registered, slab by slab.
     pub pool: Arc<Pool>,
     /// What the user set; the rest is chosen.
@@ -54,7 +55,7 @@ impl VerbsFabric {
         log::info!("verbs fabric: {}", context.device.describe());
         let verbs = Verbs::new(context, config.options, near, config.pool);
         Ok(Self {
-            reactor: Reactor::new(config.endpoint, bounds, listener, verbs)?,
+            reactor: Reactor::new(config.identity, Protection::Clear, bounds, listener, verbs)?,
             location: address.to_string(),
         })
     }

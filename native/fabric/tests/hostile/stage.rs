@@ -1,12 +1,13 @@
 //! A fabric under attack, a good pair beside it, and raw sockets.
 
+use faro_conformance::{Greeter, WELCOME_FRAME_BYTES};
 use faro_fabric::tcp::{Bounds, TcpConfig, TcpFabric};
 use faro_fabric::{
-    CloseReason, ConnectionId, EndpointId, Event, Exposure, Fabric, Message, RemoteRange, Revoked,
-    Write,
+    CloseReason, ConnectionId, EndpointId, Event, Exposure, Fabric, Identity, Message, RemoteRange,
+    Revoked, Write,
 };
 use faro_pool::{Pool, Purpose};
-use faro_wire::header::VERSION;
+use faro_secure::Protection;
 use faro_wire::{crc32c, kind, FrameHeader};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
@@ -42,12 +43,13 @@ pub fn frame(kind: u8, id: u64, body: &[u8]) -> Vec<u8> {
     [FrameHeader::for_body(kind, id, body).as_bytes(), body].concat()
 }
 
-/// A good HELLO to `expected`.
-pub fn hello(expected: EndpointId) -> Vec<u8> {
-    let mut body = 0xbad_u128.to_le_bytes().to_vec();
-    body.extend_from_slice(&expected.to_le_bytes());
-    body.extend_from_slice(&[VERSION, VERSION, 0, 0, 0, 0, 0, 0]);
-    frame(kind::HELLO, 0, &body)
+fn greeter(to: EndpointId) -> (Greeter, Vec<u8>) {
+    Greeter::hello(b't', Protection::Clear, &Identity::public(to), 0xbad)
+}
+
+/// A good HELLO to `to`.
+pub fn hello(to: EndpointId) -> Vec<u8> {
+    greeter(to).1
 }
 
 /// A WRITE without immediate.
@@ -65,7 +67,8 @@ fn fabric(endpoint: EndpointId, bounds: Bounds) -> (TcpFabric, Arc<Pool>) {
     let config = TcpConfig {
         bind: "127.0.0.1:0".parse().unwrap(),
         advertise: String::new(),
-        endpoint,
+        identity: Identity::public(endpoint),
+        protection: Protection::Clear,
         pool: pool.clone(),
     };
     (TcpFabric::with_bounds(config, bounds).unwrap(), pool)
@@ -105,7 +108,10 @@ impl Stage {
         };
         let location = stage.fabric.location();
         let deadline = Instant::now() + TIMEOUT;
-        let theirs = stage.friend.connect(&location, endpoint, deadline).unwrap();
+        let theirs = stage
+            .friend
+            .connect(&location, &Identity::public(endpoint), deadline)
+            .unwrap();
         let mut ours = None;
         stage.until("the good pair", |stage| {
             ours = ours.or(stage.take(|event| match event {
@@ -219,10 +225,29 @@ impl Stage {
         TcpStream::connect(self.fabric.location()).unwrap()
     }
 
+    /// The answer to a good HELLO.
+    pub fn welcome(&mut self, socket: &mut TcpStream) -> Vec<u8> {
+        let mut welcome = vec![0; WELCOME_FRAME_BYTES];
+        let mut read = 0;
+        socket.set_nonblocking(true).unwrap();
+        self.until("WELCOME", |_| {
+            match socket.read(&mut welcome[read..]) {
+                Ok(bytes) => read += bytes,
+                Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+            }
+            read == welcome.len()
+        });
+        socket.set_nonblocking(false).unwrap();
+        welcome
+    }
+
     /// A raw connection that was accepted.
     pub fn greet(&mut self) -> TcpStream {
         let mut socket = self.dial();
-        socket.write_all(&hello(self.endpoint)).unwrap();
+        let (greeter, hello) = greeter(self.endpoint);
+        socket.write_all(&hello).unwrap();
+        let welcome = self.welcome(&mut socket);
+        socket.write_all(&greeter.proof(&welcome).0).unwrap();
         let good = self.good.0;
         let connection = self.wait("Accepted", |event| match event {
             Event::Accepted { connection, .. } if *connection != good => Some(*connection),
@@ -263,7 +288,7 @@ impl Stage {
         let header = FrameHeader::parse(&said).unwrap();
         assert_eq!(header.kind, kind::GOODBYE);
         header.check_body(&said[32..]).unwrap();
-        String::from_utf8(said[32 + 24..].to_vec()).unwrap()
+        String::from_utf8(said[32 + 8..].to_vec()).unwrap()
     }
 
     /// Sends all of `bytes` while the fabric keeps running.

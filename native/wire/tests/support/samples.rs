@@ -193,6 +193,7 @@ pub fn card() -> Card {
             address("shm", "0123456789abcdef/faro-4711"),
             address("tcp", "10.0.0.7:41234"),
         ],
+        secret: faro_secure::Secret::new([0xa5; 32]),
     }
 }
 

@@ -1,0 +1,51 @@
+//! A connector by hand, for tests that speak to a fabric over a raw socket. Frames are built from `wire` and the
+//! handshake from `secure`, so that a mistake of the fabric's own encoder cannot hide in both ends.
+
+use faro_fabric::Identity;
+use faro_secure::{Connector, Keys, Prologue, Protection, WELCOME_BYTES};
+use faro_wire::header::{HEADER_BYTES, VERSION};
+use faro_wire::{kind, FrameHeader};
+use zerocopy::IntoBytes;
+
+/// Bytes of the frame with WELCOME.
+pub const WELCOME_FRAME_BYTES: usize = HEADER_BYTES + WELCOME_BYTES;
+
+/// A connector that has made its HELLO.
+pub struct Greeter(Connector);
+
+fn frame(kind: u8, body: &[u8]) -> Vec<u8> {
+    [FrameHeader::for_body(kind, 0, body).as_bytes(), body].concat()
+}
+
+impl Greeter {
+    /// The frame with a HELLO to `to`, from the endpoint `own`. `fabric`: the first letter of its name.
+    ///
+    /// # Panics
+    /// Without random numbers.
+    pub fn hello(fabric: u8, protection: Protection, to: &Identity, own: u128) -> (Self, Vec<u8>) {
+        let prologue = Prologue {
+            version: VERSION,
+            fabric,
+            protection,
+            acceptor: to.endpoint,
+        };
+        let (connector, message) =
+            Connector::hello(&to.psk, &prologue, own).expect("there are random numbers");
+        let sealed = u8::from(protection == Protection::Sealed);
+        let mut body = vec![VERSION, VERSION, sealed, 0, 0, 0, 0, 0];
+        body.extend_from_slice(&message);
+        (Self(connector), frame(kind::HELLO, &body))
+    }
+
+    /// The frame with the proof (in the clear), from the frame with WELCOME, and the keys of the connection.
+    ///
+    /// # Panics
+    /// It is no WELCOME to this HELLO.
+    pub fn proof(self, welcome: &[u8]) -> (Vec<u8>, Keys) {
+        let header = FrameHeader::parse(&welcome[..HEADER_BYTES]).expect("a frame");
+        assert_eq!(header.kind, kind::WELCOME);
+        let welcomed = self.0.welcomed(&welcome[HEADER_BYTES..]);
+        let (keys, tag) = welcomed.expect("WELCOME to this HELLO");
+        (frame(kind::PROOF, &tag), keys)
+    }
+}

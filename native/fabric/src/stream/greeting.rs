@@ -1,0 +1,158 @@
+//! How the two ends of a new connection prove who they are: HELLO, WELCOME, PROOF (see `faro_secure`).
+//!
+//! ```text
+//!  connector: Greeting ──WELCOME──▶ Pairing ──▶ Open       acceptor: AwaitHello ──HELLO──▶ AwaitProof ──PROOF──▶ Pairing ──▶ Open
+//! ```
+//! Until then an acceptor says nothing of itself: neither its id nor, on verbs, anything that names memory. If bytes are
+//! sealed, all that the connector sends after HELLO and all that the acceptor sends after WELCOME is in records.
+
+use super::frames::{protection_byte, Goodbye, Hello, Layout, Proof, Welcome};
+use super::outbound::Frame;
+use super::session::{Context, Phase};
+use crate::{CloseReason, EndpointId, Event, FabricKind};
+use faro_secure::{Acceptor, Connector, Keys, Prologue, Protection};
+use faro_wire::{header, kind, WireError};
+use zerocopy::IntoBytes;
+
+/// How far a handshake is.
+#[derive(Default)]
+pub(crate) enum Handshake {
+    /// It has not begun, or is over.
+    #[default]
+    None,
+    /// HELLO is sent.
+    Said(Connector),
+    /// WELCOME is sent.
+    Welcomed(Acceptor),
+}
+
+/// What both ends of a handshake on that fabric have to agree on.
+fn prologue(fabric: FabricKind, protection: Protection, acceptor: EndpointId) -> Prologue {
+    Prologue {
+        version: header::VERSION,
+        fabric: match fabric {
+            FabricKind::Tcp => b't',
+            FabricKind::Shm => b's',
+            FabricKind::Verbs => b'v',
+        },
+        protection,
+        acceptor,
+    }
+}
+
+impl Context<'_> {
+    /// Queues HELLO.
+    pub(crate) fn say_hello(&mut self) -> Result<(), CloseReason> {
+        let Some((expected, _)) = &self.session.expected else {
+            return Ok(());
+        };
+        let protection = self.shared.protection;
+        let prologue = prologue(self.shared.fabric, protection, expected.endpoint);
+        let own = self.shared.identity.endpoint;
+        let (connector, message) = Connector::hello(&expected.psk, &prologue, own)?;
+        self.session.handshake = Handshake::Said(connector);
+        let hello = Hello::new(protection, message);
+        self.push(Frame::owned_greeting(kind::HELLO, hello.as_bytes()));
+        Ok(())
+    }
+
+    /// Takes HELLO, and answers it.
+    pub(crate) fn on_hello(&mut self, body: &[u8]) -> Result<(), CloseReason> {
+        let hello = Hello::decode(body)?;
+        if !hello.speaks(header::VERSION) {
+            return Err(WireError::UnsupportedVersion {
+                got: hello.highest,
+                supported: header::VERSION,
+            }
+            .into());
+        }
+        let protection = self.shared.protection;
+        if hello.protection != protection_byte(protection) {
+            return Err(CloseReason::Protection { ours: protection });
+        }
+        let own = &self.shared.identity;
+        let prologue = prologue(self.shared.fabric, protection, own.endpoint);
+        let (acceptor, keys, handshake) = Acceptor::welcome(&own.psk, &prologue, &hello.handshake)?;
+        self.session.remote = acceptor.connector;
+        self.session.handshake = Handshake::Welcomed(acceptor);
+        self.session.phase = Phase::AwaitProof;
+        self.push(Frame::owned_greeting(
+            kind::WELCOME,
+            Welcome { handshake }.as_bytes(),
+        ));
+        self.seal(keys);
+        Ok(())
+    }
+
+    /// Takes WELCOME, and sends the proof. Both ends are known then.
+    pub(crate) fn on_welcome(&mut self, body: &[u8]) -> Result<(), CloseReason> {
+        let welcome = Welcome::decode(body)?;
+        let (handshake, expected) = (
+            std::mem::take(&mut self.session.handshake),
+            &self.session.expected,
+        );
+        let (Handshake::Said(connector), Some((expected, _))) = (handshake, expected) else {
+            return Err(WireError::UnknownKind { got: kind::WELCOME }.into());
+        };
+        let remote = expected.endpoint;
+        let (keys, tag) = connector.welcomed(&welcome.handshake)?;
+        self.session.remote = remote;
+        self.push(Frame::small(kind::PROOF, 0, Proof { tag }.as_bytes()));
+        self.seal(keys);
+        Ok(())
+    }
+
+    /// Takes the proof. Both ends are known then.
+    pub(crate) fn on_proof(&mut self, body: &[u8]) -> Result<(), CloseReason> {
+        let proof = Proof::decode(body)?;
+        match std::mem::take(&mut self.session.handshake) {
+            Handshake::Welcomed(acceptor) => {
+                acceptor.proven(&proof.tag)?;
+                self.shared.strangers.left(self.connection);
+                Ok(())
+            }
+            Handshake::None | Handshake::Said(_) => {
+                Err(WireError::UnknownKind { got: kind::PROOF }.into())
+            }
+        }
+    }
+
+    /// From now on the peer sends records, if bytes are sealed here.
+    fn seal(&mut self, keys: Keys) {
+        match self.shared.protection {
+            Protection::Clear => {}
+            Protection::Sealed => {
+                self.session.is_sealed = true;
+                self.session.keys = Some(keys);
+            }
+        }
+    }
+
+    /// The connection can be used from now on.
+    pub(crate) fn opened(&mut self) {
+        let (connection, endpoint) = (self.connection, self.session.remote);
+        self.session.phase = Phase::Open;
+        if self.session.expected.is_some() {
+            self.shared.counters.connected += 1;
+            self.event(Event::Connected {
+                connection,
+                endpoint,
+            });
+        } else {
+            self.shared.counters.accepted += 1;
+            self.event(Event::Accepted {
+                connection,
+                endpoint,
+            });
+        }
+    }
+
+    pub(crate) fn on_goodbye(&self, body: &[u8]) -> CloseReason {
+        match Goodbye::decode(body) {
+            Ok(goodbye) => CloseReason::Peer {
+                detail: goodbye.text,
+            },
+            Err(error) => error.into(),
+        }
+    }
+}
