@@ -12,7 +12,7 @@ use faro_fabric::{CloseReason, ConnectionId, Event, Fabric, Identity};
 use faro_pool::Pool;
 use faro_wire::message::Fetch;
 use faro_wire::Card;
-use scripted::{card, Scripted};
+use scripted::Scripted;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};

@@ -292,18 +292,39 @@ fn a_slow_hello_is_not_waited_for() {
 }
 
 #[test]
-fn more_connections_than_bounded_are_turned_away() {
+fn strangers_that_say_nothing_keep_no_member_out() {
     let mut stage = Stage::new();
     let held: Vec<_> = (0..stage::CONNECTIONS + 20).map(|_| stage.dial()).collect();
-    stage.until("some to be refused", |stage| {
-        stage.counter("connections_refused") >= 20
+    let displaced = (held.len() - stage::STRANGERS) as u64;
+    stage.until("the oldest to be closed", |stage| {
+        stage.counter("connections_refused") == displaced
     });
-    assert!(stage.counter("connections") <= stage::CONNECTIONS as u64);
+    assert_eq!(stage.counter("connections"), stage::STRANGERS as u64 + 1);
     stage.exchange();
-    drop(held);
+    // It takes the place of one more.
+    let member = stage.greet();
+    assert_eq!(stage.counter("connections_refused"), displaced + 1);
+    stage.exchange();
+    drop((held, member));
     stage.assert_only_the_good_pair_is_left();
+}
+
+#[test]
+fn more_members_than_bounded_are_turned_away() {
+    let mut stage = Stage::new();
+    let mut members: Vec<_> = (1..stage::CONNECTIONS).map(|_| stage.greet()).collect();
+    assert_eq!(stage.counter("connections"), stage::CONNECTIONS as u64);
+    let late = stage.dial();
+    stage.until_gone(late);
+    assert_eq!(stage.counter("connections_refused"), 1);
+    stage.exchange();
+    members.pop();
+    stage.until("room for one", |stage| {
+        stage.counter("connections") < stage::CONNECTIONS as u64
+    });
     let late = stage.greet();
-    drop(late);
+    drop((late, members));
+    stage.assert_only_the_good_pair_is_left();
 }
 
 #[test]

@@ -65,9 +65,7 @@ impl<D: TransportDriver> Reactor<D> {
             return;
         };
         let mut told = false;
-        if let (Some((code, text)), true) =
-            (goodbye(&reason), conn.session.phase != Phase::Connecting)
-        {
+        if let (Some((code, text)), true) = (goodbye(&reason), says_goodbye(&conn.session)) {
             let body = Goodbye::encode(code, &text);
             let mut cx = Context {
                 connection,
@@ -216,6 +214,16 @@ impl<D: TransportDriver> Reactor<D> {
             }
         }
         self.end_linger(connection);
+    }
+}
+
+/// Whether the peer could read a GOODBYE.
+fn says_goodbye(session: &Session) -> bool {
+    match session.phase {
+        Phase::Connecting => false,
+        // The peer reads records only, and this side sends none before the proof.
+        Phase::AwaitProof => !session.is_sealed,
+        Phase::Greeting | Phase::AwaitHello | Phase::Pairing | Phase::Open => true,
     }
 }
 

@@ -17,6 +17,8 @@ use zerocopy::IntoBytes;
 
 /// Bound of the fabric under attack.
 pub const CONNECTIONS: usize = 100;
+/// Of them, that may have proven nothing.
+pub const STRANGERS: usize = 50;
 const TIMEOUT: Duration = Duration::from_secs(60);
 const FRIEND: EndpointId = 0xf21e_11d0;
 
@@ -78,6 +80,8 @@ impl Stage {
     pub fn new() -> Self {
         Self::with_bounds(Bounds {
             connections: CONNECTIONS,
+            strangers: STRANGERS,
+            strangers_of_one: STRANGERS,
             ..Bounds::default()
         })
     }
