@@ -50,3 +50,24 @@ def test_different(tmp_path):
     ):
         problem, _ = difference(tmp_path, PLAN, other)
         assert "lines of the plans differ" in problem
+
+
+def test_which_side_was_first_is_a_note(tmp_path):
+    one = """\
+BroadcastHashJoin [k#1L], [j#2L], Inner, BuildRight, false, false
+ AQEShuffleRead local
+  Exchange hashpartitioning(k#1L, 12), [plan_id=1]
+ BroadcastExchange HashedRelationBroadcastMode(List(input[0, bigint, true]),false), [plan_id=2]
+  Exchange hashpartitioning(j#2L, 12), [plan_id=3]
+"""
+    other = """\
+BroadcastHashJoin [k#1L], [j#2L], Inner, BuildLeft, false, false
+ BroadcastExchange HashedRelationBroadcastMode(List(input[1, bigint, true]),false), [plan_id=2]
+  Exchange hashpartitioning(k#1L, 12), [plan_id=1]
+ Scan
+"""
+    scans = one + " Scan\n"
+    assert difference(tmp_path, scans, other) == (None, "the other side of a join was first")
+    assert difference(tmp_path, one, other)[0]
+    sorted_join = one.replace("BroadcastHashJoin", "SortMergeJoin")
+    assert difference(tmp_path, sorted_join, sorted_join.replace(" AQEShuffleRead local\n", ""))[0]
