@@ -1,7 +1,7 @@
 //! What a fabric costs by itself: two threads, one connection, writes followed by a message per
-//! batch, as the endpoint writes blocks. Prints MB/s, writes/s, CPU of both sides and system calls.
+//! batch, as the endpoint writes blocks. `sealed` is TCP with encrypted bytes. Prints MB/s, writes/s, CPU of both sides and system calls.
 //!
-//! `cargo bench -p faro-fabric --bench throughput [-- tcp|shm]`
+//! `cargo bench -p faro-fabric --bench throughput [-- tcp|sealed|shm]`
 
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
@@ -36,7 +36,10 @@ fn site(kind: &str, endpoint: u128) -> (Box<dyn Fabric>, Arc<Pool>) {
                 bind: ([127, 0, 0, 1], 0).into(),
                 advertise: String::new(),
                 identity: Identity::public(endpoint),
-                protection: Protection::Clear,
+                protection: match kind {
+                    "sealed" => Protection::Sealed,
+                    _ => Protection::Clear,
+                },
                 pool: pool.clone(),
             };
             Box::new(TcpFabric::new(config).expect("tcp"))

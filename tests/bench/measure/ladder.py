@@ -75,14 +75,14 @@ class Ladder:
             ]
             total = sum(shape.total_bytes for shape in shapes)
             self.say(f"writing {total / 1e9:.1f} GB of map outputs to {self.place} ...")
-            faro = [side for side in sides if side.startswith("faro-")]
+            served = [side for side in sides if side != "free"]
             self.owner = Conversation(
                 "owner",
                 [
                     *java,
                     "io.faro.bench.OwnerMain",
                     self.place,
-                    ",".join(faro),
+                    ",".join(served),
                     *[shape.spec for shape in shapes],
                 ],
                 target / "ladder-owner.log",

@@ -58,11 +58,19 @@ class Group:
         return list(self.commands)
 
 
-def spark_groups(divisor):
+SECURE = {
+    "spark.authenticate": "true",
+    "spark.authenticate.secret": "known to all of the bench",
+    "spark.network.crypto.enabled": "true",
+}
+
+
+def spark_groups(divisor, names=("A1", "B2", "S", "J", "B1"), conf=None):
     """Compression is fixed when an executor starts."""
-    commands = {name: f"run {name} {divisor}" for name in ("A1", "B2", "S", "J", "B1")}
+    conf = conf or {}
+    commands = {name: f"run {name} {divisor}" for name in names}
     plain = {"B1": commands.pop("B1")}
-    return [Group(commands), Group(plain, {"spark.shuffle.compress": "false"})]
+    return [Group(commands, conf), Group(plain, {**conf, "spark.shuffle.compress": "false"})]
 
 
 def tpcds_group(names, texts, tables):

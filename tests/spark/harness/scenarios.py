@@ -219,7 +219,7 @@ SCENARIOS = [
     ),
     Scenario(
         "rows-lzf",
-        ["rowTypes", "rowMetrics", "streams"],
+        ["rowTypes", "streams"],
         {"spark.io.compression.codec": "lzf", **KRYO},
         faro_only=True,
         newest=True,
@@ -451,6 +451,7 @@ SCENARIOS = [
             "spark.storage.decommission.shuffleBlocks.enabled": "true",
             "spark.storage.decommission.rddBlocks.enabled": "true",
         },
+        newest=True,
     ),
     Scenario(
         "fallback-storage",
@@ -510,7 +511,7 @@ SCENARIOS = [
         newest=True,
     ),
     faults("corrupt", "flip=5", "crcErrors"),
-    faults("disconnect", "drop=4", "retries", newest=False),
+    faults("disconnect", "drop=4", "retries"),
     faults("deadline", "swallow=6", "timeouts", {"spark.faro.request.timeout": "500ms"}),
     faults("dead-endpoint", "die=5", "fallbackReason"),
     # Far more is in flight than the arena holds. Nothing may be left to Spark.
@@ -536,7 +537,7 @@ SCENARIOS = [
     # Sealed, with Spark's secret. The executor that replaces a killed one has it too.
     Scenario(
         "authenticate",
-        ["groupByKey", "sqlJoin", "killBetweenStages"],
+        ["sqlJoin", "killBetweenStages"],
         {**AUTHENTICATE, "spark.faro.fabric": "tcp"},
         faro_only=True,
         everywhere=True,

@@ -10,7 +10,7 @@ import org.apache.spark.network.netty.NettyBlockTransferService;
 
 /**
  * The process that owns the map outputs: writes the shapes it is given, serves them on every side, says how it is
- * reached, and ends with its input. usage: OwnerMain DIRECTORY FARO-SIDES SHAPE...
+ * reached, and ends with its input. usage: OwnerMain DIRECTORY SIDES SHAPE...
  */
 public final class OwnerMain {
   private OwnerMain() {}
@@ -20,11 +20,14 @@ public final class OwnerMain {
     for (int i = 2; i < args.length; i++) {
       files.write(new Shape(args[i]));
     }
-    NettyBlockTransferService netty = StockNetty.start(files);
-    System.out.println("netty " + netty.port());
-    for (String side : args[1].isEmpty() ? new String[0] : args[1].split(",")) {
-      LadderEndpoint endpoint = LadderEndpoint.start(side, files::data, files::index);
-      System.out.println(side + " " + Base64.getEncoder().encodeToString(endpoint.card()));
+    for (String side : args[1].split(",")) {
+      if (side.startsWith("netty")) {
+        NettyBlockTransferService netty = StockNetty.start(side, files);
+        System.out.println(side + " " + netty.port());
+      } else {
+        LadderEndpoint endpoint = LadderEndpoint.start(side, files::data, files::index);
+        System.out.println(side + " " + Base64.getEncoder().encodeToString(endpoint.card()));
+      }
     }
     System.out.println("ready");
     BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));

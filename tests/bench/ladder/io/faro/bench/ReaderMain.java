@@ -26,11 +26,14 @@ import org.apache.spark.network.shuffle.BlockStoreClient;
 public final class ReaderMain {
   private static final int KIB_IN_FLIGHT = 48 << 10;
 
+  /** Of a side that has the owner's address in its card, or needs none. */
+  private static final Requester.Owner NONE = new Requester.Owner("127.0.0.1", 1, "owner");
+
   private final ShuffleFiles files;
   private final Map<String, BlockStoreClient> clients = new HashMap<>();
   private final Map<String, LadderEndpoint> endpoints = new HashMap<>();
   private final Map<String, List<String[]>> requestsOf = new HashMap<>();
-  private Requester.Owner owner;
+  private final Map<String, Requester.Owner> owners = new HashMap<>();
 
   private ReaderMain(File directory) {
     files = new ShuffleFiles(directory);
@@ -58,9 +61,9 @@ public final class ReaderMain {
   }
 
   private void open(String side, String how) throws Exception {
-    if (side.equals("netty")) {
-      owner = new Requester.Owner("127.0.0.1", Integer.parseInt(how), "owner");
-      clients.put(side, StockNetty.start(files));
+    if (side.startsWith("netty")) {
+      owners.put(side, new Requester.Owner("127.0.0.1", Integer.parseInt(how), "owner"));
+      clients.put(side, StockNetty.start(side, files));
     } else if (side.equals("free")) {
       clients.put(side, new MappedFilesClient(files));
     } else {
@@ -82,7 +85,7 @@ public final class ReaderMain {
     List<Requester> all = new ArrayList<>();
     List<Thread> threads = new ArrayList<>();
     for (int i = 0; i < count; i++) {
-      Requester one = new Requester(clients.get(words[1]), owner, shape, requests, requests.size() * i / count, inFlight,
+      Requester one = new Requester(clients.get(words[1]), owners.getOrDefault(words[1], NONE), shape, requests, requests.size() * i / count, inFlight,
           check ? files : null);
       all.add(one);
       threads.add(new Thread(one, "bench-client-" + i));

@@ -26,12 +26,21 @@ import org.apache.spark.storage.StorageLevel;
 import scala.Option;
 import scala.reflect.ClassTag;
 
-/** Spark's own block transfer service, client and server, with the settings that Spark has by default. */
+/**
+ * Spark's own block transfer service, client and server, with the settings that Spark has by default; or with
+ * authentication and network encryption, by the cipher of that name.
+ */
 final class StockNetty {
   private StockNetty() {}
 
-  static NettyBlockTransferService start(ShuffleFiles files) {
+  /** {@code side}: netty, netty-ctr or netty-gcm. */
+  static NettyBlockTransferService start(String side, ShuffleFiles files) {
     SparkConf conf = new SparkConf(false).set("spark.app.id", "faro-bench");
+    if (!side.equals("netty")) {
+      conf.set("spark.authenticate", "true").set("spark.authenticate.secret", "known to all of the bench")
+          .set("spark.network.crypto.enabled", "true")
+          .set("spark.network.crypto.cipher", side.equals("netty-gcm") ? "AES/GCM/NoPadding" : "AES/CTR/NoPadding");
+    }
     SecurityManager security = new SecurityManager(conf, Option.empty(), null);
     SerializerManager serializers = new SerializerManager(new JavaSerializer(conf), conf);
     // 0 cores: as many as there are, as in an executor without a limit.

@@ -5,6 +5,7 @@ import io.faro.EndpointConfig;
 import io.faro.FabricChoice;
 import io.faro.OutputFiles;
 import java.io.File;
+import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import java.util.concurrent.Executor;
 import java.util.concurrent.Executors;
@@ -30,16 +31,20 @@ public final class LadderEndpoint {
     this.endpoint = endpoint;
   }
 
-  /** {@code side}: faro-tcp or faro-shm; limits are those that an executor has by default. */
+  /** {@code side}: faro-tcp, faro-shm or faro-sealed (TCP); limits are those that an executor has by default. */
   public static LadderEndpoint start(String side, Locate data, Locate index) throws Exception {
     FaroConf defaults = new FaroConf(new SparkConf(false));
+    boolean sealed = side.equals("faro-sealed");
     EndpointConfig config = EndpointConfig.builder()
         .set(defaults.settings)
         .name(side)
-        .fabric(FabricChoice.valueOf(side.substring("faro-".length()).toUpperCase(java.util.Locale.ROOT)))
+        .fabric(side.equals("faro-shm") ? FabricChoice.SHM : FabricChoice.TCP)
+        .application("faro-bench")
+        .sealed(sealed)
         .build();
+    byte[] secret = sealed ? "known to all of the bench".getBytes(StandardCharsets.UTF_8) : null;
     return new LadderEndpoint(Endpoint.start(
-        config, (shuffle, map) -> new OutputFiles(data.file(shuffle, map), index.file(shuffle, map))));
+        config, secret, (shuffle, map) -> new OutputFiles(data.file(shuffle, map), index.file(shuffle, map))));
   }
 
   public byte[] card() throws Exception {
