@@ -537,8 +537,8 @@ SCENARIOS = [
     # Sealed, with Spark's secret. The executor that replaces a killed one has it too.
     Scenario(
         "authenticate",
-        ["sqlJoin", "killBetweenStages"],
-        {**AUTHENTICATE, "spark.faro.fabric": "tcp"},
+        ["sqlJoin", "killInMap"],
+        {**AUTHENTICATE, "spark.faro.fabric": "tcp", "spark.task.maxFailures": "8"},
         faro_only=True,
         everywhere=True,
         must_count=("sealedChannel", "remoteBlocks.tcp"),
