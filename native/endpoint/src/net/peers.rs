@@ -6,7 +6,6 @@
 //! forgotten, and its handle is unknown from then on; the caller adds its card again.
 
 use super::routes::{Line, Route, Routes};
-use crate::config::Security;
 use crate::counters::Counters;
 use crate::fabrics::fabric_name;
 use crate::limits::PEER_IDLE;
@@ -60,10 +59,10 @@ pub(crate) struct Membership {
 }
 
 impl Membership {
-    pub(crate) fn new(security: &Security) -> Self {
+    pub(crate) fn new(application: String, secret: Option<SharedSecret>) -> Self {
         Self {
-            application: security.application.clone(),
-            secret: security.secret.clone(),
+            application,
+            secret,
         }
     }
 
