@@ -371,14 +371,9 @@ fn is_right(reason: &str, unit: usize) -> bool {
 fn records_of_another_connection_are_refused() {
     let (other, _) = tampered(&mut pass);
     let theirs = other.middle.up.seen;
-    for unit in 1..5 {
-        let (stage, told) = tampered(&mut |number, bytes| {
-            vec![if number == unit {
-                theirs[unit].clone()
-            } else {
-                bytes
-            }]
-        });
+    for (unit, other) in theirs.iter().enumerate().skip(1) {
+        let (stage, told) =
+            tampered(&mut |number, bytes| vec![if number == unit { other.clone() } else { bytes }]);
         assert!(stage.acceptor.messages().len() < MESSAGES.len());
         let text = told.unwrap().to_string();
         assert!(is_right(&text, unit), "unit {unit}: {text}");

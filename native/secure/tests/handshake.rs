@@ -1,5 +1,7 @@
 //! Two sides that shake hands, and all that must not pass for one of them.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
+
 use faro_secure::{
     Acceptor, Connector, HandshakeError, Keys, Prologue, Protection, Psk, Secret, SharedSecret,
     HEADER_BYTES, TAG_BYTES,

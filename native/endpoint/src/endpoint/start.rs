@@ -86,7 +86,10 @@ impl Endpoint {
             shm,
             Arc::clone(&exchange),
             Arc::clone(&counters),
-            Membership::new(&config.security),
+            Membership::new(
+                config.security.application.clone(),
+                config.security.secret.clone(),
+            ),
         ));
         let endpoint = Arc::new(Self {
             card,

@@ -6,7 +6,6 @@
 //! forgotten, and its handle is unknown from then on; the caller adds its card again.
 
 use super::routes::{Line, Route, Routes};
-use crate::config::Security;
 use crate::counters::Counters;
 use crate::fabrics::fabric_name;
 use crate::limits::PEER_IDLE;
@@ -60,10 +59,10 @@ pub(crate) struct Membership {
 }
 
 impl Membership {
-    pub(crate) fn new(security: &Security) -> Self {
+    pub(crate) fn new(application: String, secret: Option<SharedSecret>) -> Self {
         Self {
-            application: security.application.clone(),
-            secret: security.secret.clone(),
+            application,
+            secret,
         }
     }
 
@@ -101,7 +100,8 @@ impl PeerTable {
             return peer.handle;
         }
         let routes = self.fabrics.iter();
-        let routes = routes.filter_map(|fabric| self.route(*fabric, card));
+        let peer = Arc::new(self.membership.identity(card));
+        let routes = routes.filter_map(|fabric| self.route(*fabric, card, &peer));
         let mut routes = Routes::new(card.name.clone(), routes.collect());
         for (fabric, cause) in &state.lost {
             routes.fabric_lost(*fabric, cause);
@@ -120,7 +120,7 @@ impl PeerTable {
         handle
     }
 
-    fn route(&self, fabric: FabricKind, card: &Card) -> Option<Route> {
+    fn route(&self, fabric: FabricKind, card: &Card, peer: &Arc<Identity>) -> Option<Route> {
         let is_this = |scheme: &str| scheme == fabric_name(fabric);
         let address = card.addresses.iter().find(|a| is_this(&a.scheme))?;
         // Shared memory of another host is no route that fails: it is none.
@@ -131,7 +131,7 @@ impl PeerTable {
         Some(Route {
             fabric,
             location: address.location.clone(),
-            peer: self.membership.identity(card),
+            peer: Arc::clone(peer),
         })
     }
 

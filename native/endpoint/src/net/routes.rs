@@ -16,6 +16,7 @@ use crate::fabrics::fabric_name;
 use crate::limits::{BACKOFF_MAX, BACKOFF_MIN};
 use faro_fabric::{FabricKind, Identity};
 use log::Level;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How to reach one peer by one fabric.
@@ -24,7 +25,7 @@ pub(crate) struct Route {
     pub(crate) fabric: FabricKind,
     /// As the peer's card has it.
     pub(crate) location: String,
-    pub(crate) peer: Identity,
+    pub(crate) peer: Arc<Identity>,
 }
 
 /// Whether a route is to be used.
@@ -202,7 +203,7 @@ mod tests {
         let route = |fabric: &FabricKind| Route {
             fabric: *fabric,
             location: "there".to_owned(),
-            peer: Identity::public(7),
+            peer: Arc::new(Identity::public(7)),
         };
         Routes::new("executor-3".to_owned(), fabrics.iter().map(route).collect())
     }

@@ -23,7 +23,7 @@ pub(crate) enum Handshake {
     /// HELLO is sent.
     Said(Connector),
     /// WELCOME is sent.
-    Welcomed(Acceptor),
+    Welcomed(Box<Acceptor>),
 }
 
 /// What both ends of a handshake on that fabric have to agree on.
@@ -74,7 +74,7 @@ impl Context<'_> {
         let prologue = prologue(self.shared.fabric, protection, own.endpoint);
         let (acceptor, keys, handshake) = Acceptor::welcome(&own.psk, &prologue, &hello.handshake)?;
         self.session.remote = acceptor.connector;
-        self.session.handshake = Handshake::Welcomed(acceptor);
+        self.session.handshake = Handshake::Welcomed(Box::new(acceptor));
         self.session.phase = Phase::AwaitProof;
         self.push(Frame::owned_greeting(
             kind::WELCOME,

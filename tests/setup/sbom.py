@@ -1,0 +1,220 @@
+"""The software bill of materials of the jar: a CycloneDX document in JSON.
+
+It has the Rust crates, what the toolchain links in besides, and the native libraries with their
+SHA-256. It is a function of Cargo.lock, pom.xml and the libraries: no time, no random number, no
+path of this machine. cargo-cyclonedx is not used: it names the workspace's crates by their absolute
+path, does not see the toolchain's part, and has 140 packages to compile on a new machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+import uuid
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+ROOT = Path(__file__).resolve().parents[2]
+CRATE = "faro-jni"
+ENTRY = "META-INF/sbom/faro-spark.cdx.json"
+BUNDLED = "faro:bundledCode"
+
+
+class Locked(NamedTuple):
+    """What Cargo.lock says of a package; one of the workspace has neither source nor checksum."""
+
+    source: str | None
+    checksum: str | None
+    dependencies: list[str]
+
+
+def locked() -> dict[str, Locked]:
+    """The packages of Cargo.lock, by `name@version`."""
+    packages = {}
+    for block in (ROOT / "Cargo.lock").read_text().split("[[package]]")[1:]:
+        field = dict(re.findall(r'^(\w+) = "(.*)"$', block, re.M))
+        dependencies = re.findall(r'^ "([^" ]+)[^"]*",$', block, re.M)
+        packages[f"{field['name']}@{field['version']}"] = Locked(
+            field.get("source"), field.get("checksum"), dependencies
+        )
+    return packages
+
+
+class Crates:
+    """The crates that a library is built from, with build scripts and tests left out."""
+
+    LINE = re.compile(r"(\d+)(\S+) v(\S+)(?: \(.*\))?\t(.*?)(?: \(\*\))?")
+
+    def __init__(self, targets: list[str]):
+        self.licences: dict[str, str] = {}
+        self.uses: dict[str, set[str]] = {}
+        self.linked: set[str] = set()
+        for target in targets:
+            self.linked.update(self._walk(target, "normal,no-proc-macro"))
+            self._walk(target, "normal")
+
+    def _walk(self, target: str, edges: str) -> list[str]:
+        """Adds the tree of a target; returns the crates in it."""
+        command = ["cargo", "tree", "--locked", "-p", CRATE, "--target", target, "--edges", edges]
+        tree = subprocess.run(
+            [*command, "--prefix", "depth", "--format", "{p}\t{l}"],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        ).stdout
+        seen, path = [], []
+        for line in tree.splitlines():
+            match = self.LINE.fullmatch(line)
+            if not match:
+                raise ValueError(f"sbom: cargo tree wrote a line of another form: {line!r}")
+            depth, crate = int(match[1]), f"{match[2]}@{match[3]}"
+            # Older crates write A/B, which SPDX calls A OR B.
+            self.licences[crate] = match[4].replace("/", " OR ")
+            self.uses.setdefault(crate, set())
+            path[depth:] = [crate]
+            if depth:
+                self.uses[path[depth - 1]].add(crate)
+            seen.append(crate)
+        return seen
+
+    def components(self) -> list[dict]:
+        packages = locked()
+        return [self._component(crate, packages[crate]) for crate in sorted(self.licences)]
+
+    def _component(self, crate: str, package: Locked) -> dict:
+        name, version = crate.split("@")
+        component = {
+            "type": "library",
+            "bom-ref": crate,
+            "name": name,
+            "version": version,
+            # A macro runs in the compiler, and is not in the library.
+            "scope": "required" if crate in self.linked else "excluded",
+        }
+        if package.checksum:
+            # Of the package as the registry has it.
+            component["hashes"] = [{"alg": "SHA-256", "content": package.checksum}]
+        if self.licences[crate]:
+            component["licenses"] = [{"expression": self.licences[crate]}]
+        # The workspace's own crates are in no registry, so none may be looked up there.
+        if package.source:
+            component["purl"] = f"pkg:cargo/{name}@{quote(version)}"
+        if "cc" in package.dependencies:
+            text = "the crate's build script compiles C or assembly that the package brings"
+            component["properties"] = [{"name": BUNDLED, "value": text}]
+            # zstd-sys 2.1.2+zstd.1.5.7, lz4-sys 1.11.1+lz4-1.10.0
+            inner = re.search(r"\+([a-z]\w*)[-.](\d[\w.]*)$", version)
+            if inner:
+                component["components"] = [
+                    {
+                        "type": "library",
+                        "bom-ref": f"{crate}/{inner[1]}",
+                        "name": inner[1],
+                        "version": inner[2],
+                        "description": f"C sources in the package {name}",
+                    }
+                ]
+        return component
+
+
+def toolchain(library: bytes) -> list[dict]:
+    """What compiler and linker put into a library."""
+    rust = re.search(rb"rustc version (\d[\w.-]*) \((\w+)", library)
+    if not rust:
+        raise ValueError("sbom: the library does not say which rustc compiled it")
+    version = rust[1].decode()
+    parts = [
+        {
+            "type": "library",
+            "bom-ref": f"rust-std@{version}",
+            "name": "rust-std",
+            "version": version,
+            "description": f"Rust's standard library, of rustc {version} ({rust[2].decode()})",
+            "scope": "required",
+            "licenses": [{"expression": "MIT OR Apache-2.0"}],
+            "cpe": f"cpe:2.3:a:rust-lang:rust:{version}:*:*:*:*:*:*:*",
+        }
+    ]
+    # Without zig the machine's libgcc_s.so unwinds.
+    zig = re.search(rb"clang version (\d[\w.]*)", library)
+    if zig and b"libgcc_s.so.1" not in library:
+        version = zig[1].decode()
+        parts.append(
+            {
+                "type": "library",
+                "bom-ref": f"libunwind@{version}",
+                "name": "libunwind",
+                "version": version,
+                "description": "LLVM's libunwind and zig's compiler-rt, which zig links in",
+                "scope": "required",
+                "licenses": [{"expression": "Apache-2.0 WITH LLVM-exception AND MIT"}],
+            }
+        )
+    return parts
+
+
+def document(libraries: dict[str, Path]) -> str:
+    """The text of the document, for a jar with these libraries (by architecture)."""
+    version = re.search(r"<version>(.*?)</version>", (ROOT / "pom.xml").read_text())[1]
+    jar, api = f"pkg:maven/io.faro/faro-spark@{version}", f"pkg:maven/io.faro/faro-jvm@{version}"
+    licence = [{"expression": "Apache-2.0"}]
+    crates = Crates([f"{arch}-unknown-linux-gnu" for arch in libraries])
+    root = next(crate for crate in crates.licences if crate.startswith(f"{CRATE}@"))
+    components = [
+        {
+            "type": "library",
+            "bom-ref": api,
+            "group": "io.faro",
+            "name": "faro-jvm",
+            "version": version,
+            "scope": "required",
+            "licenses": licence,
+            "purl": api,
+        }
+    ]
+    edges = {jar: {api}, **crates.uses}
+    parts = {}
+    for arch, path in libraries.items():
+        content = path.read_bytes()
+        name = f"META-INF/native/linux-{arch}/{path.name}"
+        components.append(
+            {
+                "type": "file",
+                "bom-ref": name,
+                "name": name,
+                "hashes": [{"alg": "SHA-256", "content": hashlib.sha256(content).hexdigest()}],
+            }
+        )
+        linked = {part["bom-ref"]: part for part in toolchain(content)}
+        parts.update(linked)
+        edges[jar].add(name)
+        edges[name] = {root, *linked}
+    components += [*crates.components(), *(parts[ref] for ref in sorted(parts))]
+    bom = {
+        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {
+            "lifecycles": [{"phase": "build"}],
+            "component": {
+                "type": "library",
+                "bom-ref": jar,
+                "group": "io.faro",
+                "name": "faro-spark",
+                "version": version,
+                "licenses": licence,
+                "purl": jar,
+            },
+            "properties": [{"name": "cdx:reproducible", "value": "true"}],
+        },
+        "components": components,
+        "dependencies": [{"ref": ref, "dependsOn": sorted(edges[ref])} for ref in sorted(edges)],
+    }
+    content = json.dumps(bom, sort_keys=True)
+    bom["serialNumber"] = f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_OID, content)}"
+    return json.dumps(bom, indent=2) + "\n"
