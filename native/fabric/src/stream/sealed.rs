@@ -5,7 +5,7 @@
 //!   kernel ──▶ records ──opened where they lie──▶ frames            a record whose end is missing waits in `partial`
 //! ```
 //! Sealing and opening take place in a buffer that all connections share, so a connection holds memory only while its
-//! peer or the network is slow: at most [`BATCH_BYTES`] and one record.
+//! peer or the network is slow: at most one record each way.
 
 use super::dispatch::Receiver;
 use super::driver::TransportDriver;
@@ -19,8 +19,9 @@ use std::io::{self, IoSlice, IoSliceMut};
 
 /// Bytes of the longest record.
 const WHOLE_BYTES: usize = RECORD_BYTES + OVERHEAD_BYTES;
-/// Bytes that are sealed, or received, in one go: four records.
-pub(crate) const BATCH_BYTES: usize = 4 * WHOLE_BYTES;
+/// Bytes that are sealed, or received, in one go: one record. More of them leave the caches of a core before the kernel
+/// has them, and gain nothing (`benches/throughput.rs`).
+pub(crate) const BATCH_BYTES: usize = WHOLE_BYTES;
 
 /// One connection's keys and what could not be sent or opened yet.
 pub(crate) struct Sealed {
