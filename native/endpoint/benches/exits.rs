@@ -57,6 +57,7 @@ impl Plain {
                     bind,
                     advertise,
                     identity: Identity::public(endpoint),
+                    protection: Protection::Clear,
                     pool: shared,
                     options: faro_endpoint::VerbsOptions::default(),
                 })?),

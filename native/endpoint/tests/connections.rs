@@ -218,6 +218,7 @@ fn idle_connections_make_room_for_new_ones_over_verbs() {
         bind: SocketAddr::from(([127, 0, 0, 1], 0)),
         advertise: String::new(),
         identity: Identity::public(7),
+        protection: faro_secure::Protection::Clear,
         pool: Pool::new(256 << 20).unwrap(),
         options: VerbsOptions::default(),
     })

@@ -2,11 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[macro_use]
 mod support;
 
-use faro_endpoint::{
-    Config, Endpoint, EndpointError, FabricChoice, Protection, Security, SharedSecret,
-};
+use faro_endpoint::{Config, Endpoint, FabricChoice, Protection, Security, SharedSecret};
 use faro_wire::codes::FetchErrorCode;
 use faro_wire::Card;
 use support::{block, config, counter, fetch, pattern, Fetched, Server};
@@ -36,22 +35,24 @@ fn refusal(fetched: Fetched) -> String {
     failure.detail
 }
 
-#[test]
-fn sealed_endpoints_fetch_blocks() {
-    for (fabric, connections) in [
-        (FabricChoice::Tcp, "connections.tcp"),
-        (FabricChoice::Shm, "connections.shm"),
-        // No RDMA with sealed bytes: the best of the others is taken.
-        (FabricChoice::Auto, "connections.shm"),
-    ] {
-        let (server, parts) = server(secured("server", fabric, "spark's"));
-        let client = Endpoint::start(secured("client", fabric, "spark's")).unwrap();
-        let peer = server.peer_of(&client);
-        let blocks: Vec<_> = (0..3).map(|part| block(0, 0, part, part + 1)).collect();
+over_every_fabric!(sealed_endpoints_fetch_from_each_other);
+
+fn sealed_endpoints_fetch_from_each_other(fabric: FabricChoice) {
+    let connections = match fabric {
+        FabricChoice::Tcp => "connections.tcp",
+        FabricChoice::Verbs => "connections.verbs",
+        FabricChoice::Shm | FabricChoice::Auto => "connections.shm",
+    };
+    let (server, parts) = server(secured("server", fabric, "spark's"));
+    let client = Endpoint::start(secured("client", fabric, "spark's")).unwrap();
+    let peer = server.peer_of(&client);
+    let blocks: Vec<_> = (0..3).map(|part| block(0, 0, part, part + 1)).collect();
+    // The chunk cache has the bytes after some times, and would offer them to be read.
+    for _ in 0..6 {
         let fetched = fetch(&client, peer, &blocks);
         assert_eq!(fetched.bytes(), parts);
-        assert_eq!(counter(&client, connections), 1);
     }
+    assert_eq!(counter(&client, connections), 1);
 }
 
 #[test]
@@ -85,18 +86,4 @@ fn endpoints_that_do_not_belong_together_say_so() {
     let peer = client.add_peer(&card.encode()).unwrap();
     let detail = refusal(fetch(&client, peer, &[block(0, 0, 0, 1)]));
     assert!(detail.contains(unproven), "{detail}");
-}
-
-#[test]
-fn rdma_alone_is_refused_with_sealed_bytes() {
-    match Endpoint::start(secured("server", FabricChoice::Verbs, "spark's")) {
-        Err(EndpointError::Fabric {
-            fabric: "verbs",
-            reason,
-        }) => {
-            assert!(reason.contains("sealed"), "{reason}");
-        }
-        Err(error) => panic!("{error}"),
-        Ok(_) => panic!("it started"),
-    }
 }

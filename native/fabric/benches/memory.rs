@@ -76,6 +76,7 @@ fn site(endpoint: u128) -> Site {
         bind: SocketAddr::new(near(), 0),
         advertise: String::new(),
         identity: Identity::public(endpoint),
+        protection: faro_secure::Protection::Clear,
         pool: pool.clone(),
         options: VerbsOptions::default(),
     };

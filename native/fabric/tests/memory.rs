@@ -42,6 +42,7 @@ impl Site {
             bind: SocketAddr::from(([127, 0, 0, 1], 0)),
             advertise: String::new(),
             identity: Identity::public(endpoint),
+            protection: faro_secure::Protection::Clear,
             pool: pool.clone(),
             options: VerbsOptions::default(),
         })

@@ -8,12 +8,13 @@ use faro_conformance::{fabric_conformance, Bench, Site};
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric, VerbsOptions};
 use faro_fabric::Identity;
 use faro_pool::Pool;
+use faro_secure::Protection;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-struct Verbs;
+struct Verbs(Protection);
 
 impl Bench for Verbs {
     fn site(&self) -> Site {
@@ -24,6 +25,7 @@ impl Bench for Verbs {
             bind: SocketAddr::from(([127, 0, 0, 1], 0)),
             advertise: String::new(),
             identity: identity.clone(),
+            protection: self.0,
             pool: pool.clone(),
             options: VerbsOptions::default(),
         };
@@ -40,12 +42,17 @@ impl Bench for Verbs {
     }
 
     fn learns_refusals(&self) -> bool {
-        true
+        self.0 == Protection::Clear
     }
 }
 
 fabric_conformance!(
     #[ignore = "needs an RDMA device: tests/softroce/run"]
     verbs,
-    Verbs
+    Verbs(Protection::Clear)
+);
+fabric_conformance!(
+    #[ignore = "needs an RDMA device: tests/softroce/run"]
+    verbs_sealed,
+    Verbs(Protection::Sealed)
 );

@@ -47,6 +47,7 @@ impl Site {
                 bind,
                 advertise,
                 identity: Identity::public(endpoint),
+                protection: Protection::Clear,
                 pool: owned,
                 options: VerbsOptions {
                     device: args.device.clone(),

@@ -20,7 +20,7 @@ use faro_fabric::verbs::{VerbsConfig, VerbsFabric};
 use faro_fabric::{EndpointId, Fabric, FabricError, FabricKind, Identity};
 use faro_pool::{Pool, PoolOptions, PAGE_BYTES};
 use faro_region::{ChunkCache, MAX_SLOTS};
-use faro_secure::{Protection, Secret};
+use faro_secure::Secret;
 use faro_sync::lock;
 use faro_wire::{Card, CardAddress};
 use std::io::ErrorKind;
@@ -281,21 +281,12 @@ fn open_verbs(
     identity: &Identity,
     pool: &Arc<Pool>,
 ) -> Result<VerbsFabric, FabricError> {
-    match config.security.protection {
-        Protection::Clear => {}
-        Protection::Sealed => {
-            return Err(FabricError::Unavailable {
-                fabric: "verbs",
-                reason: "RDMA carries no sealed bytes in this version".to_owned(),
-                absent: true,
-            })
-        }
-    }
     let open = |port| {
         VerbsFabric::new(VerbsConfig {
             bind: SocketAddr::new(config.bind, port),
             advertise: config.advertise.to_string(),
             identity: identity.clone(),
+            protection: config.security.protection,
             pool: Arc::clone(pool),
             options: config.verbs.clone(),
         })

@@ -77,7 +77,8 @@ pub(crate) use frame_kinds;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{shm::ShmKind, tcp::TcpKind, verbs::VerbsKind};
+    use crate::stream::payload::PayloadKind;
+    use crate::{shm::ShmKind, verbs::VerbsKind};
 
     /// Each byte below `FIRST_MESSAGE` decodes to one kind, and that kind has this byte.
     fn decodes<K: TransportKind>() -> Vec<u8> {
@@ -99,16 +100,16 @@ mod tests {
 
     #[test]
     fn every_fabric_decodes_its_own_frames_only() {
-        assert_eq!(decodes::<TcpKind>(), [1, 2, 3, 4, 5, 6, 8, 18]);
+        assert_eq!(decodes::<PayloadKind>(), [1, 2, 3, 4, 5, 6, 8, 18]);
         assert_eq!(decodes::<ShmKind>(), [1, 2, 3, 7, 8, 9, 10, 18]);
-        let verbs = [1, 2, 3, 11, 12, 13, 14, 15, 16, 17, 18];
+        let verbs = [1, 2, 3, 4, 5, 6, 8, 11, 12, 13, 14, 15, 16, 17, 18];
         assert_eq!(decodes::<VerbsKind>(), verbs);
     }
 
     #[test]
     fn every_byte_from_the_first_message_on_is_a_message() {
         for byte in kind::FIRST_MESSAGE..=u8::MAX {
-            let got = FrameKind::<TcpKind>::decode(byte);
+            let got = FrameKind::<PayloadKind>::decode(byte);
             assert_eq!(got, Some(FrameKind::Message(byte)));
         }
     }

@@ -45,6 +45,16 @@ impl Sealed {
         }
     }
 
+    /// Seals a record in its buffer, for a driver that sends it by itself.
+    pub(crate) fn seal(&mut self, record: &mut [u8]) -> Result<(), CloseReason> {
+        Ok(self.sealer.seal(record)?)
+    }
+
+    /// Opens a whole record where it lies, for a driver that received it by itself.
+    pub(crate) fn open<'r>(&mut self, record: &'r mut [u8]) -> Result<&'r mut [u8], CloseReason> {
+        Ok(self.opener.open(record)?)
+    }
+
     /// Whether the kernel has all that was sealed.
     pub(crate) fn is_sent(&self) -> bool {
         self.unsent.is_empty()

@@ -15,8 +15,6 @@ mod datapath;
 mod setup;
 
 pub use crate::stream::bounds::Bounds;
-#[cfg(test)]
-pub(crate) use datapath::TcpKind;
 pub(crate) use setup::{connect, listen, parse};
 pub use setup::{resolve, TcpConfig};
 

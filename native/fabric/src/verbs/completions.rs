@@ -137,9 +137,17 @@ impl Reactor<Verbs> {
             },
             driver: &mut self.driver,
             state: &mut conn.state,
-            opened: false,
+            opened: conn.sealed.is_some(),
         };
-        conn.inbound.feed(&self.staging[..length], &mut receiver)?;
+        // A segment without bytes has credits only.
+        if length > 0 {
+            let staged = &mut self.staging[..length];
+            let bytes = match &mut conn.sealed {
+                Some(sealed) => sealed.open(staged)?,
+                None => staged,
+            };
+            conn.inbound.feed(bytes, &mut receiver)?;
+        }
         conn.writable |= conn.session.phase == Phase::Open;
         match &mut conn.state {
             Some(queue_pair) => queue_pair.repost(connection),

@@ -6,13 +6,16 @@ use super::frames::{Expose, Key};
 use super::queue_pair::Posted;
 use super::segment::SEGMENT_BYTES;
 use crate::stream::driver::{Datapath, Holder, Unexposed};
+use crate::stream::inbound::Sink;
 use crate::stream::kinds::TransportKind as _;
 use crate::stream::outbound::{Ends, Frame, Work};
+use crate::stream::payload;
 use crate::stream::session::{Context, Phase, Shared};
 use crate::{
     CloseReason, ConnectionId, Exposure, FabricError, Outcome, RemoteRange, Revoked, Write,
 };
 use faro_pool::Lease;
+use faro_secure::Protection;
 use faro_wire::{kind, WireError};
 use std::time::Instant;
 use zerocopy::IntoBytes;
@@ -22,6 +25,22 @@ impl Datapath for Verbs {
     type Remains = Remains;
     const STAGING_BYTES: usize = SEGMENT_BYTES;
 
+    fn on_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        kind: VerbsKind,
+        id: u64,
+        head: &[u8],
+        length: usize,
+    ) -> Result<Sink, CloseReason> {
+        match (self.protection, kind.payload()) {
+            (Protection::Sealed, Some(kind)) => payload::on_head(cx, kind, id, head, length),
+            (Protection::Sealed, None) | (Protection::Clear, _) => {
+                Err(WireError::UnknownKind { got: kind.byte() }.into())
+            }
+        }
+    }
+
     fn on_frame(
         &mut self,
         cx: &mut Context<'_>,
@@ -30,6 +49,13 @@ impl Datapath for Verbs {
         id: u64,
         body: &[u8],
     ) -> Result<(), CloseReason> {
+        let introduces = matches!(kind, VerbsKind::QpInfo | VerbsKind::QpReady);
+        if self.protection == Protection::Sealed && !introduces {
+            return match kind.payload() {
+                Some(kind) => payload::on_frame(cx, kind, id, body),
+                None => Err(WireError::UnknownKind { got: kind.byte() }.into()),
+            };
+        }
         match (kind, link) {
             (VerbsKind::QpInfo, link) => self.on_qp_info(cx, link, body),
             (VerbsKind::QpReady, Some(_)) if cx.session.expected.is_none() => {
@@ -41,8 +67,15 @@ impl Datapath for Verbs {
             (VerbsKind::Revoked, Some(queue_pair)) => self.on_revoked(cx, queue_pair, body),
             (VerbsKind::AccessQuery, Some(queue_pair)) => queue_pair.on_access_query(cx, id, body),
             (VerbsKind::AccessReply, Some(queue_pair)) => queue_pair.on_access_reply(cx, id, body),
-            // Before the queue pair is made, or from the side that does not send it.
-            (VerbsKind::QpReady, _)
+            // Before the queue pair is made, from the side that does not send it, or of sealed connections.
+            (
+                VerbsKind::QpReady
+                | VerbsKind::Write
+                | VerbsKind::Read
+                | VerbsKind::ReadReply
+                | VerbsKind::WriteAck,
+                _,
+            )
             | (
                 VerbsKind::Expose
                 | VerbsKind::Revoke
@@ -55,6 +88,9 @@ impl Datapath for Verbs {
     }
 
     fn post_write(&mut self, cx: &mut Context<'_>, _link: &mut Link, write: Write) {
+        if self.protection == Protection::Sealed {
+            return payload::post_write(cx, write);
+        }
         let sequence = cx.next_sequence();
         let ends = Ends::Write {
             token: write.token,
@@ -73,10 +109,16 @@ impl Datapath for Verbs {
         sequence: u64,
         source: RemoteRange,
     ) {
+        if self.protection == Protection::Sealed {
+            return payload::post_read(cx, sequence, source);
+        }
         cx.push(Frame::work(Work::Read(sequence, source), Ends::Nothing));
     }
 
     fn register(&mut self, lease: &Lease) -> Result<(), FabricError> {
+        if self.protection == Protection::Sealed {
+            return Ok(());
+        }
         let context = self.context().map_err(|reason| FabricError::Unavailable {
             fabric: "verbs",
             reason,
@@ -93,6 +135,10 @@ impl Datapath for Verbs {
         key: u64,
         exposure: &Exposure,
     ) -> Result<u64, Unexposed> {
+        // The table of exposures is asked for each payload that comes, as on TCP.
+        if self.protection == Protection::Sealed {
+            return Ok(0);
+        }
         let broken = |detail| Unexposed::Broken(CloseReason::Lost { detail });
         let (Some(queue_pair), Some(context)) = (link, &mut self.context) else {
             return Err(broken(device_is_lost()));
@@ -126,6 +172,9 @@ impl Datapath for Verbs {
         key: u64,
         exposure: Exposure,
     ) -> Revoked {
+        if self.protection == Protection::Sealed {
+            return Revoked::Now(exposure);
+        }
         let needs = match holder {
             Holder::Open(mut cx, Some(queue_pair)) => {
                 let needs = queue_pair.exposed.revoke(key);

@@ -9,9 +9,11 @@ use crate::stream::driver::{Transport, TransportDriver};
 use crate::stream::exposure::ByKey;
 use crate::stream::inbound::Shape;
 use crate::stream::kinds::{frame_kinds, TransportKind};
+use crate::stream::payload::PayloadKind;
 use crate::stream::session::{Context, Phase, Shared};
 use crate::{ConnectionId, Event, Exposure, FabricKind, Outcome};
 use faro_pool::Pool;
+use faro_secure::Protection;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,6 +31,7 @@ pub(super) struct Revoking {
 /// What the RDMA fabric adds to the stream.
 pub(crate) struct Verbs {
     pub(super) pool: Arc<Pool>,
+    pub(super) protection: Protection,
     pub(super) options: device::VerbsOptions,
     /// Our address; of several devices, the one that has it is taken.
     near: IpAddr,
@@ -72,9 +75,11 @@ impl Verbs {
         options: device::VerbsOptions,
         near: IpAddr,
         pool: Arc<Pool>,
+        protection: Protection,
     ) -> Self {
         Self {
             pool,
+            protection,
             options,
             near,
             context: Some(context),
@@ -96,7 +101,7 @@ impl Verbs {
                 return Err(device_is_lost());
             }
             self.lost_at = Instant::now();
-            let context = RdmaContext::open(&self.options, self.near, &self.pool)
+            let context = RdmaContext::open(&self.options, self.near, &self.pool, self.protection)
                 .map_err(|error| format!("{}: {error}", device_is_lost()))?;
             if let Some(registry) = &self.registry {
                 context
@@ -157,8 +162,13 @@ impl Verbs {
 }
 
 frame_kinds! {
-    /// The frames that only RDMA has.
+    /// The frames of RDMA: those that introduce queue pairs; in the clear, those around one-sided operations of the
+    /// device; sealed, the operations themselves.
     VerbsKind {
+        Write = WRITE,
+        Read = READ,
+        ReadReply = READ_REPLY,
+        WriteAck = WRITE_ACK,
         QpInfo = QP_INFO,
         QpReady = QP_READY,
         Expose = EXPOSE,
@@ -181,6 +191,7 @@ impl TransportKind for VerbsKind {
     fn phase(self) -> Phase {
         match self {
             Self::QpInfo | Self::QpReady => Phase::Pairing,
+            Self::Write | Self::Read | Self::ReadReply | Self::WriteAck => Phase::Open,
             Self::Expose | Self::Revoke | Self::Revoked | Self::AccessQuery | Self::AccessReply => {
                 Phase::Open
             }
@@ -189,6 +200,10 @@ impl TransportKind for VerbsKind {
 
     fn shape(self) -> (Shape, u32) {
         let bytes = match self {
+            Self::Write => return PayloadKind::Write.shape(),
+            Self::Read => return PayloadKind::Read.shape(),
+            Self::ReadReply => return PayloadKind::ReadReply.shape(),
+            Self::WriteAck => return PayloadKind::WriteAck.shape(),
             Self::QpInfo => size_of::<QpInfo>(),
             Self::QpReady => 0,
             Self::Expose => size_of::<Expose>(),
@@ -197,6 +212,25 @@ impl TransportKind for VerbsKind {
             Self::AccessReply => size_of::<AccessReply>(),
         };
         (Shape::Whole, bytes as u32)
+    }
+}
+
+impl VerbsKind {
+    /// The same frame as one of those that TCP has.
+    pub(super) fn payload(self) -> Option<PayloadKind> {
+        match self {
+            Self::Write => Some(PayloadKind::Write),
+            Self::Read => Some(PayloadKind::Read),
+            Self::ReadReply => Some(PayloadKind::ReadReply),
+            Self::WriteAck => Some(PayloadKind::WriteAck),
+            Self::QpInfo
+            | Self::QpReady
+            | Self::Expose
+            | Self::Revoke
+            | Self::Revoked
+            | Self::AccessQuery
+            | Self::AccessReply => None,
+        }
     }
 }
 

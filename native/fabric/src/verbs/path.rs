@@ -35,7 +35,10 @@ impl FramePath<Verbs> for OverQueuePair {
             shared: &mut reactor.shared,
         };
         conn.writable = match &mut conn.state {
-            Some(queue_pair) => reactor.driver.transmit(&mut cx, queue_pair)?,
+            Some(queue_pair) => {
+                let sealed = conn.sealed.as_deref_mut();
+                reactor.driver.transmit(&mut cx, queue_pair, sealed)?
+            }
             None => false,
         };
         Ok(())

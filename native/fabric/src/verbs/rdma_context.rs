@@ -9,6 +9,7 @@ use super::registrations::{Keys, Registrations};
 use super::ring_share::{RingShare, LARGEST};
 use crate::stream::reactor::DEVICE;
 use faro_pool::{Lease, Pool};
+use faro_secure::Protection;
 use mio::unix::SourceFd;
 use mio::Interest;
 use std::net::IpAddr;
@@ -46,7 +47,7 @@ pub(super) struct RdmaContext {
 }
 
 impl RdmaContext {
-    /// Opens the device.
+    /// Opens the device. Where bytes are sealed, memory is registered for the device's own sends and receives only.
     ///
     /// # Errors
     /// `VerbsError`, which says what is missing and what to do.
@@ -54,12 +55,13 @@ impl RdmaContext {
         options: &VerbsOptions,
         near: IpAddr,
         pool: &Arc<Pool>,
+        protection: Protection,
     ) -> Result<Self, VerbsError> {
-        let device = Device::open(options, near)?;
+        let device = Device::open_for(options, near, protection)?;
         let limit = pool.counters().limit_bytes;
         check_memlock(limit)?;
         let mut context = Self {
-            registrations: Registrations::new(&device, pool),
+            registrations: Registrations::new(&device, pool, protection),
             pool: Arc::clone(pool),
             share: RingShare::of_arena(limit),
             queues: Vec::new(),

@@ -13,6 +13,7 @@
 use super::device::{Device, Registration, VerbsError};
 use crossbeam_channel::{bounded, Sender};
 use faro_pool::{ExternalMemory, Lease, Pool, RegistrationCount, RegistrationPin};
+use faro_secure::Protection;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -85,6 +86,8 @@ struct Attached {
 pub(super) struct Registrations {
     device: Arc<Device>,
     pool: Arc<Pool>,
+    /// Sealed: only slabs that segments lie in are registered.
+    protection: Protection,
     /// By slab.
     slabs: HashMap<u32, Registered>,
     /// De-registers idle slabs.
@@ -103,11 +106,12 @@ pub(super) struct Registrations {
 }
 
 impl Registrations {
-    pub(super) fn new(device: &Arc<Device>, pool: &Arc<Pool>) -> Self {
+    pub(super) fn new(device: &Arc<Device>, pool: &Arc<Pool>, protection: Protection) -> Self {
         static INSTANCES: AtomicU64 = AtomicU64::new(0);
         Self {
             device: Arc::clone(device),
             pool: Arc::clone(pool),
+            protection,
             slabs: HashMap::new(),
             deregistration: DeregistrationThread::default(),
             seen: 0,
@@ -121,7 +125,8 @@ impl Registrations {
 
     /// Registers slabs that are new in the arena, and lets one idle slab be de-registered.
     pub(super) fn follow(&mut self) -> Result<(), VerbsError> {
-        while self.pool.slab(self.seen).is_some() {
+        let eager = self.protection == Protection::Clear;
+        while eager && self.pool.slab(self.seen).is_some() {
             self.register_slab(self.seen)?;
             self.seen += 1;
         }

@@ -24,6 +24,8 @@ pub struct VerbsConfig {
     pub advertise: String,
     /// Identity of this endpoint.
     pub identity: Identity,
+    /// Whether bytes are sealed. Then all of them travel in SENDs, and no peer has a right to this endpoint's memory.
+    pub protection: Protection,
     /// The memory that is registered, slab by slab.
     pub pool: Arc<Pool>,
     /// What the user set; the rest is chosen.
@@ -51,11 +53,17 @@ impl VerbsFabric {
     pub fn with_bounds(config: VerbsConfig, bounds: Bounds) -> Result<Self, FabricError> {
         let (listener, address) = tcp::listen(config.bind, &config.advertise)?;
         let near = address.ip();
-        let context = RdmaContext::open(&config.options, near, &config.pool)?;
+        let context = RdmaContext::open(&config.options, near, &config.pool, config.protection)?;
         log::info!("verbs fabric: {}", context.device.describe());
-        let verbs = Verbs::new(context, config.options, near, config.pool);
+        let verbs = Verbs::new(
+            context,
+            config.options,
+            near,
+            config.pool,
+            config.protection,
+        );
         Ok(Self {
-            reactor: Reactor::new(config.identity, Protection::Clear, bounds, listener, verbs)?,
+            reactor: Reactor::new(config.identity, config.protection, bounds, listener, verbs)?,
             location: address.to_string(),
         })
     }

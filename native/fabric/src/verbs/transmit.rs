@@ -13,8 +13,10 @@ use super::ring_share::RESERVE;
 use super::segment::Segment;
 use crate::stream::frames::DONE;
 use crate::stream::outbound::{Frame, Work};
+use crate::stream::sealed::Sealed;
 use crate::stream::session::Context;
 use crate::{Event, Outcome, RemoteRange};
+use faro_secure::{HEADER_BYTES, OVERHEAD_BYTES, TAG_BYTES};
 use faro_wire::kind;
 use std::io;
 use zerocopy::IntoBytes;
@@ -36,6 +38,7 @@ impl Verbs {
         &mut self,
         cx: &mut Context<'_>,
         queue_pair: &mut QueuePairConnection,
+        mut sealed: Option<&mut Sealed>,
     ) -> io::Result<bool> {
         if let Some(context) = &mut self.context {
             queue_pair.grow(context);
@@ -60,7 +63,12 @@ impl Verbs {
                     let Some(segment) = self.take_send(queue_pair)? else {
                         break;
                     };
-                    fill_segment(cx, queue_pair, segment, urgent, &mut batch);
+                    match &mut sealed {
+                        Some(sealed) => {
+                            fill_sealed(cx, queue_pair, sealed, segment, &mut batch)?;
+                        }
+                        None => fill_segment(cx, queue_pair, segment, urgent, &mut batch),
+                    }
                 }
             }
             let can_send = queue_pair.credits > 0 && queue_pair.room() > 0;
@@ -284,6 +292,27 @@ fn fill_segment(
     }
     cx.shared.counters.bytes_out += bytes as u64;
     seal_segment(cx.connection.0, queue_pair, segment, bytes, batch);
+}
+
+/// Fills a segment with a record of the next bytes, and puts it into the batch. The record is sealed before it comes into
+/// memory that the device can reach. A sealed connection has no urgent frames.
+fn fill_sealed(
+    cx: &mut Context<'_>,
+    queue_pair: &mut QueuePairConnection,
+    sealed: &mut Sealed,
+    mut segment: Segment,
+    batch: &mut Vec<WorkRequest>,
+) -> io::Result<()> {
+    let mut record = [0; SEGMENT_ROOM];
+    let room = &mut record[HEADER_BYTES..SEGMENT_ROOM - TAG_BYTES];
+    let bytes = cx.session.outbound.copy_into(room);
+    let record = &mut record[..bytes + OVERHEAD_BYTES];
+    sealed.seal(record).map_err(io::Error::other)?;
+    segment.bytes_mut()[SEGMENT_HEAD..][..record.len()].copy_from_slice(record);
+    cx.shared.counters.bytes_out += record.len() as u64;
+    seal_segment(cx.connection.0, queue_pair, segment, record.len(), batch);
+    cx.sent(bytes);
+    Ok(())
 }
 
 /// Puts a segment into the batch, with `bytes` of the stream and all credits owed.

@@ -17,8 +17,9 @@ use super::sys::{
     IBV_EVENT_QP_FATAL, IBV_EVENT_QP_LAST_WQE_REACHED, IBV_EVENT_QP_REQ_ERR, IBV_PORT_ACTIVE,
 };
 use faro_pool::{Access, Slab};
+use faro_secure::Protection;
 use rustix::fs::{fcntl_getfl, fcntl_setfl, OFlags};
-use std::ffi::c_int;
+use std::ffi::{c_int, c_uint};
 use std::fs::File;
 use std::io;
 use std::net::IpAddr;
@@ -83,6 +84,8 @@ pub(crate) struct Device {
     entry: PathBuf,
     address: PortAddress,
     limits: Limits,
+    /// Whether peers may be given rights to registered memory.
+    remote: bool,
 }
 
 // SAFETY: libibverbs objects may be used from any thread (its manual: "thread safe"); the
@@ -97,6 +100,18 @@ impl Device {
     /// # Errors
     /// What is missing, and what to do.
     pub(crate) fn open(options: &VerbsOptions, near: IpAddr) -> Result<Arc<Self>, VerbsError> {
+        Self::open_for(options, near, Protection::Clear)
+    }
+
+    /// The same. Sealed: no peer has a right to any memory that is registered with the device.
+    ///
+    /// # Errors
+    /// As `open`.
+    pub(crate) fn open_for(
+        options: &VerbsOptions,
+        near: IpAddr,
+        protection: Protection,
+    ) -> Result<Arc<Self>, VerbsError> {
         // In this order, so that a host without devices is told so, and not to install something.
         let choice = choose(&survey(Path::new(SYSFS)), options, near)?;
         let symbols = library()?;
@@ -128,6 +143,7 @@ impl Device {
                 reads_in: 0,
                 reads_out: 0,
             },
+            remote: protection == Protection::Clear,
         };
         device.limits = device.query_limits()?;
         let port = device.query_port()?;
@@ -212,6 +228,15 @@ impl Device {
         }
     }
 
+    /// What a peer's queue pair may do to registered memory.
+    pub(super) fn remote_access(&self) -> c_uint {
+        if self.remote {
+            IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ
+        } else {
+            0
+        }
+    }
+
     /// Whether the port still has the address that peers were told.
     pub(crate) fn has_its_gid(&self) -> bool {
         let chosen = &self.choice;
@@ -256,6 +281,9 @@ impl Device {
     ) -> Result<Registration, VerbsError> {
         let read = IBV_ACCESS_REMOTE_READ;
         let access = match access {
+            Access::ReadWrite | Access::Read | Access::ReadOnDemand if !self.remote => {
+                IBV_ACCESS_LOCAL_WRITE
+            }
             Access::ReadWrite => {
                 let write = IBV_ACCESS_REMOTE_WRITE;
                 IBV_ACCESS_LOCAL_WRITE | write | read

@@ -1,6 +1,7 @@
 //! What goes wrong, and what completions say of it.
 
 use super::*;
+use faro_secure::Protection;
 use std::time::{Duration, Instant};
 
 fn failed(completions: &[Completion], id: u64) -> &str {
@@ -42,6 +43,37 @@ fn a_wrong_key_fails_and_flushes_the_rest() {
     a.post_send(&[bench.request(3, bench.write(&to, None), &from, 64)])
         .unwrap();
     assert_eq!(bench.completions(1)[0].status, Status::Flushed);
+}
+
+/// Where bytes are sealed: a key that was seen or guessed opens nothing, and messages go on.
+#[test]
+#[ignore = "needs an RDMA device: tests/softroce/run"]
+fn the_right_key_reaches_nothing_on_a_device_for_sealed_bytes() {
+    let bench = Bench::of(Protection::Sealed);
+    let (from, to) = (bench.memory(1), bench.memory(0));
+    for operation in [
+        bench.write(&to, None),
+        bench.write(&to, Some(7)),
+        bench.read(&to),
+    ] {
+        let [mut a, mut b] = bench.pair();
+        b.post_receive(&[bench.receive(20, &to, 64)]).unwrap();
+        a.post_send(&[bench.request(1, operation, &from, 64)])
+            .unwrap();
+        let got = bench.completions(2);
+        let refused = failed(&got, 1);
+        assert!(refused.contains("refused"), "{refused}");
+        assert!(from.bytes().iter().all(|byte| *byte == 1));
+        assert!(to.bytes().iter().all(|byte| *byte == 0));
+    }
+    let [mut a, mut b] = bench.pair();
+    b.post_receive(&[bench.receive(20, &to, 64)]).unwrap();
+    a.post_send(&[bench.request(1, Operation::Send, &from, 64)])
+        .unwrap();
+    for one in bench.completions(2) {
+        assert_eq!(one.status, Status::Done, "{one:?}");
+    }
+    assert!(to.bytes()[..64].iter().all(|byte| *byte == 1));
 }
 
 #[test]

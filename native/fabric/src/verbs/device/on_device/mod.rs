@@ -11,6 +11,7 @@ mod news;
 use super::*;
 use crate::verbs::device::choice::PortAddress;
 use faro_pool::{Lease, Pool, Purpose};
+use faro_secure::Protection;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::BorrowedFd;
@@ -63,8 +64,13 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
+        Self::of(Protection::Clear)
+    }
+
+    fn of(protection: Protection) -> Self {
         let alone = alone();
-        let device = open();
+        let near = IpAddr::from(Ipv4Addr::LOCALHOST);
+        let device = Device::open_for(&VerbsOptions::default(), near, protection).unwrap();
         let pool = Pool::new(32 << 20).unwrap();
         // The pool maps its first slab with its first lease.
         drop(pool.try_lease(BYTES, Purpose::Serve).unwrap());
