@@ -180,9 +180,10 @@ final class StreamCases {
         }
         c.jsc.sc().addSparkListener(listener);
         try {
-            Check.equal("sum after the damage", expected, values.reduce(Long::sum));
-            // Of a stage's tasks that run when the first fails, others may have failed too, or not yet.
-            Check.await("a corrupt block should be named", 30, () -> {
+            // Of a stage's tasks that run when the first fails, others may have failed too, or not yet. And an owner may
+            // have a block's old bytes in memory; it looks now and then whether a file changed.
+            Check.await("a corrupt block should be named", 60, () -> {
+                Check.equal("sum after the damage", expected, values.reduce(Long::sum));
                 synchronized (named) {
                     return !named.isEmpty();
                 }
