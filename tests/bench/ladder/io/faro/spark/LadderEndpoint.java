@@ -25,6 +25,25 @@ public final class LadderEndpoint {
     File file(int shuffle, long map);
   }
 
+  /** Of the only peer. */
+  private static final class OneCard implements CardStore {
+    private final byte[] card;
+
+    OneCard(byte[] card) {
+      this.card = card;
+    }
+
+    @Override
+    public void lookUp(PeerKey peer, long since, Answer answer) {
+      answer.found(card);
+    }
+
+    @Override
+    public boolean doubt(PeerKey peer) {
+      return false;
+    }
+  }
+
   private final Endpoint endpoint;
 
   private LadderEndpoint(Endpoint endpoint) {
@@ -68,10 +87,10 @@ public final class LadderEndpoint {
     });
     Timer timer = (millis, action) -> timers.schedule(action, millis, TimeUnit.MILLISECONDS);
     Peers peers = new Peers(
-        transport, peer -> card, here, timer, System::nanoTime, conf.never, 10_000, counters);
+        transport, new OneCard(card), new PerHost(here), timer, System::nanoTime, conf.never, 10_000, counters);
     RateLimitedLog log = new RateLimitedLog(System.err::println, System::nanoTime);
-    FallBack fallBack = new FallBack(null, here, conf, counters, log);
-    return new FaroBlockStoreClient(null, false, conf, transport, peers, fallBack, new ToFile(spark), here, counters,
-        System::nanoTime);
+    FallBack fallBack = new FallBack(null, new PerHost(here), conf, counters, log);
+    return new FaroBlockStoreClient(null, false, conf, transport, peers, fallBack, new ToFile(spark, here),
+        counters, System::nanoTime);
   }
 }
