@@ -21,7 +21,8 @@ KEYS = ("blocks_per_second", "mb_per_second", "cpu_us_per_block", "cpu_ms_per_mb
 
 
 def write(results):
-    cells, spark = results["cells"], results["spark"]
+    # Without workloads where their run was broken off.
+    cells, spark = results["cells"], results.get("spark", {"seconds": 0, "workloads": {}})
     workloads = dict(sorted(spark["workloads"].items()))
     sides = [side for side in results["sides"] if side not in results["broken"]]
     return "\n\n".join(
@@ -56,23 +57,27 @@ def write(results):
                     for side in sides
                 ],
             ),
-            table(
-                [
-                    "workload",
-                    "side",
-                    *[label for _, label in spark_section.FIGURES],
-                    "reduce vs stock",
-                    "reduce vs free",
-                    "remote blocks per run",
-                    "remote MB per run",
-                ],
-                spark_section.rows(workloads),
-            ),
+            *workload_table(workloads),
             "\n".join(
                 f"- **{side} did not finish: {why}**" for side, why in results["broken"].items()
             ),
         ]
     ).rstrip()
+
+
+def workload_table(workloads):
+    if not workloads:
+        return ["The Spark workloads were not measured in this run."]
+    head = [
+        "workload",
+        "side",
+        *[label for _, label in spark_section.FIGURES],
+        "reduce vs stock",
+        "reduce vs free",
+        "remote blocks per run",
+        "remote MB per run",
+    ]
+    return [table(head, spark_section.rows(workloads))]
 
 
 def aims(cells):

@@ -86,10 +86,11 @@ public final class LadderEndpoint {
       return thread;
     });
     Timer timer = (millis, action) -> timers.schedule(action, millis, TimeUnit.MILLISECONDS);
+    PerHost others = new PerHost(timers);
     Peers peers = new Peers(
-        transport, new OneCard(card), new PerHost(here), timer, System::nanoTime, conf.never, 10_000, counters);
+        transport, new OneCard(card), others, timer, System::nanoTime, conf.never, 10_000, counters);
     RateLimitedLog log = new RateLimitedLog(System.err::println, System::nanoTime);
-    FallBack fallBack = new FallBack(null, new PerHost(here), conf, counters, log);
+    FallBack fallBack = new FallBack(null, others, conf, counters, log);
     return new FaroBlockStoreClient(null, false, conf, transport, peers, fallBack, new ToFile(spark, here),
         counters, System::nanoTime);
   }
