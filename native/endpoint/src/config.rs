@@ -61,6 +61,6 @@ pub struct Config {
     pub request_timeout: Duration,
     /// Which peers are read from and served first.
     pub exchange: ExchangeConfig,
-    /// Who may connect, and whether bytes are sealed.
+    /// Proves the members of the application to each other; protects the bytes between them.
     pub security: Security,
 }

@@ -149,7 +149,7 @@ impl Direction {
     }
 }
 
-/// What is done to the unit with that number, of the connector's: what goes on in its place.
+/// Takes a unit of the connector's and its number; returns the units that are sent on instead.
 type Tamper<'t> = dyn FnMut(usize, Vec<u8>) -> Vec<Vec<u8>> + 't;
 
 struct Middle {

@@ -49,10 +49,7 @@ impl Prologue {
         bytes[..4].copy_from_slice(b"faro");
         bytes[4] = self.version;
         bytes[5] = self.fabric;
-        bytes[6] = match self.protection {
-            Protection::Clear => 0,
-            Protection::Sealed => 1,
-        };
+        bytes[6] = self.protection.byte();
         bytes[7..].copy_from_slice(&self.acceptor.to_le_bytes());
         bytes
     }

@@ -35,3 +35,14 @@ pub enum Protection {
     /// Encrypted and authenticated.
     Sealed,
 }
+
+impl Protection {
+    /// Its number in messages.
+    #[must_use]
+    pub fn byte(self) -> u8 {
+        match self {
+            Self::Clear => 0,
+            Self::Sealed => 1,
+        }
+    }
+}

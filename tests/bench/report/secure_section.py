@@ -68,16 +68,7 @@ def write(results):
 def workload_table(workloads):
     if not workloads:
         return ["The Spark workloads were not measured in this run."]
-    head = [
-        "workload",
-        "side",
-        *[label for _, label in spark_section.FIGURES],
-        "reduce vs stock",
-        "reduce vs free",
-        "remote blocks per run",
-        "remote MB per run",
-    ]
-    return [table(head, spark_section.rows(workloads))]
+    return [table(spark_section.HEAD, spark_section.rows(workloads))]
 
 
 def aims(cells):

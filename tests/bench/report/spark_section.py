@@ -6,6 +6,16 @@ from measure.spread import ratio
 from .figures import NAMES, machine, number, table, with_spread
 
 FIGURES = (("job_s", "job s"), ("reduce_s", "reduce stage s"), ("cpu_s", "executors' CPU s"))
+# Of the table that has `rows`.
+HEAD = [
+    "workload",
+    "side",
+    *[label for _, label in FIGURES],
+    "reduce vs stock",
+    "reduce vs free",
+    "remote blocks per run",
+    "remote MB per run",
+]
 WHAT = {
     "A1": "`range(0,1600000,1,400)`, `repartition(400)`: 80,000 remote blocks of about 200 bytes",
     "B1": "24 x 8, uncompressed kilobyte strings, 404 MB remote",
@@ -38,15 +48,7 @@ def write(results):
         "\n".join(f"- {name}: {WHAT[name]}" for name in workloads),
         "![Spark workloads](benchmarks/spark.svg)",
         table(
-            [
-                "workload",
-                "side",
-                *[label for _, label in FIGURES],
-                "reduce vs stock",
-                "reduce vs free",
-                "remote blocks per run",
-                "remote MB per run",
-            ],
+            HEAD,
             rows(workloads),
         ),
         "### Did the bytes go through Faro",

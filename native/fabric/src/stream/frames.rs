@@ -196,7 +196,7 @@ impl Hello {
         Self {
             lowest: header::VERSION,
             highest: header::VERSION,
-            protection: protection_byte(protection),
+            protection: protection.byte(),
             reserved: [0; 5],
             handshake,
         }
@@ -204,14 +204,6 @@ impl Hello {
 
     pub(crate) fn speaks(&self, version: u8) -> bool {
         (self.lowest..=self.highest).contains(&version)
-    }
-}
-
-/// Of HELLO.
-pub(crate) fn protection_byte(protection: Protection) -> u8 {
-    match protection {
-        Protection::Clear => 0,
-        Protection::Sealed => 1,
     }
 }
 

@@ -6,7 +6,7 @@
 //! Until then an acceptor says nothing of itself: neither its id nor, on verbs, anything that names memory. If bytes are
 //! sealed, all that the connector sends after HELLO and all that the acceptor sends after WELCOME is in records.
 
-use super::frames::{protection_byte, Goodbye, Hello, Layout, Proof, Welcome};
+use super::frames::{Goodbye, Hello, Layout, Proof, Welcome};
 use super::outbound::Frame;
 use super::session::{Context, Phase};
 use crate::{CloseReason, EndpointId, Event, FabricKind};
@@ -67,7 +67,7 @@ impl Context<'_> {
             .into());
         }
         let protection = self.shared.protection;
-        if hello.protection != protection_byte(protection) {
+        if hello.protection != protection.byte() {
             return Err(CloseReason::Protection { ours: protection });
         }
         let own = &self.shared.identity;

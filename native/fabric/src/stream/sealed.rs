@@ -12,7 +12,7 @@ use super::driver::TransportDriver;
 use super::reactor::Reactor;
 use super::session::{Context, Phase};
 use super::socket::Socket;
-use super::turns::Turn;
+use super::turns::{received, Received, Turn};
 use crate::{CloseReason, ConnectionId};
 use faro_secure::{Keys, Opener, Sealer, HEADER_BYTES, OVERHEAD_BYTES, RECORD_BYTES, TAG_BYTES};
 use std::io::{self, IoSlice, IoSliceMut};
@@ -162,20 +162,11 @@ impl<D: TransportDriver> Reactor<D> {
             let held = sealed.partial.len();
             let offered = self.records.len() - held;
             let place = &mut self.records[held..];
-            let bytes = match conn.socket.receive(&mut [IoSliceMut::new(place)]) {
-                Ok(0) => {
-                    let detail = "the peer ended the stream".to_owned();
-                    return Err(CloseReason::Lost { detail });
-                }
-                Ok(bytes) => bytes,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Ok(Turn::Drained)
-                }
-                Err(error) => {
-                    let detail = format!("cannot receive: {error}");
-                    return Err(CloseReason::Lost { detail });
-                }
+            let result = conn.socket.receive(&mut [IoSliceMut::new(place)]);
+            let bytes = match received(result)? {
+                Received::Bytes(bytes) => bytes,
+                Received::Again => continue,
+                Received::Nothing => return Ok(Turn::Drained),
             };
             D::collect(&mut conn.socket, receiver.state)?;
             self.records[..held].copy_from_slice(&sealed.partial);

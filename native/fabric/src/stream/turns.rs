@@ -25,6 +25,31 @@ pub(crate) enum Turn {
     CutOff,
 }
 
+/// What a receive from a socket came to.
+pub(crate) enum Received {
+    /// At least one.
+    Bytes(usize),
+    /// A signal came first.
+    Again,
+    /// The kernel has nothing more for now.
+    Nothing,
+}
+
+/// Reads the result of a receive that had room.
+///
+/// # Errors
+/// `Lost`: the stream ended, or the socket failed.
+pub(crate) fn received(result: io::Result<usize>) -> Result<Received, CloseReason> {
+    let detail = match result {
+        Ok(0) => "the peer ended the stream".to_owned(),
+        Ok(bytes) => return Ok(Received::Bytes(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Received::Again),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Received::Nothing),
+        Err(error) => format!("cannot receive: {error}"),
+    };
+    Err(CloseReason::Lost { detail })
+}
+
 /// The frames of an open connection travel over its socket, as those of the greeting do.
 pub(crate) struct OverSocket;
 
@@ -99,7 +124,7 @@ impl<D: TransportDriver> Reactor<D> {
                 return Ok(Some(Turn::CutOff));
             }
             receiver.cx.shared.counters.receive_calls += 1;
-            let (offered, landed, staged) = {
+            let (offered, landed, result) = {
                 let place = conn.inbound.direct(&mut receiver).unwrap_or_default();
                 let tail = if place.is_empty() {
                     D::STAGING_BYTES
@@ -115,27 +140,17 @@ impl<D: TransportDriver> Reactor<D> {
                     .socket
                     .receive(&mut slices[usize::from(place_bytes == 0)..]);
                 let landed = result.as_ref().map_or(0, |bytes| place_bytes.min(*bytes));
-                (offered, landed, result.map(|bytes| bytes - landed))
+                (offered, landed, result)
             };
             // Even if nothing came: the framing takes its buffer back.
             conn.inbound.landed(landed, &mut receiver)?;
-            let staged = match staged {
-                Ok(0) if landed == 0 => {
-                    let detail = "the peer ended the stream".to_owned();
-                    return Err(CloseReason::Lost { detail });
-                }
-                Ok(staged) => staged,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Ok(Some(Turn::Drained))
-                }
-                Err(error) => {
-                    let detail = format!("cannot receive: {error}");
-                    return Err(CloseReason::Lost { detail });
-                }
+            let bytes = match received(result)? {
+                Received::Bytes(bytes) => bytes,
+                Received::Again => continue,
+                Received::Nothing => return Ok(Some(Turn::Drained)),
             };
+            let staged = bytes - landed;
             D::collect(&mut conn.socket, receiver.state)?;
-            let bytes = landed + staged;
             receiver.cx.shared.counters.bytes_in += bytes as u64;
             budget = budget.saturating_sub(bytes);
             conn.inbound.feed(&self.staging[..staged], &mut receiver)?;

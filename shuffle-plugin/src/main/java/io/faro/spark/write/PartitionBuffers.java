@@ -214,7 +214,7 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
       flush(partition);
     }
     if (room == 0) {
-      // What was there is in a spill.
+      // A spill took the buffers' page and what was in it.
       open();
     }
   }
