@@ -14,7 +14,7 @@ DEMO_JAR := target/demo/faro-spark.jar
 SOURCES := Cargo.toml Cargo.lock pom.xml $(shell find native jvm shuffle-plugin \
 	\( -name target -o -name tests -o -name test \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help setup setup-tests jar check check-reproducible test test-tpcds test-cluster demo bench bench-softroce bench-memory bench-exchange bench-load clean
+.PHONY: help setup setup-tests jar check check-reproducible test test-tpcds test-cluster demo bench bench-softroce bench-memory bench-exchange bench-load bench-peers clean
 
 help:
 	@echo 'make setup   what a build needs: as root installs it, otherwise prints the command'
@@ -31,6 +31,7 @@ help:
 	@echo 'make bench-memory     what registered memory costs, into the same file'
 	@echo 'make bench-load       one server under the load of 1 to 1,000 clients, into docs/scaling.md'
 	@echo 'make bench-exchange   the policies of the exchange over RDMA, into docs/scaling.md'
+	@echo 'make bench-peers      beside Comet, Celeborn and Uniffle (the latter two where they are installed)'
 	@echo 'make clean   removes what was built; $${FARO_CACHE:-~/.cache/faro} stays'
 
 setup:
@@ -69,6 +70,9 @@ demo: $(DEMO_JAR)
 
 bench: setup-tests jar
 	@tests/bench/run
+
+bench-peers: setup-tests jar
+	@tests/bench/run --peers
 
 bench-softroce: setup-tests
 	@tests/bench/softroce/run

@@ -19,6 +19,12 @@ SIDES = {
     "Faro, Spark's reader": (style.BLUE, "s"),
     "Faro": (style.GREEN, "o"),
     "free": (style.GREY, "D"),
+    "Comet": (style.ORANGE, "v"),
+    "Faro behind Comet": (style.BLUE, "s"),
+    "Celeborn": (style.GREY, "D"),
+    "Celeborn, tuned": (style.SKY, "D"),
+    "Uniffle": (style.INK, "D"),
+    "stock Spark, second heat": (style.VERMILION, "^"),
 }
 # column -> title of the panel, level that is aimed at
 LADDER = {
@@ -31,6 +37,11 @@ SPARK = {
     "job s": "Job, s",
     "reduce stage s": "Reduce stage, s",
     "executors' CPU s": "CPU of both executors, s",
+}
+PEERS = {
+    "job s": "Job, s",
+    "executors' CPU s": "CPU of both executors, s",
+    "everybody's CPU s": "CPU with driver and daemons, s",
 }
 # Workload A1 has blocks of 200 bytes.
 BYTES_OF_A1 = 200
@@ -106,16 +117,17 @@ def spread_of(values: list[tables.Measured]) -> list[list[float]]:
     ]
 
 
-def spark(document: str, path: Path) -> None:
-    rows = tables.after(document, "(benchmarks/spark.svg)")
-    workloads = list(dict.fromkeys(row["workload"] for row in rows))
+def workloads(document: str, path: Path, columns: dict[str, str], title: str) -> None:
+    """Bars from the table behind the picture's own place in the page; a panel for each column."""
+    rows = tables.after(document, f"(benchmarks/{path.name})")
+    names = list(dict.fromkeys(row["workload"] for row in rows))
     sides = list(dict.fromkeys(row["side"] for row in rows))
-    figure, panels = pyplot.subplots(1, len(SPARK), figsize=(10.5, 3.8))
+    figure, panels = pyplot.subplots(1, len(columns), figsize=(10.5, 3.8))
     width = 0.8 / len(sides)
-    for axes, (column, title) in zip(panels, SPARK.items()):
+    for axes, (column, head) in zip(panels, columns.items()):
         for number, side in enumerate(sides):
             found = {
-                workloads.index(row["workload"]): tables.measured(row[column])
+                names.index(row["workload"]): tables.measured(row[column])
                 for row in rows
                 if row["side"] == side
             }
@@ -129,10 +141,10 @@ def spark(document: str, path: Path) -> None:
                 error_kw={"ecolor": style.INK, "elinewidth": 1, "capsize": 2},
                 label=side,
             )
-        axes.set_title(title)
+        axes.set_title(head)
         axes.grid(visible=False, axis="x")
-        style.ticks_at(axes, list(range(len(workloads))), workloads)
-    figure.suptitle("Spark workloads: medians of the runs, with their least and most")
+        style.ticks_at(axes, list(range(len(names))), names)
+    figure.suptitle(f"{title}: medians of the runs, with their least and most")
     bars, labels = panels[0].get_legend_handles_labels()
     figure.legend(bars, labels, loc="outside lower center", ncols=len(labels))
     style.save(figure, path)
@@ -143,4 +155,6 @@ def draw(document: str, folder: Path) -> None:
     if "<!-- ladder: begin -->" in document:
         ladder(document, folder / "ladder.svg")
     if "<!-- spark: begin -->" in document:
-        spark(document, folder / "spark.svg")
+        workloads(document, folder / "spark.svg", SPARK, "Spark workloads")
+    if "<!-- peers: begin -->" in document:
+        workloads(document, folder / "peers.svg", PEERS, "Beside other shuffles")

@@ -16,6 +16,7 @@ from matplotlib.ticker import FuncFormatter
 INK, GRID = "#222222", "#dddddd"
 # Okabe and Ito's colours, which people with any colour vision tell apart.
 VERMILION, BLUE, GREEN, GREY = "#d55e00", "#0072b2", "#009e73", "#767676"
+ORANGE, SKY = "#e69f00", "#56b4e9"
 
 mpl.rcParams.update(
     {

@@ -23,6 +23,8 @@ class Scenario:
     often: int = 1
     counts: tuple = ()  # counters that must not be 0, over all executors
     quick: bool = False
+    # Faro behind Comet, on the Spark that there is a Comet for.
+    comet: bool = False
 
 
 NEVER = {"spark.faro.fabric": "verbs", "spark.faro.fallback": "never"}
@@ -133,4 +135,11 @@ SCENARIOS = [
         counts=("region.majorFaults",),
     ),
     Scenario("killed", ["killInReduce", "groupByKey"], AUTO),
+    Scenario(
+        "comet",
+        ["cometNative", "cometColumnar", "remoteThroughFaro"],
+        NEVER,
+        only_verbs=True,
+        comet=True,
+    ),
 ]

@@ -18,7 +18,8 @@ from pathlib import Path
 import pytest
 import spark_home
 from guests import SKIPPED, no_guest
-from harness import build, launch
+from harness import build, comet, launch
+from harness.scenarios import COMET, COMET_MANAGER, COMET_VERSION, PLUGIN
 from spark_scenarios import SCENARIOS, Scenario
 
 HERE = Path(__file__).resolve().parent
@@ -74,11 +75,12 @@ def ended():
     if not JAR.is_file():
         pytest.exit(f"{JAR} is missing: run 'make jar' first", returncode=2)
     jobs = build.java_jar("jobs", sorted((ROOT / "tests" / "spark" / "jobs").rglob("*.java")))
-    home = spark_home.ensure(spark_home.versions_named([VERSION])[0])
     known: dict[str, Ended] = {}
 
     def once(scenario: Scenario) -> Ended:
         if scenario.name not in known:
+            version = COMET_VERSION if scenario.comet else VERSION
+            home = spark_home.ensure(spark_home.versions_named([version])[0])
             known[scenario.name] = run(scenario, home, jobs)
         return known[scenario.name]
 
@@ -116,13 +118,26 @@ def run(scenario: Scenario, home: Path, jobs: Path) -> Ended:
     logs = LOGS / scenario.name
     shutil.rmtree(logs, ignore_errors=True)
     logs.mkdir(parents=True)
+    conf, jars = {**scenario.conf}, ""
+    if scenario.comet:
+        jars = f"{comet.jar()},"
+        on_class_path = f"{comet.jar()}:{JAR}"
+        conf |= {
+            **COMET,
+            "spark.memory.offHeap.size": "256m",
+            "spark.plugins": f"{COMET['spark.plugins']},{PLUGIN}",
+            "spark.shuffle.manager": COMET_MANAGER,
+            "spark.driver.extraClassPath": on_class_path,
+            "spark.executor.extraClassPath": on_class_path,
+        }
     environment = {
         **os.environ,
         "JAVA_TOOL_OPTIONS": launch.SHORT_LIVED,
         "SPARK_HOME": str(home),
         "JOBS": str(jobs),
         "FARO_JAR": str(JAR),
-        "CONF": " ".join(f"--conf {key}={value}" for key, value in scenario.conf.items()),
+        "JARS": jars,
+        "CONF": " ".join(f"--conf {key}={value}" for key, value in conf.items()),
         "AS": scenario.run_as,
         "PREPARE": scenario.prepare,
         "HOOK": scenario.hook,

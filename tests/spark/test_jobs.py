@@ -1,6 +1,6 @@
 """Spark end to end: real applications on a local-cluster, answers checked exactly.
 
-An application runs the cases of a scenario (tests/spark/harness/scenarios.py); --at-once of them
+An application runs the cases of a scenario (tests/spark/harness/scenarios/); --at-once of them
 run at a time, in the order of their tests. A test waits until its application has ended, and looks
 at what that left behind: its answers, its end, the counters.
 """
@@ -65,8 +65,8 @@ def chosen(options) -> list[Application]:
     versions = options.versions or [version.name for version in spark_home.all_versions()]
     found = []
     for version in spark_home.versions_named(versions):
-        depth = "full" if options.full else "smoke" if options.smoke else version.depth
-        for scenario in scenarios.chosen(depth, options.scenarios, options.stock):
+        depth = "everything" if options.full else "smoke" if options.smoke else version.depth
+        for scenario in scenarios.chosen(version.name, depth, options.scenarios, options.stock):
             cases = [c for c in scenario.cases if not options.cases or c in options.cases]
             if cases:
                 found.append(Application(version, replace(scenario, cases=cases)))

@@ -23,6 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "target" / "test-logs" / "spark-ui"
 # The oldest servlet API and Scala that Faro's page meets, and the newest.
 VERSIONS = ["3.5.9", "4.3.0"]
+# There Faro is a plug-in, behind Spark's own shuffle manager.
+BEHIND = {"3.5.9": "sort"}
 PROMETHEUS = "spark.metrics.conf.*.sink.prometheusServlet"
 
 
@@ -95,6 +97,7 @@ def drive(place, version, home, jobs_jar, faro_jar):
         conf,
         faro_jar,
         ["io.faro.e2e.Jobs", jobs_jar, place / "scratch", "faroTab"],
+        behind=BEHIND.get(version.name, ""),
     )
     return launch.drive(command, launch.environment_for(home, short_lived=True), place)
 
@@ -233,6 +236,10 @@ def shows_what_was_counted(application, faro_jar, name, settings):
     assert '<tr data-shuffle="0"' in page, "no row of shuffle 0"
     assert "<svg" in page, "no plot"
     assert "channel is in the clear" in page
+    assert "<th>Tasks waited</th>" in page
+    assert "<th>Blocks verbs</th>" not in page, "a column of a fabric that was not used"
+    behind = "behind the shuffle manager sort" in page
+    assert behind == (application.version.name in BEHIND)
 
 
 def test_history_server(application, faro_jar):

@@ -51,6 +51,7 @@ impl Plain {
             let fabric: Box<dyn Fabric> = match kind {
                 FabricChoice::Shm => Box::new(ShmFabric::new(ShmConfig {
                     identity: Identity::public(endpoint),
+                    protection: Protection::Clear,
                     pool: shared,
                 })?),
                 FabricChoice::Verbs => Box::new(VerbsFabric::new(VerbsConfig {

@@ -55,6 +55,8 @@ pub const BACKOFF_MAX: Duration = Duration::from_secs(60);
 pub const PEER_IDLE: Duration = Duration::from_secs(3_600);
 /// Map outputs whose paths Java was asked for and has not answered.
 pub const MAX_UNRESOLVED: usize = 65_536;
+/// Those of them that one peer asked for: no peer takes the places of the others.
+pub const MAX_UNRESOLVED_OF_PEER: usize = MAX_UNRESOLVED / 8;
 /// Bytes of memory for what is known of map outputs: their paths and what their files were.
 pub const MAX_KNOWN_BYTES: u64 = 64 << 20;
 /// Bytes of offset tables kept in memory.

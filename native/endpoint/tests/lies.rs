@@ -6,18 +6,19 @@
 mod scripted;
 mod support;
 
-use faro_endpoint::{Endpoint, FabricChoice};
+use faro_endpoint::limits::MAX_UNRESOLVED_OF_PEER;
+use faro_endpoint::{Config, Endpoint, FabricChoice};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
 use faro_fabric::{ConnectionId, Event, Exposure, Fabric, Identity, Message};
 use faro_pool::{Pool, Purpose};
 use faro_secure::Protection;
 use faro_wire::codes::FetchErrorCode;
 use faro_wire::message::{
-    BlockEntry, ClearToSend, ClearToSendHead, DataReady, DataWritten, Fetch, FetchResponse,
-    Incoming, Join, MoreBuffers, OfferedSlice, ReadOffer, RemoteBuffer, ToClient, ToMember,
-    ToServer, WrittenBuffer,
+    BlockEntry, ClearToSend, ClearToSendHead, DataReady, DataWritten, FailureCode, Fetch,
+    FetchResponse, Incoming, Join, MoreBuffers, OfferedSlice, ReadOffer, RemoteBuffer, ToClient,
+    ToMember, ToServer, WrittenBuffer,
 };
-use faro_wire::{crc32c, BlockId, BlockStatus, Card};
+use faro_wire::{crc32c, BlockId, BlockStatus, Card, OutputId};
 use scripted::{Scripted, Stage};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -486,4 +487,78 @@ fn a_join_to_no_member_is_answered() {
     let decoded = Incoming::decode(answer.kind, &answer.body).unwrap();
     assert!(matches!(decoded, Incoming::ToMember(ToMember::Abort(_))));
     serves_others(&server);
+}
+
+/// A member asks for 100,000 outputs that do not exist, and Java is slow to say so. Another one is served meanwhile, and
+/// what the liar may not ask for now it is to ask again.
+#[test]
+fn invented_outputs_take_no_questions_of_other_peers() {
+    const REQUESTS: u64 = 100;
+    const BLOCKS: i64 = 1_000;
+    let server = Endpoint::start(Config {
+        memory_limit: 512 << 20,
+        ..config("server", FabricChoice::Tcp)
+    })
+    .unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let id = OutputId {
+        shuffle_id: 0,
+        map_id: 0,
+    };
+    let files = support::write_output(dir.path(), id, &[pattern(1, 1000)]);
+    let mut liar = Liar::connect(&server.card());
+    for request in 1..=REQUESTS {
+        let first = request as i64 * BLOCKS;
+        let blocks = (first..first + BLOCKS).map(|map| block(9, map, 0, 1));
+        liar.fetch(request, vec![], blocks.collect());
+        liar.poll();
+    }
+    // Java answers no question about these for now. Several threads ask, so that more than one request may have asked for a
+    // part of its outputs only.
+    let mut open: Vec<OutputId> = Vec::new();
+    let at_least = REQUESTS as usize / 2;
+    until("the liar's share is used up", || {
+        liar.poll();
+        open.extend(server.unresolved(MAX_UNRESOLVED_OF_PEER, Duration::ZERO));
+        open.len() == MAX_UNRESOLVED_OF_PEER && liar.inbox.len() >= at_least
+    });
+    let client = Endpoint::start(config("honest", FabricChoice::Tcp)).unwrap();
+    let peer = client.add_peer(&server.card()).unwrap();
+    let request = client.fetch(peer, &[block(0, 0, 0, 1)], TIMEOUT).unwrap();
+    until("the honest question", || {
+        server.unresolved(MAX_UNRESOLVED_OF_PEER, Duration::ZERO) == [id]
+    });
+    server.resolve(id, Some(files));
+    let fetched = support::collect(&client, &[request]).remove(&request);
+    assert_eq!(fetched.unwrap().bytes(), [pattern(1, 1000)]);
+    // Java answers: a request that asked for a part of its outputs asks for the rest.
+    let (mut refused, mut answered) = (0, 0);
+    until("the liar's answers", || {
+        for id in open.drain(..) {
+            server.resolve(id, None);
+        }
+        open.extend(server.unresolved(MAX_UNRESOLVED_OF_PEER, Duration::ZERO));
+        liar.poll();
+        for message in liar.inbox.drain(..) {
+            match Incoming::decode(message.kind, &message.body).unwrap() {
+                Incoming::ToClient(ToClient::Failed(failed)) => {
+                    assert_eq!(failed.code, FailureCode::Busy);
+                    assert!(failed.detail.contains("map outputs"), "{}", failed.detail);
+                    refused += 1;
+                }
+                Incoming::ToClient(ToClient::FetchResponse(response)) => {
+                    let unknown = BlockStatus::UnknownOutput as u32;
+                    assert_eq!(response.blocks.len(), BLOCKS as usize);
+                    let mut all = response.blocks.iter();
+                    assert!(all.all(|block| block.status.get() == unknown));
+                    answered += 1;
+                }
+                Incoming::ToClient(ToClient::DataWritten(data)) => assert!(data.buffers.is_empty()),
+                other => panic!("{other:?}"),
+            }
+        }
+        refused + answered == REQUESTS
+    });
+    assert_eq!(counter(&server, "busyRefusals"), refused);
+    assert!(answered as usize >= MAX_UNRESOLVED_OF_PEER / BLOCKS as usize);
 }

@@ -26,6 +26,7 @@ fn site(kind: &str, endpoint: u128) -> (Box<dyn Fabric>, Arc<Pool>) {
             Box::new(
                 ShmFabric::new(ShmConfig {
                     identity: Identity::public(endpoint),
+                    protection: Protection::Clear,
                     pool,
                 })
                 .expect("shm"),

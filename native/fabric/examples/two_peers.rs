@@ -23,6 +23,7 @@ fn peer(kind: &str, endpoint: u128) -> Result<Peer, Box<dyn Error>> {
         let pool = pool.clone();
         Box::new(ShmFabric::new(ShmConfig {
             identity: Identity::public(endpoint),
+            protection: Protection::Clear,
             pool,
         })?)
     } else {

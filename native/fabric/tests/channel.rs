@@ -3,268 +3,25 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 
-use faro_fabric::tcp::{TcpConfig, TcpFabric};
+mod middle;
+
 use faro_fabric::{
-    CloseReason, ConnectionId, Event, Exposure, Fabric, Identity, Message, RemoteRange, Revoked,
-    Write as PostedWrite,
+    CloseReason, Event, Exposure, Identity, RemoteRange, Revoked, Write as PostedWrite,
 };
-use faro_pool::{Pool, Purpose};
-use faro_secure::{Protection, Secret, SharedSecret};
-use faro_wire::kind;
+use faro_pool::Purpose;
+use faro_secure::Protection;
+use middle::{identity, pass, Side, Stage, Way, TIMEOUT};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-const TIMEOUT: Duration = Duration::from_secs(60);
 const ROW: &[u8] = b"a row that nobody else may read ";
-
-/// One side.
-struct Side {
-    fabric: TcpFabric,
-    pool: Arc<Pool>,
-    identity: Identity,
-    connection: Option<ConnectionId>,
-    events: Vec<Event>,
-}
-
-fn identity(endpoint: u128, secret: &str) -> Identity {
-    let shared = SharedSecret::new(secret.as_bytes().to_vec());
-    Identity::new(
-        endpoint,
-        &Secret::new([endpoint as u8; 32]),
-        Some(&shared),
-        "app-1",
-    )
-}
-
-impl Side {
-    fn new(identity: Identity, protection: Protection) -> Self {
-        let pool = Pool::new(faro_pool::MIN_LIMIT_BYTES).unwrap();
-        let config = TcpConfig {
-            bind: "127.0.0.1:0".parse().unwrap(),
-            advertise: String::new(),
-            identity: identity.clone(),
-            protection,
-            pool: pool.clone(),
-        };
-        Self {
-            fabric: TcpFabric::new(config).unwrap(),
-            pool,
-            identity,
-            connection: None,
-            events: Vec::new(),
-        }
-    }
-
-    fn sealed(endpoint: u128) -> Self {
-        Self::new(identity(endpoint, "spark's"), Protection::Sealed)
-    }
-
-    fn poll(&mut self) {
-        let before = self.events.len();
-        self.fabric.poll(&mut self.events, Duration::ZERO).unwrap();
-        for event in &self.events[before..] {
-            if let Event::Connected { connection, .. } | Event::Accepted { connection, .. } = event
-            {
-                self.connection = Some(*connection);
-            }
-        }
-    }
-
-    fn closed(&self) -> Option<&CloseReason> {
-        self.events.iter().find_map(|event| match event {
-            Event::Closed { reason, .. } => Some(reason),
-            _ => None,
-        })
-    }
-
-    fn messages(&self) -> Vec<&[u8]> {
-        self.events
-            .iter()
-            .filter_map(|event| match event {
-                Event::Message { message, .. } => Some(&message.body[..]),
-                _ => None,
-            })
-            .collect()
-    }
-
-    fn say(&mut self, body: &[u8]) {
-        let message = Message {
-            kind: kind::FIRST_MESSAGE,
-            id: 1,
-            body: body.to_vec(),
-        };
-        self.fabric.send(self.connection.unwrap(), message).unwrap();
-    }
-}
-
-/// One direction of a connection in the middle: a greeting's frame, then records.
-#[derive(Default)]
-struct Direction {
-    buffer: Vec<u8>,
-    greeted: bool,
-    /// All units that came, as they were sent.
-    seen: Vec<Vec<u8>>,
-    ended: bool,
-}
-
-impl Direction {
-    /// The units that are whole.
-    fn take(&mut self, from: &mut TcpStream) -> Vec<Vec<u8>> {
-        let mut chunk = [0; 4096];
-        loop {
-            match from.read(&mut chunk) {
-                Ok(0) => self.ended = true,
-                Ok(bytes) => {
-                    self.buffer.extend_from_slice(&chunk[..bytes]);
-                    continue;
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(_) => self.ended = true,
-            }
-            break;
-        }
-        let mut units = Vec::new();
-        loop {
-            let number = |at: usize| -> Option<usize> {
-                let bytes = self.buffer.get(at..at + 4)?;
-                Some(u32::from_le_bytes(bytes.try_into().unwrap()) as usize)
-            };
-            let whole = if self.greeted {
-                number(0).map(|length| 4 + length)
-            } else {
-                number(8).map(|length| 32 + length)
-            };
-            match whole {
-                Some(whole) if self.buffer.len() >= whole => {
-                    self.greeted = true;
-                    let unit: Vec<u8> = self.buffer.drain(..whole).collect();
-                    self.seen.push(unit.clone());
-                    units.push(unit);
-                }
-                _ => return units,
-            }
-        }
-    }
-}
 
 /// Takes a unit of the connector's and its number; returns the units that are sent on instead.
 type Tamper<'t> = dyn FnMut(usize, Vec<u8>) -> Vec<Vec<u8>> + 't;
 
-struct Middle {
-    listener: TcpListener,
-    sides: Option<(TcpStream, TcpStream)>,
-    up: Direction,
-    down: Direction,
-}
-
-impl Middle {
-    fn new() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.set_nonblocking(true).unwrap();
-        Self {
-            listener,
-            sides: None,
-            up: Direction::default(),
-            down: Direction::default(),
-        }
-    }
-
-    fn location(&self) -> String {
-        self.listener.local_addr().unwrap().to_string()
-    }
-
-    fn step(&mut self, to: &str, tamper: &mut Tamper<'_>) {
-        if self.sides.is_none() {
-            let Ok((near, _)) = self.listener.accept() else {
-                return;
-            };
-            let far = TcpStream::connect(to).unwrap();
-            near.set_nonblocking(true).unwrap();
-            far.set_nonblocking(true).unwrap();
-            self.sides = Some((near, far));
-        }
-        let (near, far) = self.sides.as_mut().unwrap();
-        for unit in self.up.take(near) {
-            let number = self.up.seen.len() - 1;
-            for unit in tamper(number, unit) {
-                let _ = far.write_all(&unit);
-            }
-        }
-        for unit in self.down.take(far) {
-            let _ = near.write_all(&unit);
-        }
-        for (ended, other) in [(self.up.ended, far), (self.down.ended, near)] {
-            if ended {
-                let _ = other.shutdown(Shutdown::Write);
-            }
-        }
-    }
-
-    /// Nothing more comes from the connector.
-    fn end(&mut self) {
-        if let Some((_, far)) = &self.sides {
-            let _ = far.shutdown(Shutdown::Write);
-        }
-    }
-}
-
-struct Stage {
-    connector: Side,
-    acceptor: Side,
-    middle: Middle,
-}
-
-impl Stage {
-    fn new(connector: Side, acceptor: Side) -> Self {
-        let mut stage = Self {
-            connector,
-            acceptor,
-            middle: Middle::new(),
-        };
-        let (location, expected) = (stage.middle.location(), stage.acceptor.identity.clone());
-        let deadline = Instant::now() + TIMEOUT;
-        stage
-            .connector
-            .fabric
-            .connect(&location, &expected, deadline)
-            .unwrap();
-        stage
-    }
-
-    fn sealed() -> Self {
-        Self::new(Side::sealed(10), Side::sealed(20))
-    }
-
-    /// Why the connection ended: a side that knows the other one tells it.
-    fn told(&self) -> Option<CloseReason> {
-        let sides = [&self.acceptor, &self.connector];
-        sides.iter().find_map(|side| side.closed()).cloned()
-    }
-
-    fn step(&mut self, tamper: &mut Tamper<'_>) {
-        self.connector.poll();
-        self.acceptor.poll();
-        self.middle.step(&self.acceptor.fabric.location(), tamper);
-    }
-
-    fn until(&mut self, what: &str, tamper: &mut Tamper<'_>, done: impl Fn(&Self) -> bool) {
-        let deadline = Instant::now() + TIMEOUT;
-        while !done(self) {
-            assert!(Instant::now() < deadline, "gave up waiting for {what}");
-            self.step(tamper);
-        }
-    }
-
-    fn open(&mut self) {
-        self.until("both ends", &mut pass, |stage| {
-            stage.connector.connection.is_some() && stage.acceptor.connection.is_some()
-        });
-    }
-}
-
-fn pass(_: usize, unit: Vec<u8>) -> Vec<Vec<u8>> {
+fn untouched(_: usize, unit: Vec<u8>) -> Vec<Vec<u8>> {
     vec![unit]
 }
 
@@ -282,7 +39,10 @@ fn tampered(tamper: &mut Tamper<'_>) -> (Stage, Option<CloseReason>) {
     let deadline = Instant::now() + TIMEOUT;
     while stage.acceptor.messages().len() < MESSAGES.len() && stage.told().is_none() {
         assert!(Instant::now() < deadline, "still running");
-        stage.step(tamper);
+        stage.step(&mut |way, number, unit| match way {
+            Way::Up => tamper(number, unit),
+            Way::Down => vec![unit],
+        });
         let open = stage.connector.connection.is_some() && stage.connector.closed().is_none();
         if open && said < MESSAGES.len() {
             stage.connector.say(MESSAGES[said]);
@@ -290,7 +50,7 @@ fn tampered(tamper: &mut Tamper<'_>) -> (Stage, Option<CloseReason>) {
         }
         // A record that seems longer than it is waits for bytes that never come.
         if stage.middle.up.seen.len() == UNITS {
-            stage.middle.end();
+            stage.middle.end(Way::Up);
         }
     }
     let got = stage.acceptor.messages();
@@ -301,7 +61,7 @@ fn tampered(tamper: &mut Tamper<'_>) -> (Stage, Option<CloseReason>) {
 
 #[test]
 fn what_is_not_touched_arrives() {
-    let (stage, _) = tampered(&mut pass);
+    let (stage, _) = tampered(&mut untouched);
     assert_eq!(stage.acceptor.messages(), MESSAGES);
 }
 
@@ -369,7 +129,7 @@ fn is_right(reason: &str, unit: usize) -> bool {
 
 #[test]
 fn records_of_another_connection_are_refused() {
-    let (other, _) = tampered(&mut pass);
+    let (other, _) = tampered(&mut untouched);
     let theirs = other.middle.up.seen;
     for (unit, other) in theirs.iter().enumerate().skip(1) {
         let (stage, told) =
@@ -382,7 +142,7 @@ fn records_of_another_connection_are_refused() {
 
 #[test]
 fn a_recorded_connection_cannot_be_played_again() {
-    let (mut stage, _) = tampered(&mut pass);
+    let (mut stage, _) = tampered(&mut untouched);
     let recorded = stage.middle.up.seen.concat();
     stage.acceptor.events.clear();
     let mut replay = TcpStream::connect(stage.acceptor.fabric.location()).unwrap();
@@ -518,4 +278,46 @@ fn who_is_not_of_the_application_is_refused_by_name_of_the_cause() {
         .to_string()
         .contains(differ));
     assert!(stage.acceptor.events.is_empty());
+}
+
+/// Shared memory's bytes are the same in both cases, and yet neither side goes on with one that has other settings.
+#[test]
+fn shm_refuses_a_peer_that_is_protected_in_the_other_way() {
+    use Protection::{Clear, Sealed};
+    for (ours, theirs) in [
+        (Clear, Clear),
+        (Sealed, Sealed),
+        (Clear, Sealed),
+        (Sealed, Clear),
+    ] {
+        let mut connector = Side::shm(identity(10, "spark's"), ours);
+        let mut acceptor = Side::shm(identity(20, "spark's"), theirs);
+        let (location, deadline) = (acceptor.fabric.location(), Instant::now() + TIMEOUT);
+        let expected = acceptor.identity.clone();
+        connector
+            .fabric
+            .connect(&location, &expected, deadline)
+            .unwrap();
+        while connector.connection.is_none() && connector.closed().is_none() {
+            assert!(Instant::now() < deadline, "neither open nor closed");
+            connector.poll();
+            acceptor.poll();
+        }
+        if ours != theirs {
+            let reason = connector.closed().unwrap().to_string();
+            assert!(
+                reason.contains("the security settings differ"),
+                "{ours:?}: {reason}"
+            );
+            assert!(acceptor.events.is_empty());
+            continue;
+        }
+        connector.say(ROW);
+        while acceptor.messages().is_empty() {
+            assert!(Instant::now() < deadline, "no message");
+            connector.poll();
+            acceptor.poll();
+        }
+        assert_eq!(acceptor.messages(), [ROW]);
+    }
 }

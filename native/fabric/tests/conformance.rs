@@ -66,6 +66,7 @@ impl Bench for Shm {
         let identity = Identity::public(endpoint());
         let config = ShmConfig {
             identity: identity.clone(),
+            protection: Protection::Clear,
             pool: pool.clone(),
         };
         Site {

@@ -30,6 +30,7 @@ impl Bench for Shm {
         let identity = Identity::public(self.0.replace(self.0.get() + 1));
         let config = ShmConfig {
             identity: identity.clone(),
+            protection: Protection::Clear,
             pool: pool.clone(),
         };
         Site {

@@ -7,6 +7,7 @@
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::{Event, Exposure, Fabric, Identity, Outcome, Read, RemoteRange, Revoked};
 use faro_pool::{Pool, Purpose};
+use faro_secure::Protection;
 use std::sync::mpsc::{
     channel, sync_channel, Receiver, Sender, SyncSender, TryRecvError, TrySendError,
 };
@@ -20,6 +21,7 @@ fn fabric(endpoint: u128) -> (ShmFabric, Arc<Pool>) {
     let pool = Pool::new(faro_pool::MIN_LIMIT_BYTES).unwrap();
     let config = ShmConfig {
         identity: Identity::public(endpoint),
+        protection: Protection::Clear,
         pool: pool.clone(),
     };
     (ShmFabric::new(config).unwrap(), pool)

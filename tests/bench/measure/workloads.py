@@ -13,6 +13,7 @@ from harness import launch
 from harness.conversation import Broken, Conversation
 
 from . import cpu
+from . import sides as known
 
 HERE = Path(__file__).resolve().parents[1]
 FARO_COUNTERS = HERE.parent / "spark" / "jobs" / "io" / "faro" / "e2e" / "FaroCounters.java"
@@ -29,14 +30,6 @@ ALWAYS = {
     "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-}
-FARO = {"spark.shuffle.manager": launch.MANAGER, "spark.faro.fallback": "never"}
-SIDES = {
-    "stock": {},
-    "faro-tcp": {**FARO, "spark.faro.fabric": "tcp"},
-    "faro-spark": {**FARO, "spark.faro.fabric": "auto", "spark.faro.reader": "spark"},
-    "faro-auto": {**FARO, "spark.faro.fabric": "auto"},
-    "free": {"spark.shuffle.manager": "io.faro.bench.FreeShuffleManager"},
 }
 
 
@@ -69,8 +62,9 @@ def spark_groups(divisor, names=("A1", "B2", "S", "J", "B1"), conf=None):
     """Compression is fixed when an executor starts."""
     conf = conf or {}
     commands = {name: f"run {name} {divisor}" for name in names}
-    plain = {"B1": commands.pop("B1")}
-    return [Group(commands, conf), Group(plain, {**conf, "spark.shuffle.compress": "false"})]
+    plain = {name: commands.pop(name) for name in ("B1",) if name in commands}
+    groups = [Group(commands, conf), Group(plain, {**conf, "spark.shuffle.compress": "false"})]
+    return [group for group in groups if group.commands]
 
 
 def tpcds_group(names, texts, tables):
@@ -107,14 +101,22 @@ def compiled(home, target):
 
 
 class Application:
-    def __init__(self, side, conf, home, place, jar, faro_jar, logs):
-        self.side = side
-        self.faro = side.startswith("faro")
+    """`name` is the side's. Its daemons, where it has some, start with it."""
+
+    def __init__(self, name, side, conf, home, place, jar, logs):
+        self.side = name
+        self.faro = side.faro
         self.logs = logs
         self.home = launch.home_of_links(place, home)
-        conf = {**ALWAYS, **conf, **SIDES[side], "spark.local.dir": str(place / "local")}
         (place / "local").mkdir()
-        jars = [str(j) for j in ([faro_jar] if self.faro else [jar])]
+        self.daemons = side.daemons(side.home, place) if side.daemons else None
+        conf = {**ALWAYS, **conf, **side.conf, "spark.local.dir": str(place / "local")}
+        conf.update(self.daemons.conf if self.daemons else {})
+        jars = [str(j) for j in [*side.jars(), *([jar] if side.own_manager else [])]]
+        if jars and home.name.startswith("3."):
+            # Before 4.0 the shuffle manager is made before --jars are loaded.
+            conf["spark.executor.extraClassPath"] = ":".join(jars)
+            conf["spark.driver.extraClassPath"] = ":".join(jars)
         command = [
             self.home / "bin" / "spark-submit",
             "--master",
@@ -124,16 +126,16 @@ class Application:
             "--class",
             "io.faro.bench.WorkloadApp",
             "--name",
-            f"faro-bench-{side}",
-            "--jars",
-            ",".join(jars),
+            f"faro-bench-{name}",
         ]
+        if jars:
+            command += ["--jars", ",".join(jars)]
         for key, value in conf.items():
             command += ["--conf", f"{key}={value}"]
         self.talk = Conversation(
-            f"Spark application {side}",
+            f"Spark application {name}",
             [*command, jar],
-            logs / f"{side}-driver.log",
+            logs / f"{name}-driver.log",
             keep="BENCH ",
             cwd=place,
             env=launch.environment_for(self.home),
@@ -154,14 +156,19 @@ class Application:
         self.pids = [int(pid) for pid in self._ask("executors").split()]
 
     def run(self, command):
-        before = [cpu.process_nanos(pid) for pid in self.pids]
+        beside = [self.talk.pid, *(self.daemons.pids if self.daemons else [])]
+        before = {pid: cpu.process_nanos(pid) for pid in [*self.pids, *beside]}
+        wire = cpu.loopback_bytes()
         said = self._ask(command)
-        spent = sum(cpu.process_nanos(p) - b for p, b in zip(self.pids, before))
+        wire = cpu.loopback_bytes() - wire
+        spent = {pid: cpu.process_nanos(pid) - had for pid, had in before.items()}
         figures = {name: int(value) for name, value in re.findall(r"(\w+)=(-?\d+)", said)}
         return {
             "job_s": figures["jobMillis"] / 1e3,
             "reduce_s": figures["reduceMillis"] / 1e3,
-            "cpu_s": spent / 1e9,
+            "cpu_s": sum(spent[pid] for pid in self.pids) / 1e9,
+            "all_cpu_s": sum(spent.values()) / 1e9,
+            "loopback_bytes": wire,
             "fetch_wait_s": figures["fetchWaitMillis"] / 1e3,
             "remote_blocks": figures["remoteBlocks"],
             "remote_bytes": figures["remoteBytes"],
@@ -178,6 +185,8 @@ class Application:
 
     def stop(self):
         self.talk.stop(launch.EXECUTORS_END)
+        if self.daemons:
+            self.daemons.stop()
         for stderr in (self.home / "work").glob("app-*/*/stderr"):
             shutil.copy(stderr, self.logs / f"{self.side}-executor-{stderr.parent.name}.log")
 
@@ -185,6 +194,7 @@ class Application:
 def measure(home, faro_jar, target, sides, groups, warm_ups, rounds, progress):
     """Per workload and side the rounds, what counters say of them, and what went wrong."""
     jar = compiled(home, target)
+    every = known.all_sides(faro_jar)
     results, broken = {}, {}
     for group in groups:
         place = Path(tempfile.mkdtemp(prefix="faro-bench-", dir=TMPFS))
@@ -196,10 +206,11 @@ def measure(home, faro_jar, target, sides, groups, warm_ups, rounds, progress):
             # One by one: if one cannot be started, all before it are stopped.
             for side in sides:
                 if side not in broken:
-                    application = Application(
-                        side, group.conf, home, place / side, jar, faro_jar, logs
+                    make = partial(
+                        Application,
+                        *(side, every[side], group.conf, home, place / side, jar, logs),
                     )
-                    applications.append(application)
+                    applications += _started(broken, side, make)
             progress(
                 f"starting Spark applications for {', '.join(group.names)}: "
                 f"{', '.join(a.side for a in applications)}"
@@ -273,6 +284,13 @@ def _not_through_faro(side, exactly):
     if faro.get("fallbacks", 0):
         return f"{faro['fallbacks']:.0f} fall-backs"
     return None
+
+
+def _started(broken, side, make):
+    """The application, or nothing."""
+    made = []
+    _guard(broken, side, lambda: made.append(make()))
+    return made
 
 
 def _guard(broken, side, action):

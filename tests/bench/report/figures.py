@@ -5,6 +5,7 @@ from measure import spread
 NAMES = {
     "netty": "Netty",
     "stock": "stock Spark",
+    "stock-2": "stock Spark, second heat",
     "faro-tcp": "Faro tcp",
     "faro-shm": "Faro shm",
     "netty-ctr": "Netty, AES-CTR",
@@ -13,6 +14,11 @@ NAMES = {
     "faro-spark": "Faro, Spark's reader",
     "faro-auto": "Faro",
     "free": "free",
+    "comet": "Comet",
+    "faro-comet": "Faro behind Comet",
+    "celeborn": "Celeborn",
+    "celeborn-tuned": "Celeborn, tuned",
+    "uniffle": "Uniffle",
 }
 TINY, SMALL, LARGE = 1 << 10, 4 << 10, 64 << 10
 OTHERS_BEAR = 0.05

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import build, scenarios
+from . import build, comet, scenarios
 
 MANAGER = "io.faro.spark.FaroShuffleManager"
 TIME_LIMIT = 600  # seconds for one application, of which two run at a time
@@ -116,6 +116,8 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir):
             ["io.faro.e2e.Jobs", jobs_jar, scratch, *scenario.cases],
             scenario.executors,
             scenario.cores,
+            behind=scenario.behind,
+            jars=jars_beside(scenario, jobs_jar),
         )
         outcome = drive(command, environment, place)
     finally:
@@ -127,6 +129,12 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir):
     outcome.seconds = time.monotonic() - started
     collect_executor_logs(own_home / "work", outcome, log_dir)
     return outcome
+
+
+def jars_beside(scenario, jobs_jar):
+    """The jars that the scenario's shuffle manager is in, beside Faro's."""
+    found = [comet.jar()] if scenario.comet else []
+    return [*found, jobs_jar] if scenario.behind.startswith("io.faro.e2e.") else found
 
 
 def home_of_links(place, home):
@@ -194,9 +202,22 @@ def environment_for(home, short_lived=False):
     return environment
 
 
-def submit_command(home, version, name, conf, faro_jar, program, executors=2, cores=1, memory=1024):
+def submit_command(
+    home,
+    version,
+    name,
+    conf,
+    faro_jar,
+    program,
+    executors=2,
+    cores=1,
+    memory=1024,
+    behind="",
+    jars=(),
+):
     """The spark-submit of a user; program is the main class (None: a Python file has none), its jar
-    and its arguments; `cores`: tasks at a time in an executor; `memory`: of each heap, in MiB."""
+    and its arguments; `cores`: tasks at a time in an executor; `memory`: of each heap, in MiB;
+    `behind`: the shuffle manager that Faro is a plug-in behind; `jars`: more of them."""
     main_class, *program = program
     command = [
         str(home / "bin" / "spark-submit"),
@@ -210,12 +231,21 @@ def submit_command(home, version, name, conf, faro_jar, program, executors=2, co
     if main_class:
         command += ["--class", main_class]
     if faro_jar:
-        conf = {**conf, "spark.shuffle.manager": MANAGER}
-        command += ["--jars", str(faro_jar)]
-        if version.spark.startswith("3."):
+        jars = [*map(str, jars), str(faro_jar)]
+        if behind:
+            plugins = [conf.get("spark.plugins"), scenarios.PLUGIN]
+            conf = {
+                **conf,
+                "spark.shuffle.manager": behind,
+                "spark.plugins": ",".join(filter(None, plugins)),
+            }
+        else:
+            conf = {**conf, "spark.shuffle.manager": MANAGER}
+        command += ["--jars", ",".join(jars)]
+        if version.spark.startswith("3.") and behind != "sort":
             # Before 4.0 the shuffle manager is made before --jars are loaded.
-            command += ["--driver-class-path", str(faro_jar)]
-            conf["spark.executor.extraClassPath"] = str(faro_jar)
+            command += ["--driver-class-path", ":".join(jars)]
+            conf["spark.executor.extraClassPath"] = ":".join(jars)
     for key, value in conf.items():
         if faro_jar or not key.startswith("spark.faro."):
             command += ["--conf", f"{key}={value}"]

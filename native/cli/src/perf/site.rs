@@ -34,6 +34,7 @@ impl Site {
         let fabric: Box<dyn Fabric> = match args.fabric {
             FabricName::Shm => Box::new(ShmFabric::new(ShmConfig {
                 identity: Identity::public(endpoint),
+                protection: Protection::Clear,
                 pool: owned,
             })?),
             FabricName::Tcp => Box::new(TcpFabric::new(TcpConfig {

@@ -219,6 +219,7 @@ fn open_fabrics(
     if wanted(FabricChoice::Shm) {
         match ShmFabric::new(ShmConfig {
             identity: identity.clone(),
+            protection: config.security.protection,
             pool: Arc::clone(pool),
         }) {
             Ok(fabric) => fabrics.push(Box::new(fabric)),

@@ -8,6 +8,10 @@
 //! The versions are read after the last byte of the batch has arrived, not merely posted after it:
 //! a device may fetch the bytes of two reads in any order (PCI Express does not order reads). What
 //! comes before the first slice that changed is right and kept; the rest is asked for again.
+//!
+//! The one read spans all slots from the lowest of the batch to the highest: at most 8 bytes for each
+//! page of the server's arena, so 8 KiB of a batch of 4 MiB with an arena of 256 MiB, and 64 KiB with
+//! 2 GiB (1.6 %). A read for each slice would move less and take up to 16 requests more.
 
 use crate::limits::PULL_WINDOW_BYTES;
 use faro_fabric::RemoteRange;

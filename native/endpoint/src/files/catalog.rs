@@ -22,6 +22,7 @@ use super::output::Output;
 use super::questions::{Asked, Questions, Resume};
 use super::stores::Stores;
 use crate::limits::{MAX_KNOWN_BYTES, SWEPT_FILES, TICK};
+use faro_fabric::EndpointId;
 use faro_wire::{BlockStatus, OutputId};
 use quick_cache::Weighter;
 use std::sync::{Arc, Mutex};
@@ -36,7 +37,7 @@ pub(crate) enum Lookup {
     Ready(Arc<Output>),
     /// Asked for; the `resume` was kept.
     Waiting,
-    /// Not asked for: too many questions are open.
+    /// Not asked for: too many questions are open, of this peer or of all.
     Full,
 }
 
@@ -76,12 +77,17 @@ impl Catalog {
         }
     }
 
-    /// The output; or `resume`, which is made only then, is called with the answer later.
-    pub(crate) fn look_up(&self, id: OutputId, resume: impl FnOnce() -> Resume) -> Lookup {
+    /// The output that `peer` wants; or `resume`, which is made only then, is called with the answer later.
+    pub(crate) fn look_up(
+        &self,
+        peer: EndpointId,
+        id: OutputId,
+        resume: impl FnOnce() -> Resume,
+    ) -> Lookup {
         if let Some(output) = self.ready(id) {
             return Lookup::Ready(output);
         }
-        match self.questions.ask(id, || self.ready(id), resume) {
+        match self.questions.ask(peer, id, || self.ready(id), resume) {
             Asked::Known(output) => Lookup::Ready(output),
             Asked::Waiting => Lookup::Waiting,
             Asked::Full => Lookup::Full,
@@ -187,6 +193,7 @@ fn is_due(last: &Mutex<Instant>, now: Instant) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::MAX_UNRESOLVED_OF_PEER;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     fn id(map_id: i64) -> OutputId {
@@ -208,8 +215,17 @@ mod tests {
 
     /// Counts the answers: 1 for each yes, 100 for each `UnknownOutput`.
     fn ask(catalog: &Catalog, id: OutputId, resumed: &Arc<AtomicUsize>) -> Lookup {
+        ask_as(1, catalog, id, resumed)
+    }
+
+    fn ask_as(
+        peer: EndpointId,
+        catalog: &Catalog,
+        id: OutputId,
+        resumed: &Arc<AtomicUsize>,
+    ) -> Lookup {
         let resumed = Arc::clone(resumed);
-        catalog.look_up(id, || {
+        catalog.look_up(peer, id, || {
             Box::new(move |answer| {
                 let weight = match answer {
                     Ok(_) => 1,
@@ -246,6 +262,39 @@ mod tests {
             matches!(ask(&catalog, id(7), &resumed), Lookup::Waiting),
             "asked anew"
         );
+    }
+
+    #[test]
+    fn a_peer_has_its_share_of_the_questions() {
+        let (catalog, resumed) = (Catalog::new(), Arc::new(AtomicUsize::new(0)));
+        let share = MAX_UNRESOLVED_OF_PEER as i64;
+        for map in 0..share {
+            let lookup = ask_as(1, &catalog, id(map), &resumed);
+            assert!(matches!(lookup, Lookup::Waiting), "{map}");
+        }
+        assert!(matches!(
+            ask_as(1, &catalog, id(share), &resumed),
+            Lookup::Full
+        ));
+        // A second request for an output that is asked for takes no question. Another peer has a share
+        // of its own.
+        assert!(matches!(
+            ask_as(1, &catalog, id(0), &resumed),
+            Lookup::Waiting
+        ));
+        assert!(matches!(
+            ask_as(2, &catalog, id(share), &resumed),
+            Lookup::Waiting
+        ));
+        catalog.answer(id(0), None);
+        assert!(matches!(
+            ask_as(1, &catalog, id(-1), &resumed),
+            Lookup::Waiting
+        ));
+        assert!(matches!(
+            ask_as(1, &catalog, id(-2), &resumed),
+            Lookup::Full
+        ));
     }
 
     #[test]

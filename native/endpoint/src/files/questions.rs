@@ -1,8 +1,12 @@
 //! The map outputs that Java was asked for, and what waits for each answer.
+//!
+//! A question counts for the peer that asked it first; others that want the same output wait with it for nothing. What a
+//! peer may have open is bounded, so that one that asks for invented outputs does not shut the others out.
 
 use super::output::Output;
-use crate::limits::MAX_UNRESOLVED;
+use crate::limits::{MAX_UNRESOLVED, MAX_UNRESOLVED_OF_PEER};
 use crossbeam_channel::{Receiver, Sender};
+use faro_fabric::EndpointId;
 use faro_sync::lock;
 use faro_wire::{BlockStatus, OutputId};
 use std::collections::hash_map::Entry;
@@ -21,6 +25,8 @@ const SHARE: usize = 4;
 
 struct Question {
     since: Instant,
+    /// The peer that it counts for.
+    peer: EndpointId,
     waiting: Vec<Resume>,
 }
 
@@ -30,13 +36,39 @@ pub(super) enum Asked {
     Known(Arc<Output>),
     /// The `resume` was kept.
     Waiting,
-    /// Too many questions are open.
+    /// Too many questions are open: of this peer, or of all.
     Full,
+}
+
+#[derive(Default)]
+struct Open {
+    questions: HashMap<OutputId, Question>,
+    /// How many of them each peer asked. No entry is zero.
+    of_peer: HashMap<EndpointId, usize>,
+}
+
+impl Open {
+    fn has_room(&self, peer: EndpointId) -> bool {
+        let of_peer = self.of_peer.get(&peer).copied().unwrap_or(0);
+        self.questions.len() < MAX_UNRESOLVED && of_peer < MAX_UNRESOLVED_OF_PEER
+    }
+
+    /// Removes a question.
+    fn close(&mut self, id: OutputId) -> Option<Question> {
+        let question = self.questions.remove(&id)?;
+        if let Entry::Occupied(mut of_peer) = self.of_peer.entry(question.peer) {
+            *of_peer.get_mut() -= 1;
+            if *of_peer.get() == 0 {
+                of_peer.remove();
+            }
+        }
+        Some(question)
+    }
 }
 
 /// The open questions, each at most once in the queue.
 pub(super) struct Questions {
-    open: Mutex<HashMap<OutputId, Question>>,
+    open: Mutex<Open>,
     queue: (Sender<OutputId>, Receiver<OutputId>),
 }
 
@@ -48,33 +80,33 @@ impl Questions {
         }
     }
 
-    /// Asks for an output, unless `known` has it by now.
+    /// Asks for an output that `peer` wants, unless `known` has it by now.
     pub(super) fn ask(
         &self,
+        peer: EndpointId,
         id: OutputId,
         known: impl FnOnce() -> Option<Arc<Output>>,
         resume: impl FnOnce() -> Resume,
     ) -> Asked {
-        let mut open = lock(&self.open);
+        let open = &mut *lock(&self.open);
         // An answer is known before its question is closed.
         if let Some(output) = known() {
             return Asked::Known(output);
         }
-        if open.len() >= MAX_UNRESOLVED && !open.contains_key(&id) {
+        if let Some(question) = open.questions.get_mut(&id) {
+            question.waiting.push(resume());
+            return Asked::Waiting;
+        }
+        if !open.has_room(peer) || self.queue.0.try_send(id).is_err() {
             return Asked::Full;
         }
-        match open.entry(id) {
-            Entry::Occupied(mut question) => question.get_mut().waiting.push(resume()),
-            Entry::Vacant(slot) => {
-                if self.queue.0.try_send(id).is_err() {
-                    return Asked::Full;
-                }
-                slot.insert(Question {
-                    since: Instant::now(),
-                    waiting: vec![resume()],
-                });
-            }
-        }
+        let question = Question {
+            since: Instant::now(),
+            peer,
+            waiting: vec![resume()],
+        };
+        open.questions.insert(id, question);
+        *open.of_peer.entry(peer).or_default() += 1;
         Asked::Waiting
     }
 
@@ -91,7 +123,7 @@ impl Questions {
 
     /// Closes a question; what waits for the answer.
     pub(super) fn answered(&self, id: OutputId) -> Vec<Resume> {
-        let question = lock(&self.open).remove(&id);
+        let question = lock(&self.open).close(id);
         question
             .map(|question| question.waiting)
             .unwrap_or_default()
@@ -101,6 +133,7 @@ impl Questions {
     pub(super) fn older_than(&self, now: Instant, age: Duration) -> Vec<OutputId> {
         let open = lock(&self.open);
         let old = open
+            .questions
             .iter()
             .filter(|(_, question)| now.saturating_duration_since(question.since) > age);
         old.map(|(id, _)| *id).collect()

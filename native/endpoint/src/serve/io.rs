@@ -1,7 +1,7 @@
 //! The I/O threads: the only ones that wait for a disk.
 
 use super::job::{Job, Turn};
-use super::lookup::look_up;
+use super::lookup::{look_up, LookedUp};
 use super::service::Returned;
 use crate::files::{Catalog, Output};
 use crate::limits::{AT_ONCE_BLOCKS, AT_ONCE_BYTES, MAX_PREFETCHES};
@@ -201,11 +201,15 @@ fn run(shared: &Arc<Shared>, queue: &Receiver<Task>) {
     }
 }
 
-/// A turn of a job, after its files were looked up; `None`: Java is asked for some of them.
+/// A turn of a job, after its files were looked up; `None`: it waits for answers of Java.
 fn turn(shared: &Arc<Shared>, mut job: Box<Job>, home: &Inbox<Returned>) -> Option<Returned> {
     loop {
         if job.wants_files() {
-            job = look_up(shared, job, home)?;
+            job = match look_up(shared, job, home) {
+                LookedUp::Known(job) => job,
+                LookedUp::Waiting => return None,
+                LookedUp::Full(job) => return Some(Returned::Turned(job, Turn::Busy)),
+            };
         }
         match job.turn(&shared.memory, Sleep::May) {
             // Files were replaced. This ends, because a job looks its files up a few times only.

@@ -5,6 +5,7 @@ use crate::files::{Answer, FileRange, Output, Unlocated};
 use crate::limits::{MAX_BUFFERS_HELD, MAX_LOOKUPS, PREFETCHED_BLOCKS, TURN_BUFFERS};
 use crate::memory::Memory;
 use crate::net::Encoded;
+use faro_fabric::EndpointId;
 use faro_pool::{Lease, PoolError, Purpose, PAGE_BYTES};
 use faro_region::{Sleep, CHUNK_BYTES};
 use faro_wire::message::{BlockEntry, Fetch, FetchResponse, RemoteBuffer, ToClient, WrittenBuffer};
@@ -17,9 +18,13 @@ use std::sync::Arc;
 pub(crate) struct Job {
     /// Its number on the progress thread.
     pub(crate) serial: u64,
+    /// The peer that it is for.
+    pub(super) peer: EndpointId,
     blocks: Vec<BlockId>,
     /// Filled while the job waits for its files; taken when the response is made.
     pub(crate) answers: HashMap<OutputId, Answer>,
+    /// Some answers are missing, because too many questions were open.
+    pub(super) is_short: bool,
     /// Times that its files were looked up.
     lookups: u8,
     /// Outputs that `runs` point to.
@@ -75,6 +80,8 @@ pub(crate) enum Turn {
     /// It did nothing. The next bytes are not in memory, and the turn may not sleep; or files were
     /// replaced, and the job has to look them up again (`wants_files`).
     Cold,
+    /// It did nothing: too many questions for map outputs are open. Nothing was sent; its client is to ask again.
+    Busy,
     /// Bytes that were promised cannot be read.
     Broken { detail: String },
 }
@@ -95,11 +102,13 @@ struct Unread {
 impl Job {
     /// # Errors
     /// A buffer that no client of this version would offer.
-    pub(crate) fn new(serial: u64, fetch: Fetch) -> Result<Self, WireError> {
+    pub(crate) fn new(serial: u64, peer: EndpointId, fetch: Fetch) -> Result<Self, WireError> {
         let mut job = Self {
             serial,
+            peer,
             blocks: fetch.blocks,
             answers: HashMap::new(),
+            is_short: false,
             lookups: 0,
             outputs: Vec::new(),
             ranges: VecDeque::new(),
@@ -138,7 +147,7 @@ impl Job {
 
     /// Its files have to be looked up before a turn.
     pub(crate) fn wants_files(&self) -> bool {
-        !self.prepared && self.answers.is_empty()
+        !self.prepared && (self.answers.is_empty() || self.is_short)
     }
 
     /// There is something a turn could do.
@@ -156,6 +165,13 @@ impl Job {
         let mut ids: Vec<OutputId> = self.blocks.iter().map(BlockId::output).collect();
         ids.sort_unstable();
         ids.dedup();
+        ids
+    }
+
+    /// Those of them without an answer.
+    pub(super) fn missing(&self) -> Vec<OutputId> {
+        let mut ids = self.wanted();
+        ids.retain(|id| !self.answers.contains_key(id));
         ids
     }
 
@@ -344,6 +360,7 @@ impl Job {
             let _ = output.check_paths();
         }
         self.ranges.clear();
+        self.is_short = false;
         (self.prepared, self.response) = (false, None);
         (self.remaining, self.served) = (0, Served::default());
         Turn::Cold

@@ -6,7 +6,7 @@ use super::service::Returned;
 use crate::files::{Answer, Lookup};
 use crate::net::Inbox;
 use faro_sync::lock;
-use faro_wire::{BlockStatus, OutputId};
+use faro_wire::OutputId;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -18,17 +18,24 @@ struct Waiting {
     missing: AtomicUsize,
 }
 
-/// Finds all outputs. The job comes back if they are known, else it is queued again when the last
-/// answer is in.
-pub(super) fn look_up(
-    shared: &Arc<Shared>,
-    mut job: Box<Job>,
-    home: &Inbox<Returned>,
-) -> Option<Box<Job>> {
-    let wanted = job.wanted();
+/// What a look-up gave.
+pub(super) enum LookedUp {
+    /// All outputs are known.
+    Known(Box<Job>),
+    /// The job is queued again when the last answer is in. It may have to look up more then.
+    Waiting,
+    /// Nothing could be asked: the job's peer, or all together, have as many questions open as they may.
+    Full(Box<Job>),
+}
+
+/// Finds the outputs that the job has no answer for. Those that its peer may not ask for now are left out, and the job looks
+/// them up when the answers to the others are in.
+pub(super) fn look_up(shared: &Arc<Shared>, mut job: Box<Job>, home: &Inbox<Returned>) -> LookedUp {
+    let wanted = job.missing();
     let mut waiting: Option<Arc<Waiting>> = None;
+    job.is_short = false;
     for id in wanted {
-        let lookup = shared.catalog.look_up(id, || {
+        let lookup = shared.catalog.look_up(job.peer, id, || {
             let waiting = Arc::clone(waiting.get_or_insert_with(|| {
                 Arc::new(Waiting {
                     work: Mutex::new(None),
@@ -48,20 +55,19 @@ pub(super) fn look_up(
                 job.answers.insert(id, Ok(output));
             }
             Lookup::Waiting => {}
-            Lookup::Full => {
-                job.answers.insert(id, Err(BlockStatus::UnknownOutput));
-            }
+            Lookup::Full => job.is_short = true,
         }
     }
     match waiting {
-        None => Some(job),
+        None if job.is_short => LookedUp::Full(job),
+        None => LookedUp::Known(job),
         Some(waiting) => {
             *lock(&waiting.work) = Some(Work {
                 job,
                 home: home.clone(),
             });
             arrive(shared, &waiting);
-            None
+            LookedUp::Waiting
         }
     }
 }

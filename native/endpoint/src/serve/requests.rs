@@ -33,13 +33,16 @@ impl ServeService {
         }
         let bytes = bytes_of_request(fetch.blocks.len(), fetch.buffers.len());
         if !self.budget.take(connection, bytes) {
-            self.refuse(net, connection, request);
+            let (held, limit) = (self.by_request.len(), self.budget.limit() >> 20);
+            let detail =
+                format!("{held} requests are being served, with up to {limit} MiB of memory");
+            self.refuse(net, connection, request, detail);
             return Ok(());
         }
         let (serial, now) = (self.next_serial, Instant::now());
         self.next_serial += 1;
         let idle_timeout = Duration::from_millis(u64::from(fetch.deadline_ms));
-        let job = match Job::new(serial, fetch) {
+        let job = match Job::new(serial, endpoint, fetch) {
             Ok(job) => Box::new(job),
             Err(error) => {
                 self.budget.give(connection, bytes);
@@ -130,13 +133,18 @@ impl ServeService {
     }
 
     /// There is no room for one more request: its client is to ask again.
-    pub(super) fn refuse(&mut self, net: &mut Net, connection: ConnectionId, request: u64) {
+    pub(super) fn refuse(
+        &mut self,
+        net: &mut Net,
+        connection: ConnectionId,
+        request: u64,
+        detail: String,
+    ) {
         self.counters.busy_refusals.add(1);
-        let (held, limit) = (self.by_request.len(), self.budget.limit() >> 20);
         let failed = Failed {
             code: FailureCode::Busy,
             retry_ms: BUSY_RETRY.as_millis() as u32,
-            detail: format!("{held} requests are being served, with up to {limit} MiB of memory"),
+            detail,
         };
         net.send(connection, request, ToClient::Failed(failed));
     }

@@ -3,6 +3,7 @@
 use super::job::{FilledBuffer, Job, Turn};
 use super::offer::ResidentSlice;
 use super::service::{fail, ServeService};
+use crate::limits::{MAX_UNRESOLVED, MAX_UNRESOLVED_OF_PEER};
 use crate::net::{Encoded, Net};
 use faro_fabric::{CloseReason, RemoteRange, Write};
 use faro_wire::message::{DataWritten, FailureCode, ToClient, WrittenBuffer};
@@ -18,6 +19,14 @@ impl ServeService {
         let (connection, request) = (entry.connection, entry.request);
         match turn {
             Turn::Cold => self.io.submit(job, &self.inbox),
+            Turn::Busy => {
+                self.remove(serial);
+                let detail = format!(
+                    "Java has not said where {MAX_UNRESOLVED_OF_PEER} map outputs are that this peer asked for, or \
+                     {MAX_UNRESOLVED} of all peers"
+                );
+                self.refuse(net, connection, request, detail);
+            }
             Turn::Broken { detail } => {
                 self.remove(serial);
                 fail(net, connection, request, FailureCode::Internal, detail);

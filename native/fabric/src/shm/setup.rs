@@ -32,6 +32,8 @@ const LINGER: Duration = Duration::from_secs(10);
 pub struct ShmConfig {
     /// Identity of this endpoint.
     pub identity: Identity,
+    /// What both ends have to agree on. The bytes are the same: they do not leave the host, so nothing is encrypted.
+    pub protection: Protection,
     /// The pool that all sources and readable exposures come from; its slabs are what peers map.
     pub pool: Arc<Pool>,
 }
@@ -65,7 +67,7 @@ impl ShmFabric {
         let location = format!("{host}/{name}");
         let shm = Shm::new(config.identity.endpoint, host, config.pool)?;
         Ok(Self {
-            reactor: Reactor::new(config.identity, Protection::Clear, bounds, listener, shm)?,
+            reactor: Reactor::new(config.identity, config.protection, bounds, listener, shm)?,
             location,
         })
     }

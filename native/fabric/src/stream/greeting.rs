@@ -8,6 +8,7 @@
 
 use super::frames::{Goodbye, Hello, Layout, Proof, Welcome};
 use super::outbound::Frame;
+use super::sealed::seals;
 use super::session::{Context, Phase};
 use crate::{CloseReason, EndpointId, Event, FabricKind};
 use faro_secure::{Acceptor, Connector, Keys, Prologue, Protection};
@@ -119,12 +120,9 @@ impl Context<'_> {
 
     /// From now on the peer sends records, if bytes are sealed here.
     fn seal(&mut self, keys: Keys) {
-        match self.shared.protection {
-            Protection::Clear => {}
-            Protection::Sealed => {
-                self.session.is_sealed = true;
-                self.session.keys = Some(keys);
-            }
+        if seals(self.shared.fabric, self.shared.protection) {
+            self.session.is_sealed = true;
+            self.session.keys = Some(keys);
         }
     }
 

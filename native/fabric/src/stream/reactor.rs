@@ -9,7 +9,7 @@ use super::driver::{FramePath, TransportDriver};
 use super::exposure::{ByKey, Exposures};
 use super::inbound::Inbound;
 use super::kinds::FrameKind;
-use super::sealed::{Sealed, BATCH_BYTES};
+use super::sealed::{seals, Sealed, BATCH_BYTES};
 use super::session::{Context, Phase, Session, Shared};
 use super::strangers::Strangers;
 use crate::{ConnectionId, Event, FabricError, Identity, Waker};
@@ -114,9 +114,9 @@ impl<D: TransportDriver> Reactor<D> {
             }
         });
         let strangers = Strangers::new(bounds.strangers, bounds.strangers_of_one);
-        let records = match protection {
-            Protection::Clear => 0,
-            Protection::Sealed => BATCH_BYTES,
+        let records = match seals(D::KIND, protection) {
+            false => 0,
+            true => BATCH_BYTES,
         };
         Ok(Self {
             poll,

@@ -13,8 +13,10 @@ use super::reactor::Reactor;
 use super::session::{Context, Phase};
 use super::socket::Socket;
 use super::turns::{received, Received, Turn};
-use crate::{CloseReason, ConnectionId};
-use faro_secure::{Keys, Opener, Sealer, HEADER_BYTES, OVERHEAD_BYTES, RECORD_BYTES, TAG_BYTES};
+use crate::{CloseReason, ConnectionId, FabricKind};
+use faro_secure::{
+    Keys, Opener, Protection, Sealer, HEADER_BYTES, OVERHEAD_BYTES, RECORD_BYTES, TAG_BYTES,
+};
 use std::io::{self, IoSlice, IoSliceMut};
 
 /// Bytes of the longest record.
@@ -22,6 +24,14 @@ const WHOLE_BYTES: usize = RECORD_BYTES + OVERHEAD_BYTES;
 /// Bytes that are sealed, or received, in one go: one record. More of them leave the caches of a core before the kernel
 /// has them, and gain nothing (`benches/throughput.rs`).
 pub(crate) const BATCH_BYTES: usize = WHOLE_BYTES;
+
+/// Whether the bytes of a fabric's connections go into records. Those of shared memory do not leave the host.
+pub(crate) fn seals(fabric: FabricKind, protection: Protection) -> bool {
+    match (protection, fabric) {
+        (Protection::Clear, _) | (Protection::Sealed, FabricKind::Shm) => false,
+        (Protection::Sealed, FabricKind::Tcp | FabricKind::Verbs) => true,
+    }
+}
 
 /// One connection's keys and what could not be sent or opened yet.
 pub(crate) struct Sealed {

@@ -56,6 +56,8 @@ public final class Jobs {
         WriterMemory.register(known);
         WriterFailures.register(known);
         UiCases.register(known);
+        PluginCases.register(known);
+        CometCases.register(known);
         registerFaroCases(known);
 
         SparkSession spark = SparkSession.builder().getOrCreate();

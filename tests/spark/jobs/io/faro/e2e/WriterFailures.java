@@ -30,7 +30,8 @@ final class WriterFailures {
     private WriterFailures() {}
 
     static void register(Map<String, Jobs.Case> cases) {
-        cases.put("writerKilled", c -> killed(c));
+        cases.put("writerKilled", c -> killed(c, 60));
+        cases.put("writerKilledOften", c -> killed(c, 200));
         cases.put("diskFull", c -> diskFull(c));
         cases.put("directoryGone", c -> directoryGone(c));
         cases.put("rowsSpeculated", c -> speculated(c));
@@ -80,7 +81,8 @@ final class WriterFailures {
     }
 
     /** A hundred jobs are cancelled while their map tasks write; then executors die while theirs do. */
-    private static void killed(Jobs.Context c) throws Exception {
+    /** So many map tasks are ended at some moment of their writing; then three executors are killed. */
+    private static void killed(Jobs.Context c, int kills) throws Exception {
         SparkSession spark = c.spark;
         checkSum("before", 400_000, shuffled(spark, 400_000, 4, ids -> ids));
         Executors.Use before = Executors.use(c.jsc);
@@ -101,7 +103,7 @@ final class WriterFailures {
         };
         c.jsc.sc().addSparkListener(listener);
         WriterCases.with(spark, WriterCases.ADAPTIVE, "false", context -> {
-            for (int i = 0; i < 100; i++) {
+            for (int i = 0; ended.get() < kills && i < 3 * kills; i++) {
                 // Some of long tasks, some of many short ones, of which more commit.
                 Dataset<Row> rows = shuffled(spark, 1_200_000, i % 4 == 3 ? 300 : 4, ids -> ids);
                 cancelledAfter(c, rows, begun, 3 * (i % 50), "writer-cancelled-" + i);
@@ -109,14 +111,15 @@ final class WriterFailures {
         }, c);
         c.jsc.sc().removeSparkListener(listener);
         System.out.println("writerKilled: " + ended + " map tasks ended early");
-        Check.that("map tasks that were ended: " + ended, ended.get() >= 50);
+        Check.that("map tasks that were ended: " + ended, ended.get() >= kills);
         LocalFiles.awaitNoneUnfinished(c.jsc);
         Executors.awaitReturnedLeases(c.jsc);
         Executors.Use after = Executors.use(c.jsc);
         // Threads and descriptors of Spark's own come and go.
-        Check.that("descriptors: " + before + ", after 100 cancelled jobs " + after,
+        Check.that("descriptors: " + before + ", after " + ended + " ended tasks " + after,
             after.descriptors <= before.descriptors + 20);
-        Check.that("threads: " + before + ", after 100 cancelled jobs " + after, after.threads <= before.threads + 20);
+        Check.that("threads: " + before + ", after " + ended + " ended tasks " + after,
+            after.threads <= before.threads + 20);
         for (int round = 0; round < 3; round++) {
             File done = new File(c.scratch, "killed-writer-" + round);
             int row = 24_000 * round + 6_000;

@@ -17,12 +17,14 @@ public final class FaroEndpoints {
     if (env == null) {
       throw new IllegalStateException("this is not a Spark process; only executors have endpoints");
     }
-    ShuffleManager manager = env.shuffleManager();
-    if (!(manager instanceof FaroShuffleManager)) {
+    FaroProcess process = FaroProcess.current();
+    if (process == null) {
+      ShuffleManager manager = env.shuffleManager();
       throw new IllegalStateException("spark.shuffle.manager is " + manager.getClass().getName() + " (loaded by "
           + manager.getClass().getClassLoader() + "); an endpoint needs " + FaroShuffleManager.class.getName()
-          + " (loaded by " + FaroShuffleManager.class.getClassLoader() + ")");
+          + " (loaded by " + FaroShuffleManager.class.getClassLoader() + "), or spark.plugins="
+          + FaroPlugin.class.getName());
     }
-    return ((FaroShuffleManager) manager).endpoint();
+    return process.endpoint();
   }
 }

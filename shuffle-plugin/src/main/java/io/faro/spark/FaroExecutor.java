@@ -13,9 +13,11 @@ import java.lang.reflect.Field;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.function.LongSupplier;
@@ -37,6 +39,10 @@ final class FaroExecutor {
   private static final int UNRESPONSIVE_TIMEOUTS = 4;
 
   private static final int MOST_COMPLETION_THREADS = 4;
+  /** The block clients that Faro replaces. It would hide one of another plug-in. */
+  private static final Set<String> SPARKS_CLIENTS = new HashSet<>(Arrays.asList(
+      "org.apache.spark.network.netty.NettyBlockTransferService",
+      "org.apache.spark.network.shuffle.ExternalBlockStoreClient"));
 
   private final Logger log;
   private final SparkConf sparkConf;
@@ -199,6 +205,10 @@ final class FaroExecutor {
     }
     BlockManager blocks = env.blockManager();
     BlockStoreClient spark = blocks.blockStoreClient();
+    if (!SPARKS_CLIENTS.contains(spark.getClass().getName())) {
+      throw new IllegalStateException("it is not Spark's but a " + spark.getClass().getName()
+          + ", which another plug-in has put there");
+    }
     RateLimitedLog warnings = new RateLimitedLog(log::warn, nanos);
     long waitMillis = conf.never ? conf.requestTimeoutMillis : Math.min(5_000, conf.requestTimeoutMillis);
     Peers peers = new Peers(

@@ -11,6 +11,8 @@ import scala.Option;
 /**
  * Finds Spark's files of a map output when a peer first requests it. Writers cannot announce all outputs: those that a
  * decommissioned executor moved here have no writer here.
+ *
+ * <p>The resolver may be {@code null}: the shuffle manager is another, whose outputs are not such files.
  */
 final class MapOutputs implements OutputResolver, OutputFinder {
   private final Supplier<IndexShuffleBlockResolver> spark;
@@ -27,6 +29,9 @@ final class MapOutputs implements OutputResolver, OutputFinder {
   @Override
   public OutputFiles find(int shuffleId, long mapId, Option<String[]> directories) {
     IndexShuffleBlockResolver resolver = spark.get();
+    if (resolver == null) {
+      return null;
+    }
     File index = resolver.getIndexFile(shuffleId, mapId, directories);
     // Every output has an index file; an empty one has no data file.
     return index.isFile() ? new OutputFiles(resolver.getDataFile(shuffleId, mapId, directories), index) : null;

@@ -15,6 +15,8 @@ final class UnsupportedSettings {
   /** The same, except that an executor finds the files of its predecessor on a volume that it got again. */
   private static final String KUBERNETES_DISK_IO = "org.apache.spark.shuffle.KubernetesLocalDiskShuffleDataIO";
 
+  private static final String BEHIND = " behind another shuffle manager";
+
   private UnsupportedSettings() {}
 
   /** The unsupported settings, as {@code key=value}. */
@@ -23,6 +25,23 @@ final class UnsupportedSettings {
     String plugin = conf.get(IO_PLUGIN, LOCAL_DISK_IO).trim();
     if (!plugin.equals(LOCAL_DISK_IO) && !plugin.equals(KUBERNETES_DISK_IO)) {
       found.add(IO_PLUGIN + "=" + plugin);
+    }
+    return found;
+  }
+
+  /**
+   * The same behind another shuffle manager, and the settings that need to know when a map output is written: another
+   * manager does not say it.
+   */
+  static List<String> behindAnotherManager(SparkConf conf) {
+    List<String> found = of(conf);
+    String staging = FaroKeys.STAGING.of(conf);
+    String regions = FaroKeys.REGIONS.of(conf);
+    if (staging.equals("onCommit")) {
+      found.add(FaroKeys.STAGING.name + "=" + staging + BEHIND);
+    }
+    if (!regions.equals("unpinned")) {
+      found.add(FaroKeys.REGIONS.name + "=" + regions + BEHIND);
     }
     return found;
   }

@@ -185,6 +185,18 @@ class FaroConfTest {
   }
 
   @Test
+  void behindAnotherManagerNothingMayDependOnCommits() {
+    assertEquals(Collections.emptyList(), UnsupportedSettings.behindAnotherManager(with()));
+    assertEquals(Collections.emptyList(),
+        UnsupportedSettings.behindAnotherManager(with("spark.faro.staging", "planned", "spark.faro.reader", "auto")));
+    assertEquals(
+        Arrays.asList("spark.faro.staging=onCommit behind another shuffle manager",
+            "spark.faro.regions=pinned behind another shuffle manager"),
+        UnsupportedSettings.behindAnotherManager(
+            with("spark.faro.staging", "onCommit", "spark.faro.regions", "pinned")));
+  }
+
+  @Test
   void neverAndUnsupportedSettingsContradictEachOther() {
     SparkConf conf = with("spark.faro.fallback", "never", "spark.authenticate", "yes");
     String message =

@@ -1,6 +1,7 @@
 package io.faro.spark.ui;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
@@ -119,6 +120,16 @@ final class Collector {
     }
     if (ending) {
       writeLog(0);
+    }
+  }
+
+  /** What tasks waited for shuffles, by shuffle, in nanoseconds. */
+  synchronized void waited(Map<Integer, Long> nanosOfShuffles) throws Exception {
+    for (Map.Entry<Integer, Long> shuffle : nanosOfShuffles.entrySet()) {
+      // A wait of nothing makes no row for a shuffle that Faro had no part in.
+      if (shuffle.getValue() > 0 || shuffles.containsKey(shuffle.getKey())) {
+        add(shuffle.getKey(), Collections.singletonMap(Traffic.TASK_WAIT, shuffle.getValue()));
+      }
     }
   }
 

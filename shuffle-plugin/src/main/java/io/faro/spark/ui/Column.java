@@ -3,9 +3,10 @@ package io.faro.spark.ui;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 
-/** The columns of the executors' table, each shown where its counter exists. */
+/**
+ * The columns of the executors' table, each shown where its counter exists; those of a fabric only if it was used.
+ */
 enum Column {
   VERBS_BLOCKS("Blocks verbs", "remoteBlocks.verbs", false),
   VERBS_BYTES("Bytes verbs", "remoteBytes.verbs", true),
@@ -36,10 +37,12 @@ enum Column {
     this.bytes = bytes;
   }
 
-  static List<Column> present(Set<String> counters) {
+  /** {@code sums}: of each counter, over all executors. */
+  static List<Column> present(Map<String, Long> sums) {
     List<Column> present = new ArrayList<>();
     for (Column column : values()) {
-      if (counters.contains(column.counter)) {
+      Long sum = sums.get(column.counter);
+      if (sum != null && (sum != 0 || !column.counter.startsWith(Traffic.REMOTE))) {
         present.add(column);
       }
     }

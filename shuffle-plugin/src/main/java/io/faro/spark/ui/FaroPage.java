@@ -2,12 +2,15 @@ package io.faro.spark.ui;
 
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
+import org.apache.spark.ui.SparkUI;
 import org.apache.spark.ui.SparkUITab;
 import org.apache.spark.ui.UIUtils;
 import org.apache.spark.ui.WebUIPage;
 import scala.Function0;
 import scala.None$;
 import scala.Option;
+import scala.Tuple2;
+import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
 import scala.xml.Node;
 import scala.xml.Unparsed;
@@ -19,12 +22,14 @@ import scala.xml.Unparsed;
  */
 final class FaroPage extends WebUIPage {
   private final SparkUITab tab;
+  private final SparkUI ui;
   private final FigureStore store;
   private final boolean live;
 
-  FaroPage(SparkUITab tab, FigureStore store, boolean live) {
+  FaroPage(SparkUITab tab, SparkUI ui, FigureStore store, boolean live) {
     super("");
     this.tab = tab;
+    this.ui = ui;
     this.store = store;
     this.live = live;
   }
@@ -42,12 +47,24 @@ final class FaroPage extends WebUIPage {
   private Seq<Node> page(Object request) {
     try {
       long now = live ? System.currentTimeMillis() : PageHtml.PAST;
-      return frame(request, new Unparsed(PageHtml.of(store.executors(), store.shuffles(), now)));
+      return frame(request, new Unparsed(PageHtml.of(store.executors(), store.shuffles(), manager(), now)));
     } catch (InvocationTargetException e) {
       throw new IllegalStateException("the Faro page cannot be shown: " + e.getCause(), e.getCause());
     } catch (Exception e) {
       throw new IllegalStateException("the Faro page cannot be shown: " + e, e);
     }
+  }
+
+  /** The application's {@code spark.shuffle.manager}. */
+  private String manager() throws ReflectiveOperationException {
+    Iterator<?> properties = Sequences.elements(ui.store().environmentInfo(), "sparkProperties");
+    while (properties.hasNext()) {
+      Tuple2<?, ?> property = (Tuple2<?, ?>) properties.next();
+      if (property._1().equals("spark.shuffle.manager")) {
+        return property._2().toString();
+      }
+    }
+    return "sort";
   }
 
   /** Spark's page around the content. Its parameters differ between versions: 4.2 and later have more flags. */

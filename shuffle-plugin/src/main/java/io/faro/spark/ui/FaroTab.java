@@ -7,7 +7,7 @@ import org.apache.spark.ui.SparkUITab;
 final class FaroTab extends SparkUITab {
   private FaroTab(SparkUI ui, FigureStore store, boolean live) {
     super(ui, "faro");
-    attachPage(new FaroPage(this, store, live));
+    attachPage(new FaroPage(this, ui, store, live));
   }
 
   /** {@code live}: the application runs in this process. */

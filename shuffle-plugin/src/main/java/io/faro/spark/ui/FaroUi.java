@@ -11,6 +11,7 @@ import org.apache.spark.rpc.RpcEndpointRef;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerApplicationEnd;
 import org.apache.spark.scheduler.SparkListenerExecutorRemoved;
+import org.apache.spark.scheduler.SparkListenerJobStart;
 import org.apache.spark.scheduler.SparkListenerStageCompleted;
 import org.apache.spark.ui.SparkUI;
 import org.apache.spark.util.RpcUtils;
@@ -19,9 +20,10 @@ import org.slf4j.LoggerFactory;
 import scala.Option;
 
 /**
- * Collects the figures of all executors in the driver. Opened at the first shuffle, because Spark makes the shuffle
- * manager before its UI. The first report attaches the tab, so that an application without remote shuffles has none. A
- * failure here costs the tab and one line in the log, never the job.
+ * Collects the figures of all executors in the driver. Opened at the first shuffle by the shuffle manager, which Spark
+ * makes before its UI, or by the plug-in when the application starts. The first report after the first shuffle attaches
+ * the tab, so that an application without shuffles has none. A failure here costs the tab and one line in the log,
+ * never the job.
  */
 public final class FaroUi {
   private static final Logger LOG = LoggerFactory.getLogger(FaroUi.class);
@@ -31,6 +33,7 @@ public final class FaroUi {
   private final FigureStore store;
   private final Totals totals = new Totals();
   private final Collector collector;
+  private final TaskWaits waits = new TaskWaits();
   private final AtomicBoolean attached = new AtomicBoolean();
   private final AtomicBoolean logged = new AtomicBoolean();
   private final ScheduledThreadPoolExecutor timer;
@@ -50,14 +53,19 @@ public final class FaroUi {
     });
   }
 
+  /** As {@link #open}, of the context that is active. */
+  public static FaroUi ofActiveContext() {
+    Option<SparkContext> active = SparkContext$.MODULE$.getActive();
+    return active.isEmpty() ? null : open(active.get());
+  }
+
   /** {@code null}: local mode, or it failed, which is logged. */
-  public static FaroUi open() {
+  public static FaroUi open(SparkContext context) {
     try {
-      Option<SparkContext> active = SparkContext$.MODULE$.getActive();
-      if (active.isEmpty() || active.get().isLocal()) {
+      if (context.isLocal()) {
         return null;
       }
-      FaroUi ui = new FaroUi(active.get());
+      FaroUi ui = new FaroUi(context);
       ui.start();
       return ui;
     } catch (Exception | LinkageError e) {
@@ -77,7 +85,7 @@ public final class FaroUi {
 
   private void take(byte[] report, Runnable answer) throws Exception {
     collector.take(Report.decode(report), System.currentTimeMillis(), answer);
-    if (attached.compareAndSet(false, true)) {
+    if (waits.sawShuffle() && attached.compareAndSet(false, true)) {
       timer.execute(() -> guarded(this::attach));
     }
   }
@@ -115,7 +123,13 @@ public final class FaroUi {
 
   private final class Listener extends SparkListener {
     @Override
+    public void onJobStart(SparkListenerJobStart job) {
+      guarded(() -> waits.jobStarted(job));
+    }
+
+    @Override
     public void onStageCompleted(SparkListenerStageCompleted stage) {
+      guarded(() -> collector.waited(waits.ofStage(stage.stageInfo())));
       try {
         timer.schedule(() -> guarded(collector::ask), collector.stageEnded(), TimeUnit.NANOSECONDS);
       } catch (RejectedExecutionException e) {

@@ -39,6 +39,10 @@ final class Html {
     return cell(bytes, bytes(bytes));
   }
 
+  Html millisCell(long nanos) {
+    return cell(nanos, millis(nanos));
+  }
+
   Html textCell(String text) {
     return raw("<td>").text(text).raw("</td>");
   }

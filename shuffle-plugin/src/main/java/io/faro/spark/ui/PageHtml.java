@@ -1,9 +1,11 @@
 package io.faro.spark.ui;
 
+import io.faro.spark.FaroShuffleManager;
 import io.faro.spark.Reason;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
@@ -24,22 +26,24 @@ final class PageHtml {
 
   private final List<ExecutorFigures> executors;
   private final List<ShuffleFigures> shuffles;
+  private final String manager;
   private final long nowMillis;
   private final Html html = new Html();
   private final Map<String, Long> sums = new TreeMap<>();
 
-  private PageHtml(List<ExecutorFigures> executors, List<ShuffleFigures> shuffles, long nowMillis) {
+  private PageHtml(List<ExecutorFigures> executors, List<ShuffleFigures> shuffles, String manager, long nowMillis) {
     this.executors = executors;
     this.shuffles = shuffles;
+    this.manager = manager;
     this.nowMillis = nowMillis;
     for (ExecutorFigures executor : executors) {
       executor.counters.forEach((name, value) -> sums.merge(name, value, Long::sum));
     }
   }
 
-  /** The content below Spark's navigation. */
-  static String of(List<ExecutorFigures> executors, List<ShuffleFigures> shuffles, long nowMillis) {
-    return new PageHtml(executors, shuffles, nowMillis).page();
+  /** The content below Spark's navigation; {@code manager}: the application's {@code spark.shuffle.manager}. */
+  static String of(List<ExecutorFigures> executors, List<ShuffleFigures> shuffles, String manager, long nowMillis) {
+    return new PageHtml(executors, shuffles, manager, nowMillis).page();
   }
 
   private String page() {
@@ -89,6 +93,9 @@ final class PageHtml {
           " blocks (%.2f %%) were left to Spark's own fetch; the reasons are below.", 100.0 * left / (left + blocks)));
     }
     channel();
+    if (!manager.equals(FaroShuffleManager.class.getName())) {
+      html.text(" Faro stands behind the shuffle manager " + manager + " (spark.plugins).");
+    }
     html.raw("</p>");
   }
 
@@ -147,7 +154,7 @@ final class PageHtml {
   }
 
   private void executorTable() {
-    List<Column> columns = Column.present(sums.keySet());
+    List<Column> columns = Column.present(sums);
     html.raw("<h4>Executors</h4>").raw(TABLE);
     List<String> heads = new ArrayList<>();
     heads.add("Executor");
@@ -190,21 +197,34 @@ final class PageHtml {
   }
 
   private void shuffleTable() {
+    List<String> fabrics = new ArrayList<>();
+    List<String> heads = new ArrayList<>();
+    heads.add("Shuffle");
+    for (String fabric : FABRICS) {
+      if (shuffles.stream().anyMatch(shuffle -> shuffle.counter("remoteBlocks." + fabric) > 0)) {
+        fabrics.add(fabric);
+        heads.add("Blocks " + fabric);
+        heads.add("Bytes " + fabric);
+      }
+    }
+    heads.addAll(Arrays.asList(
+        "Blocks left to Spark", "Tasks waited", "Requests", "Requests took", "Slowest request"));
     html.raw("<h4>Shuffles</h4>").raw(TABLE);
-    heads("Shuffle", "Blocks verbs", "Bytes verbs", "Blocks shm", "Bytes shm", "Blocks tcp", "Bytes tcp",
-        "Blocks left to Spark", "Requests", "Slowest request");
+    heads(heads.toArray(new String[0]));
     for (int i = shuffles.size() - 1; i >= 0; i--) {
       ShuffleFigures shuffle = shuffles.get(i);
       html.raw("<tr data-shuffle=\"" + shuffle.shuffle + "\" data-remote-bytes=\""
           + total(shuffle.counters, "remoteBytes") + "\">").cell(shuffle.shuffle);
-      for (String fabric : FABRICS) {
+      for (String fabric : fabrics) {
         html.cell(shuffle.counter("remoteBlocks." + fabric)).bytesCell(shuffle.counter("remoteBytes." + fabric));
       }
-      long slowest = shuffle.counter(Traffic.SLOWEST);
-      html.cell(shuffle.counter(Traffic.FALLBACK_BLOCKS)).cell(shuffle.counter(Traffic.REQUESTS))
-          .cell(slowest, Html.millis(slowest)).raw("</tr>");
+      html.cell(shuffle.counter(Traffic.FALLBACK_BLOCKS)).millisCell(shuffle.counter(Traffic.TASK_WAIT))
+          .cell(shuffle.counter(Traffic.REQUESTS)).millisCell(shuffle.counter(Traffic.REQUEST_NANOS))
+          .millisCell(shuffle.counter(Traffic.SLOWEST)).raw("</tr>");
     }
-    html.raw("</tbody></table>");
+    html.raw("</tbody></table><p>").text("Tasks waited: Spark's fetch wait, summed over the tasks of the stages that "
+        + "read this shuffle; a stage that reads several counts for each. Requests took: Faro's requests, of which a "
+        + "task has many under way at a time.").raw("</p>");
   }
 
   private static final class Pair {
@@ -232,7 +252,7 @@ final class PageHtml {
       PeerFigures peer = pair.peer;
       long mean = peer.requests == 0 ? 0 : peer.nanos / peer.requests;
       html.raw("<tr>").textCell("executor " + pair.client).textCell(peer.peer)
-          .cell(peer.slowestNanos, Html.millis(peer.slowestNanos)).cell(mean, Html.millis(mean)).cell(peer.requests)
+          .millisCell(peer.slowestNanos).millisCell(mean).cell(peer.requests)
           .cell(peer.blocks).bytesCell(peer.bytes).raw("</tr>");
     }
     html.raw("</tbody></table>");

@@ -17,10 +17,16 @@ import java.util.TreeMap;
  * counters are not affected.
  */
 public final class Traffic {
+  /** What the counters of fabrics begin with. */
+  static final String REMOTE = "remote";
   static final String REQUESTS = "requests";
   static final String FALLBACK_BLOCKS = "fallbackBlocks";
   /** Nanoseconds; a maximum, while all other figures of a shuffle are sums. */
   static final String SLOWEST = "slowestRequestNanos";
+  /** Nanoseconds of all requests; many are under way at a time. */
+  static final String REQUEST_NANOS = "requestNanos";
+  /** Nanoseconds that tasks waited for remote blocks, as Spark counts them; the driver adds it. */
+  static final String TASK_WAIT = "taskWaitNanos";
 
   static final int MOST_SHUFFLES = 256;
   static final int MOST_PEERS = 1_024;
@@ -34,6 +40,7 @@ public final class Traffic {
     Map<String, Long> figures = shuffle(shuffle);
     PeerFigures there = peer(peer);
     figures.merge(REQUESTS, 1L, Long::sum);
+    figures.merge(REQUEST_NANOS, nanos, Long::sum);
     figures.merge(SLOWEST, nanos, Math::max);
     for (Fabric fabric : Fabric.values()) {
       long blocks = delivered.blocks(fabric);

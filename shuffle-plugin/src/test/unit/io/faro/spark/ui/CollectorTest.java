@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.apache.spark.scheduler.SparkListenerEvent;
@@ -36,6 +37,16 @@ class CollectorTest {
     assertEquals(3, store.executors().get(0).counter("requests"));
     assertEquals("host-1", store.executors().get(0).host);
     assertEquals(5_000, store.executors().get(0).time);
+  }
+
+  @Test
+  void whatTasksWaitedIsAddedToTheirShuffles() throws Exception {
+    collector.waited(Collections.singletonMap(4, 10L));
+    collector.waited(Collections.singletonMap(5, 0L));
+    collector.waited(Collections.singletonMap(4, 7L));
+    assertEquals(1, store.shuffles().size(), "no row for a wait of nothing");
+    assertEquals(4, store.shuffles().get(0).shuffle);
+    assertEquals(17, store.shuffles().get(0).counter(Traffic.TASK_WAIT));
   }
 
   @Test

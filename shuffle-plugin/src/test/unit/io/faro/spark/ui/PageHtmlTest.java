@@ -15,10 +15,11 @@ import org.w3c.dom.Document;
 import org.xml.sax.InputSource;
 
 class PageHtmlTest {
+  private static final String FAROS = "io.faro.spark.FaroShuffleManager";
   private static final String EVIL = "<script>alert('\"x\"')</script>&";
 
   private static String page(List<ExecutorFigures> executors, List<ShuffleFigures> shuffles) {
-    return PageHtml.of(executors, shuffles, 10_000);
+    return PageHtml.of(executors, shuffles, FAROS, 10_000);
   }
 
   private static String page(ExecutorFigures executor) {
@@ -84,6 +85,35 @@ class PageHtmlTest {
   }
 
   @Test
+  void columnsOfAFabricThatWasNeverUsedAreLeftOut() throws Exception {
+    ExecutorFigures one = Figures.executor("1", "remoteBlocks.tcp", 1, "remoteBytes.tcp", 9, "remoteBlocks.verbs", 0);
+    ExecutorFigures two = Figures.executor("2", "remoteBlocks.tcp", 0, "remoteBlocks.verbs", 0);
+    ShuffleFigures shuffle = Figures.shuffle(7, "remoteBlocks.tcp", 1, "remoteBytes.tcp", 9);
+    List<String> heads = heads(page(Arrays.asList(one, two), Collections.singletonList(shuffle)));
+    assertEquals(2, heads.stream().filter(head -> head.equals("Blocks tcp")).count(), heads.toString());
+    assertFalse(heads.contains("Blocks verbs") || heads.contains("Blocks shm"), heads.toString());
+  }
+
+  @Test
+  void aShuffleHasTheTasksWaitBesideFarosTimes() throws Exception {
+    ShuffleFigures shuffle = Figures.shuffle(
+        7, Traffic.TASK_WAIT, 3_000_000, Traffic.REQUEST_NANOS, 2_500_000, Traffic.SLOWEST, 1_000_000);
+    String page = page(Collections.emptyList(), Collections.singletonList(shuffle));
+    List<String> heads = heads(page);
+    assertEquals(Arrays.asList("Shuffle", "Blocks left to Spark", "Tasks waited", "Requests", "Requests took",
+        "Slowest request"), heads);
+    assertTrue(page.contains(">3.0 ms<") && page.contains(">2.5 ms<") && page.contains(">1.0 ms<"), page);
+  }
+
+  @Test
+  void thePageNamesAShuffleManagerThatIsNotFaros() throws Exception {
+    String other = "org.example." + EVIL;
+    String page = PageHtml.of(Collections.emptyList(), Collections.emptyList(), other, 10_000);
+    assertTrue(parsed(page).getDocumentElement().getTextContent().contains("behind the shuffle manager " + other));
+    assertFalse(page(Collections.emptyList(), Collections.emptyList()).contains("behind"));
+  }
+
+  @Test
   void thePageSaysHowTheChannelIsProtected() throws Exception {
     ExecutorFigures sealed = Figures.executor("1", "sealedChannel", 1);
     ExecutorFigures clear = Figures.executor("2", "sealedChannel", 0);
@@ -107,8 +137,8 @@ class PageHtmlTest {
   void aLivePageHasAgesAndAPastOneTimes() {
     List<ExecutorFigures> one = Collections.singletonList(Figures.executor("1", "requests", 1));
     one.get(0).time = 4_000;
-    assertTrue(PageHtml.of(one, Collections.emptyList(), 10_000).contains(">6 s ago<"));
-    assertTrue(PageHtml.of(one, Collections.emptyList(), PageHtml.PAST).contains(">1970-01-01T00:00:04Z<"));
+    assertTrue(page(one, Collections.emptyList()).contains(">6 s ago<"));
+    assertTrue(PageHtml.of(one, Collections.emptyList(), FAROS, PageHtml.PAST).contains(">1970-01-01T00:00:04Z<"));
   }
 
   @Test

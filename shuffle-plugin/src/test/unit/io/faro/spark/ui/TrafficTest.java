@@ -19,7 +19,8 @@ class TrafficTest {
     traffic.fellBack(7, 3);
     Map<Integer, Map<String, Long>> taken = traffic.drainShuffles(10);
     assertEquals(Figures.counters("remoteBlocks.tcp", 2, "remoteBytes.tcp", 30, "remoteBlocks.verbs", 1,
-        "remoteBytes.verbs", 5, "requests", 2, "slowestRequestNanos", 500, "fallbackBlocks", 3), taken.get(7));
+        "remoteBytes.verbs", 5, "requests", 2, "requestNanos", 800, "slowestRequestNanos", 500,
+        "fallbackBlocks", 3), taken.get(7));
   }
 
   @Test

@@ -1,0 +1,228 @@
+package io.faro.spark;
+
+import io.faro.Endpoint;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.function.Supplier;
+import org.apache.spark.SparkConf;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.shuffle.IndexShuffleBlockResolver;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Faro in one process: whether it may run there, and the executor's endpoint, opened once. {@link FaroShuffleManager}
+ * and {@link FaroPlugin} are two ways to turn it on, of which one is used.
+ *
+ * <p>An executor opens its endpoint at its start, as soon as the block manager is there. Later can be too late: an
+ * executor that is being decommissioned cannot publish a card any more. The driver, and so local mode, opens nothing.
+ */
+final class FaroProcess {
+  private static final Logger LOG = LoggerFactory.getLogger(FaroProcess.class);
+  /** How long the start of an executor may take; after that the first shuffle task opens the endpoint. */
+  private static final long START_SECONDS = 120;
+  private static final long START_PAUSE_MILLIS = 50;
+
+  /** {@code null}: Faro is not turned on, or has stopped. */
+  private static volatile FaroProcess current;
+
+  final FaroConf conf;
+  /** Whether this process may have an endpoint. */
+  final boolean mayRun;
+  private final SparkConf sparkConf;
+  private final List<String> unsupported;
+  private final Supplier<IndexShuffleBlockResolver> files;
+  /**
+   * The executor's endpoint and client: {@code null} while the executor starts, then what it became. Completed with
+   * {@code null}: stopped before it was opened.
+   */
+  private volatile CompletableFuture<FaroExecutor> opening;
+
+  /**
+   * Checks the settings, and warns of those that turn Faro off. {@code files} finds map outputs; it is called once
+   * there is an endpoint, and may return {@code null}: none can be found.
+   */
+  FaroProcess(SparkConf sparkConf, boolean isDriver, List<String> unsupported,
+      Supplier<IndexShuffleBlockResolver> files) {
+    this.sparkConf = sparkConf;
+    this.unsupported = unsupported;
+    this.files = files;
+    conf = new FaroConf(sparkConf);
+    if (!unsupported.isEmpty()) {
+      if (conf.never) {
+        throw UnsupportedSettings.contradiction(unsupported);
+      }
+      LOG.warn(UnsupportedSettings.warning(unsupported));
+    }
+    if (isDriver) {
+      FaroConf.unknownKeys(sparkConf).forEach(
+          (key, nearest) -> LOG.warn("Faro ignores the unknown key {}; did you mean {}?", key, nearest));
+    }
+    mayRun = !isDriver && unsupported.isEmpty();
+    current = this;
+  }
+
+  /** {@code null}: Faro is not turned on here. */
+  static FaroProcess current() {
+    return current;
+  }
+
+  /** Whether Faro is off in all of the application because of its settings. */
+  boolean isOff() {
+    return !unsupported.isEmpty();
+  }
+
+  /** Opens the endpoint as soon as the block manager is there: Spark has no call that says when it has started. */
+  void openWhenReady() {
+    Threads.daemon("faro-start", this::awaitEnv).start();
+  }
+
+  private synchronized void awaitEnv() {
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(START_SECONDS);
+    try {
+      while (opening == null && System.nanoTime() - end < 0) {
+        if (envIsReady()) {
+          open();
+          return;
+        }
+        wait(START_PAUSE_MILLIS);
+      }
+    } catch (InterruptedException e) {
+      LOG.debug("The first shuffle task opens Faro's endpoint", e);
+    }
+  }
+
+  static boolean envIsReady() {
+    SparkEnv env = SparkEnv.get();
+    return env != null && env.blockManager() != null && env.blockManager().blockManagerId() != null;
+  }
+
+  /** Opens the endpoint, if this is the first call, on a thread of its own. */
+  CompletableFuture<FaroExecutor> open() {
+    CompletableFuture<FaroExecutor> started = opening;
+    return started == null ? openOnce() : started;
+  }
+
+  private synchronized CompletableFuture<FaroExecutor> openOnce() {
+    if (opening == null) {
+      CompletableFuture<FaroExecutor> result = new CompletableFuture<>();
+      opening = result;
+      Threads.daemon("faro-start", () -> openInto(result)).start();
+    }
+    return opening;
+  }
+
+  private void openInto(CompletableFuture<FaroExecutor> result) {
+    try {
+      result.complete(FaroExecutor.open(LOG, sparkConf, conf, files));
+    } catch (Throwable e) {
+      if (processEnds()) {
+        LOG.debug("Faro is not started in a process that ends", e);
+        result.complete(null);
+        return;
+      }
+      if (!conf.never) {
+        LOG.warn("Faro could not start, Spark's own fetch delivers all blocks: {}", e.toString());
+      }
+      LOG.debug("Faro could not start", e);
+      result.completeExceptionally(e);
+    }
+  }
+
+  private static boolean processEnds() {
+    Thread probe = new Thread();
+    try {
+      Runtime.getRuntime().addShutdownHook(probe);
+      Runtime.getRuntime().removeShutdownHook(probe);
+      return false;
+    } catch (IllegalStateException e) {
+      return true;
+    }
+  }
+
+  /** Does not wait; {@code null}: it is not open (yet). */
+  FaroExecutor ifOpen() {
+    CompletableFuture<FaroExecutor> started = opening;
+    return started == null || !started.isDone() || started.isCompletedExceptionally() ? null : started.join();
+  }
+
+  /** The open executor; {@code null}: there is none, and Spark's own fetch delivers all blocks. */
+  FaroExecutor awaitOpen() {
+    if (!mayRun) {
+      return null;
+    }
+    try {
+      return open().get(conf.requestTimeoutMillis, TimeUnit.MILLISECONDS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new IllegalStateException("the task was interrupted while Faro started", e);
+    } catch (ExecutionException e) {
+      return unlessNever("Faro could not start: " + e.getCause(), e.getCause());
+    } catch (TimeoutException e) {
+      return unlessNever("Faro has not started within " + conf.requestTimeoutMillis + " ms", e);
+    }
+  }
+
+  /** Replaces the client of Spark's block manager, once. */
+  void install(FaroExecutor open) {
+    try {
+      open.install();
+    } catch (ReflectiveOperationException | RuntimeException e) {
+      LOG.warn("Faro serves blocks but does not fetch, because it cannot replace BlockManager.blockStoreClient: {}; "
+          + "Spark's own fetch delivers all blocks to this executor", why(e));
+      unlessNever("Faro cannot replace Spark's block client: " + why(e), e);
+    }
+  }
+
+  private static String why(Exception e) {
+    return e instanceof IllegalStateException ? e.getMessage() : e.toString();
+  }
+
+  /** {@code null}, or throws: {@code spark.faro.fallback=never} does not allow that Spark's own fetch takes over. */
+  FaroExecutor unlessNever(String problem, Throwable cause) {
+    if (conf.never) {
+      throw new IllegalStateException(problem + "; spark.faro.fallback=never does not allow Spark's own fetch", cause);
+    }
+    return null;
+  }
+
+  /** This executor's endpoint, for uses other than shuffles. */
+  Endpoint endpoint() {
+    if (!mayRun) {
+      throw new IllegalStateException("Faro has no endpoint here: "
+          + (unsupported.isEmpty() ? "this is the driver, or local mode"
+              : "it does not support " + String.join(", ", unsupported)));
+    }
+    FaroExecutor open = awaitOpen();
+    if (open == null) {
+      throw new IllegalStateException("Faro has no endpoint here: it could not start, see this executor's log");
+    }
+    open.used();
+    return open.endpoint();
+  }
+
+  /** An executor that is still being opened is stopped after that. */
+  void stop() {
+    CompletableFuture<FaroExecutor> last;
+    synchronized (this) {
+      last = opening;
+      if (opening == null) {
+        opening = CompletableFuture.completedFuture(null);
+        notifyAll();
+      }
+    }
+    if (current == this) {
+      current = null;
+    }
+    if (last != null) {
+      last.thenAccept(open -> {
+        if (open != null) {
+          open.stop();
+        }
+      });
+    }
+  }
+}

@@ -1,0 +1,61 @@
+package io.faro.spark;
+
+import org.apache.spark.SparkConf;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.shuffle.IndexShuffleBlockResolver;
+import org.apache.spark.shuffle.ShuffleManager;
+
+/** The shuffle manager that Faro stands behind as a plug-in. */
+final class OtherManager {
+  private static final String KEY = "spark.shuffle.manager";
+
+  private OtherManager() {}
+
+  /** Whether the manager is Faro's own, so that there is nothing to stand behind. */
+  static boolean isFaros(SparkConf conf) {
+    return conf.get(KEY, "sort").trim().equals(FaroShuffleManager.class.getName());
+  }
+
+  /** What the user has set, as {@code key=value}. */
+  static String setting(SparkConf conf) {
+    return KEY + "=" + conf.get(KEY, "sort").trim();
+  }
+
+  /**
+   * Where the map outputs of this process are; {@code null}: not in Spark's files, as far as Faro knows. A subclass may
+   * keep or change bytes elsewhere, so only Spark's own class counts. In an executor of Spark 4 the manager exists from
+   * the first task on.
+   */
+  static IndexShuffleBlockResolver files() {
+    Object resolver = resolver();
+    return isSparks(resolver) ? (IndexShuffleBlockResolver) resolver : null;
+  }
+
+  private static boolean isSparks(Object resolver) {
+    return resolver != null && resolver.getClass() == IndexShuffleBlockResolver.class;
+  }
+
+  private static Object resolver() {
+    SparkEnv env = SparkEnv.get();
+    ShuffleManager manager = env == null ? null : env.shuffleManager();
+    if (manager == null) {
+      return null;
+    }
+    try {
+      // Since Spark 4.3 the method is not the interface's any more.
+      return manager.getClass().getMethod("shuffleBlockResolver").invoke(manager);
+    } catch (ReflectiveOperationException e) {
+      return null;
+    }
+  }
+
+  /** Why Faro cannot stand behind this process's manager; {@code null}: it can. */
+  static String problem(SparkConf conf) {
+    Object resolver = resolver();
+    if (isSparks(resolver)) {
+      return null;
+    }
+    return setting(conf) + " keeps its map outputs in another way than Spark's sort shuffle (its block resolver is "
+        + (resolver == null ? "missing" : resolver.getClass().getName()) + ")";
+  }
+}

@@ -1,0 +1,117 @@
+"""The sides of the Spark measurements: what each sets, and which jars and processes it needs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness import comet, launch, scenarios
+
+from . import daemons
+
+# What a benchmark sets and a user does not.
+OF_THE_BENCH = {"spark.faro.fallback", "spark.faro.fabric", "spark.faro.reader"}
+
+
+@dataclass
+class Side:
+    conf: dict[str, str] = field(default_factory=dict)
+    # The jars beside that of the workloads.
+    jars: Callable[[], list[Path]] = list
+    # With the workloads' jar on the executors too.
+    own_manager: bool = False
+    # Names the folder of an installation that is not Faro's; the side is left out without it.
+    needs_home: str = ""
+    # Starts its daemons below a folder: their processes, and where they are, as settings.
+    daemons: Callable[[Path, Path], daemons.Running] | None = None
+
+    @property
+    def faro(self) -> bool:
+        return any("io.faro.spark" in value for value in self.conf.values())
+
+    @property
+    def settings(self) -> int:
+        """How many settings a user needs, jars apart; where the daemons are is one."""
+        return len(set(self.conf) - OF_THE_BENCH) + bool(self.daemons)
+
+    @property
+    def home(self) -> Path | None:
+        found = os.environ.get(self.needs_home)
+        return Path(found) if found else None
+
+
+FARO = {"spark.shuffle.manager": launch.MANAGER, "spark.faro.fallback": "never"}
+COMET = {
+    **scenarios.COMET,
+    "spark.shuffle.manager": scenarios.COMET_MANAGER,
+    # Its writer of rows takes a page of up to 64 MiB for each partition, most of it untouched. With
+    # 1 GB and 40 partitions it spills after each row, and S takes four minutes.
+    "spark.memory.offHeap.size": "6g",
+}
+BEHIND_COMET = {
+    **COMET,
+    "spark.plugins": f"{COMET['spark.plugins']},{scenarios.PLUGIN}",
+    "spark.faro.fallback": "never",
+}
+CELEBORN = {
+    "spark.shuffle.manager": "org.apache.spark.shuffle.celeborn.SparkShuffleManager",
+    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+}
+# A push waits 50 ms when 32 pushes are in flight, unless it may have more.
+CELEBORN_TUNED = {**CELEBORN, "spark.celeborn.client.push.maxReqsInFlight.perWorker": "1024"}
+UNIFFLE = {
+    "spark.shuffle.manager": "org.apache.spark.shuffle.RssShuffleManager",
+    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+    "spark.rss.storage.type": "MEMORY_LOCALFILE",
+}
+
+
+def all_sides(faro_jar: Path) -> dict[str, Side]:
+    def faro():
+        return [faro_jar]
+
+    def comets():
+        return [comet.jar()]
+
+    def both():
+        return [comet.jar(), faro_jar]
+
+    return {
+        "stock": Side(),
+        "faro-tcp": Side({**FARO, "spark.faro.fabric": "tcp"}, faro),
+        "faro-spark": Side(
+            {**FARO, "spark.faro.fabric": "auto", "spark.faro.reader": "spark"}, faro
+        ),
+        "faro-auto": Side({**FARO, "spark.faro.fabric": "auto"}, faro),
+        "free": Side(
+            {"spark.shuffle.manager": "io.faro.bench.FreeShuffleManager"}, own_manager=True
+        ),
+        "comet": Side(COMET, comets),
+        "faro-comet": Side(BEHIND_COMET, both),
+        "celeborn": celeborn(CELEBORN),
+        "celeborn-tuned": celeborn(CELEBORN_TUNED),
+        "uniffle": Side(
+            UNIFFLE,
+            lambda: jars_of("UNIFFLE_HOME", "jars/client/spark3/**/*.jar"),
+            needs_home="UNIFFLE_HOME",
+            daemons=daemons.uniffle,
+        ),
+    }
+
+
+def celeborn(conf: dict[str, str]) -> Side:
+    return Side(
+        conf,
+        lambda: jars_of("CELEBORN_HOME", "spark/celeborn-client-spark-3-*.jar"),
+        needs_home="CELEBORN_HOME",
+        daemons=daemons.celeborn,
+    )
+
+
+def jars_of(home: str, pattern: str) -> list[Path]:
+    found = sorted(Path(os.environ[home]).glob(pattern))
+    if not found:
+        raise RuntimeError(f"{home}={os.environ[home]} has no {pattern}")
+    return found

@@ -1,0 +1,93 @@
+"""FaroPlugin behind another shuffle manager: Spark's own, Comet's, and those that it declines."""
+
+from .model import ANY, AQE, COMET, COMET_MANAGER, COMET_VERSION, DECLINED, FEW, PLUGIN, Scenario
+
+SCENARIOS = [
+    # FaroPlugin behind Spark's own manager: every kind of shuffle, and executors that are killed.
+    Scenario(
+        "behind-sort",
+        [*FEW, "sqlOrder", "megabyteBlocks", *AQE, "remoteThroughFaro", "killBetweenStages"],
+        {"spark.task.maxFailures": "8"},
+        faro_only=True,
+        behind="sort",
+        must_not_count=("rowReaders", "rowWriters"),
+    ),
+    Scenario(
+        "behind-and-manager",
+        FEW,
+        {"spark.plugins": PLUGIN},
+        faro_only=True,
+        newest=True,
+        must_count=("rowReaders", "rowWriters"),
+    ),
+    # Its bytes may be anywhere, as far as Faro knows.
+    Scenario(
+        "behind-other-files",
+        FEW,
+        faro=DECLINED,
+        fallback="auto",
+        faro_only=True,
+        version="3.5.9",
+        behind="io.faro.e2e.OtherManager",
+        declined_because="io.faro.e2e.OtherManager keeps its map outputs in another way",
+    ),
+    Scenario(
+        "behind-other-client",
+        FEW,
+        {"spark.plugins": "io.faro.e2e.OtherClient"},
+        faro=DECLINED,
+        fallback="auto",
+        faro_only=True,
+        newest=True,
+        behind="sort",
+        declined_because="not Spark's but a io.faro.e2e.OtherClient.*another plug-in",
+    ),
+    Scenario(
+        "behind-on-commit",
+        FEW,
+        {"spark.faro.staging": "onCommit"},
+        faro=DECLINED,
+        fallback="auto",
+        faro_only=True,
+        newest=True,
+        behind="sort",
+        declined_because="spark.faro.staging=onCommit behind another shuffle manager",
+    ),
+    Scenario(
+        "behind-bad-values",
+        ["badConfig"],
+        faro=ANY,
+        faro_only=True,
+        version="3.5.9",
+        behind="sort",
+        bad_values=[
+            ("spark.faro.port", "70000", "65535"),
+            ("spark.shuffle.manager", "io.faro.e2e.OtherManager", "another way"),
+        ],
+    ),
+    # Apache DataFusion Comet, which there is for Spark 3.5: its own exchanges, native and of rows,
+    # and the cases of Spark's, which it takes over where it can.
+    Scenario(
+        "comet",
+        [
+            *("cometNative", "cometColumnar", "cometOfRows", "sqlJoin", "aqeSkewed", "groupByKey"),
+            *("remoteThroughFaro", "cometKilled"),
+        ],
+        {**COMET, "spark.faro.fabric": "tcp", "spark.task.maxFailures": "8"},
+        faro_only=True,
+        version=COMET_VERSION,
+        behind=COMET_MANAGER,
+        comet=True,
+        must_count=("remoteBlocks.tcp",),
+    ),
+    Scenario(
+        "comet-shm",
+        ["cometNative", "remoteThroughFaro"],
+        {**COMET, "spark.faro.fabric": "shm"},
+        faro_only=True,
+        version=COMET_VERSION,
+        behind=COMET_MANAGER,
+        comet=True,
+        must_count=("remoteBlocks.shm",),
+    ),
+]

@@ -1,0 +1,99 @@
+"""Every kind of job, with the settings that change how Spark shuffles."""
+
+from .model import AQE, BLOCKS, FEW, KRYO, RDD, SPARK_WRITERS, SQL, STREAMS, Scenario
+
+SCENARIOS = [
+    Scenario(
+        "smoke",
+        [
+            *RDD,
+            "someTinyBlocks",
+            "megabyteBlocks",
+            "emptyPartitions",
+            *SQL,
+            *AQE,
+            "rowTypes",
+            "killBetweenStages",
+        ],
+        smoke=True,
+    ),
+    Scenario("default", RDD + BLOCKS + SQL + AQE, newest=True, jvm_defaults=True),
+    Scenario("aqe-off", SQL, {"spark.sql.adaptive.enabled": "false"}, newest=True),
+    Scenario(
+        "no-batch-fetch",
+        ["aqeCoalesced", "aqeSkewed"],
+        {"spark.sql.adaptive.fetchShuffleBlocksInBatch": "false"},
+        newest=True,
+        apart=True,
+    ),
+    Scenario(
+        "uncompressed",
+        ["groupByKey", "megabyteBlocks", "hugeBlock", "sqlJoin", "aqeCoalesced"],
+        {"spark.shuffle.compress": "false", "spark.shuffle.spill.compress": "false"},
+        newest=True,
+        apart=True,
+    ),
+    Scenario(
+        "kryo-zstd",
+        [*RDD, *STREAMS, "someTinyBlocks", "sqlJoin", "aqeSkewed"],
+        {**KRYO, "spark.io.compression.codec": "zstd"},
+        newest=True,
+        must_count=("groupedReaders",),
+    ),
+    Scenario(
+        "io-encryption",
+        [*FEW, "megabyteBlocks", "aqeCoalesced"],
+        {"spark.io.encryption.enabled": "true"},
+        must_count=("sparkWriters.encryption",),
+        must_not_count=("rowWriters",),
+    ),
+    Scenario(
+        "checksum-crc32",
+        [*FEW, "writerFiles", "corruptDiagnosed"],
+        {
+            "spark.shuffle.checksum.enabled": "true",
+            "spark.shuffle.checksum.algorithm": "CRC32",
+            "spark.shuffle.push.enabled": "false",
+        },
+        newest=True,
+        must_count=("rowWriters",),
+        must_not_count=SPARK_WRITERS,
+    ),
+    Scenario(
+        "small-limits",
+        [*FEW, "streams", "megabyteBlocks"],
+        {
+            "spark.reducer.maxSizeInFlight": "1m",
+            "spark.reducer.maxReqsInFlight": "3",
+            "spark.reducer.maxBlocksInFlightPerAddress": "7",
+            **KRYO,
+        },
+        newest=True,
+    ),
+    # Slabs go and come back in the middle of a job.
+    Scenario(
+        "idle-release",
+        ["hugeBlock", "largeShuffle", *FEW],
+        {"spark.faro.memory.idleRelease": "100ms"},
+        newest=True,
+        faro_only=True,
+        must_count=("pool.slabsReleased",),
+    ),
+    Scenario(
+        "to-disk",
+        ["groupByKey", "megabyteBlocks", "sqlJoin", "rowSizes"],
+        {"spark.network.maxRemoteBlockSizeFetchToMem": "100k", **KRYO},
+        newest=True,
+    ),
+    Scenario(
+        "to-disk-beyond-memory",
+        ["blockBeyondMemory"],
+        {
+            "spark.network.maxRemoteBlockSizeFetchToMem": "100k",
+            "spark.faro.memory.limit": "32m",
+            "spark.shuffle.compress": "false",
+        },
+        faro_only=True,
+        newest=True,
+    ),
+]

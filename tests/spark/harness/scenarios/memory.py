@@ -1,0 +1,77 @@
+"""Faults in transport, and memory that does not suffice."""
+
+from .model import AUTHENTICATE, FAULTY_LIBRARY, TRIED, Scenario
+
+
+def faults(name, plan, counter, conf=None, newest=True):
+    """A scenario with injected faults: the counter shows that they happened, and the answers are
+    right all the same."""
+    return Scenario(
+        f"faults-{name}",
+        ["groupByKey", "someTinyBlocks", "megabyteBlocks", "sqlJoin"],
+        {
+            "spark.executorEnv.FARO_FAULTS": plan,
+            "spark.executor.extraJavaOptions": f"-Dfaro.library.path={FAULTY_LIBRARY}",
+            **(conf or {}),
+        },
+        faro=TRIED,
+        fallback="auto",
+        faro_only=True,
+        must_count=(counter,),
+        newest=newest,
+    )
+
+
+def executor_shape(name, fabric, cases, conf=None, must_count=()):
+    """Executors as users run them: 8 tasks at a time, Faro's defaults except for the fabric."""
+    return Scenario(
+        f"executor-shape-{name}",
+        cases,
+        {
+            "spark.faro.fabric": fabric,
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.shuffle.partitions": "16",
+            **(conf or {}),
+        },
+        faro_only=True,
+        newest=True,
+        cores=8,
+        jvm_defaults=True,
+        must_count=must_count,
+        must_not_count=("fallbacks", "failedBlocks", "requestsFailed", "busyRefusals"),
+    )
+
+
+SCENARIOS = [
+    faults("corrupt", "flip=5", "crcErrors"),
+    faults("disconnect", "drop=4", "retries"),
+    faults("deadline", "swallow=6", "timeouts", {"spark.faro.request.timeout": "500ms"}),
+    faults("dead-endpoint", "die=5", "fallbackReason"),
+    # Far more is in flight than the arena holds. Nothing may be left to Spark.
+    Scenario(
+        "small-arena",
+        ["megabyteBlocks", "sqlWideJoin", "sqlJoin"],
+        {"spark.faro.memory.limit": "64m", "spark.shuffle.compress": "false"},
+        faro_only=True,
+        cores=8,
+    ),
+    executor_shape("tcp", "tcp", ["manyOutputs", "sqlLargeJoin"]),
+    executor_shape("shm", "shm", ["manyOutputs"]),
+    executor_shape(
+        "sealed",
+        "tcp",
+        ["sqlLargeJoin"],
+        {**AUTHENTICATE, "spark.network.crypto.enabled": "true"},
+        must_count=("sealedChannel", "remoteBlocks.tcp"),
+    ),
+    # A block that the arena cannot hold is left to Spark; all others are not.
+    Scenario(
+        "tiny-arena",
+        ["hugeBlock", "sqlJoin"],
+        {"spark.faro.memory.limit": "32m", "spark.shuffle.compress": "false"},
+        faro=TRIED,
+        fallback="auto",
+        faro_only=True,
+        newest=True,
+    ),
+]

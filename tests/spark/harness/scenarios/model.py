@@ -1,0 +1,112 @@
+"""What a scenario is, and the values that several of them share."""
+
+from dataclasses import dataclass, field
+
+RDD = ["groupByKey", "reduceByKey", "sortByKey", "cogroup", "chained"]
+BLOCKS = ["tinyBlocks", "megabyteBlocks", "hugeBlock", "emptyPartitions"]
+SQL = ["sqlAggregate", "sqlJoin", "sqlRepartition", "sqlWindow", "sqlOrder"]
+AQE = ["aqeCoalesced", "aqeSkewed", "aqeLocal"]
+ROWS = ["rowTypes", "rowSizes", "rowMetrics", "manyPartitions"]
+# Of RDDs; each needs Kryo. Spark's writer for few partitions would make a Kryo for each of them.
+STREAMS = ["streams", "streamsSorted", "streamsMetrics"]
+KRYO = {
+    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+    "spark.shuffle.sort.bypassMergeThreshold": "1",
+}
+# Stock Spark takes its writer that sorts, which spills as Faro's does, for few partitions too.
+SORTS = {"spark.shuffle.sort.bypassMergeThreshold": "1"}
+SPARK_READERS = ("sparkReaders.codec", "sparkReaders.serializer", "sparkReaders.setting")
+# Why Spark's own writer writes rows; RDDs, which some of these cases have too, count `serializer`.
+SPARK_WRITERS = tuple(
+    f"sparkWriters.{why}"
+    for why in (
+        *("setting", "aggregation", "encryption", "codec"),
+        *("checksum", "partitions", "noAccess"),
+    )
+)
+# Too many partitions is not among them.
+OTHER_WRITERS = tuple(name for name in SPARK_WRITERS if name != "sparkWriters.partitions")
+
+
+def written_by_spark(why):
+    """Spark's own writer wrote everything, for that reason: counters that are not zero, and those
+    that are."""
+    reason = f"sparkWriters.{why}"
+    return (reason,), ("rowWriters", *(name for name in SPARK_WRITERS if name != reason))
+
+
+FEW = ["groupByKey", "someTinyBlocks", "emptyPartitions", "sqlJoin"]
+FEWEST = ("groupByKey", "sqlJoin")
+
+# What Faro must have done in a scenario.
+USED = "used"  # remote blocks came through Faro, none of them by fall-back
+TRIED = "tried"  # remote blocks came through Faro; fall-backs are allowed
+DECLINED = "declined"  # Faro left the shuffle to Spark; each process logged why, once
+ANY = "any"  # only the answers count
+
+# A library that was built with fault injection (native/endpoint/src/faults.rs), once per run.
+FAULTY_LIBRARY = "@faulty-library@"
+# A key store with the one key and the one certificate of the application, and its password.
+KEY_STORE = "@key-store@"
+KEY_STORE_PASSWORD = "of-the-key-store"
+# A directory of the application's.
+SCRATCH = "@scratch@"
+SECRET = "known-to-the-members-only"
+AUTHENTICATE = {"spark.authenticate": "true", "spark.authenticate.secret": SECRET}
+# Of Spark's secret, of cards and of key stores.
+SECRETS = rf"{SECRET}|{KEY_STORE_PASSWORD}|secret=\w{{16}}"
+# Map outputs somewhere else, as far as Faro knows; its files are local all the same.
+OTHER_DISK = {"spark.shuffle.sort.io.plugin.class": "io.faro.e2e.OtherShuffleDataIO"}
+PLUGIN = "io.faro.spark.FaroPlugin"
+# The Spark that there is a Comet for.
+COMET_VERSION = "3.5.9"
+COMET_MANAGER = "org.apache.spark.sql.comet.execution.shuffle.CometShuffleManager"
+COMET = {
+    "spark.plugins": "org.apache.spark.CometPlugin",
+    "spark.memory.offHeap.enabled": "true",
+    "spark.memory.offHeap.size": "1g",
+}
+
+
+@dataclass
+class Scenario:
+    name: str
+    cases: list
+    conf: dict = field(default_factory=dict)
+    faro: str = USED
+    fallback: str = "never"
+    declined_because: str = ""
+    with_service: bool = False
+    faro_only: bool = False
+    smoke: bool = False  # where the depth is smoke or most
+    everywhere: bool = False  # also where the depth is smoke
+    few: tuple = ()  # the cases where the depth is smoke, if not all
+    newest: bool = False  # the same code in all versions: where the depth is full only
+    apart: bool = False  # only with --full or by its name: others in `make test` are much like it
+    version: str = ""  # the only one that it can run on
+    first_spark: int = 3  # the first major version of Spark that has the settings
+    # Faro is a plug-in behind this shuffle manager, Spark's own or another's; otherwise it is one.
+    behind: str = ""
+    comet: bool = False  # with Comet's jar
+    must_count: tuple = ()  # counters that must not be zero; crcErrors must be, unless it is here
+    must_not_log: str = ""  # of any executor
+    no_log_has: str = ""  # neither the driver's nor an executor's
+    must_not_count: tuple = ()  # counters that must be there and zero
+    executors: int = 2
+    cores: int = 1  # tasks at a time in an executor
+    hosts: bool = False  # each executor has a host of its own, 127.0.0.2 and so on
+    # With the JVM's defaults, as users run it; otherwise with what lets a short application start
+    # and end soon (launch.SHORT_LIVED).
+    jvm_defaults: bool = False
+    bad_values: list = field(default_factory=list)
+
+    def checks_faro(self):
+        """Whether there is something to look at in what Faro's executors counted and logged."""
+        looks = (self.must_count, self.must_not_count, self.must_not_log, self.no_log_has)
+        return self.faro != ANY or any(looks)
+
+    def names(self):
+        """What the application reports, each once."""
+        if self.bad_values:
+            return [f"{key}={value}" for key, value, _ in self.bad_values]
+        return list(dict.fromkeys(self.cases))

@@ -1,0 +1,125 @@
+"""Faro's readers and writer of rows, each alone and with every codec."""
+
+from .model import (
+    ANY,
+    KRYO,
+    ROWS,
+    SPARK_READERS,
+    SPARK_WRITERS,
+    SQL,
+    STREAMS,
+    Scenario,
+    written_by_spark,
+)
+
+SCENARIOS = [
+    # Faro's readers, of Spark SQL's rows and of RDDs: what they read, and what they leave behind.
+    Scenario(
+        "rows",
+        [
+            *ROWS,
+            "corruptFiles",
+            "stopsEarly",
+            "rowsCancelled",
+            "streamsSorted",
+            "streamsMetrics",
+            "streamsCorrupt",
+            "streamsStopEarly",
+        ],
+        {"spark.driver.memory": "2g", **KRYO},
+        faro_only=True,
+        must_count=("rowReaders", "groupedReaders", "rowWriters"),
+        must_not_count=(*SPARK_READERS, *SPARK_WRITERS),
+    ),
+    Scenario(
+        "rows-zstd",
+        [*ROWS, "mostPartitions", *SQL],
+        {"spark.io.compression.codec": "zstd"},
+        faro_only=True,
+        newest=True,
+        # Of 20,000 partitions not each has a buffer.
+        must_count=("rowReaders", "rowWriters", "sparkWriters.partitions"),
+        must_not_count=("sparkWriters.codec", "sparkWriters.serializer", "sparkWriters.noAccess"),
+    ),
+    Scenario(
+        "rows-uncompressed",
+        [*ROWS, *STREAMS],
+        {"spark.shuffle.compress": "false", **KRYO},
+        faro_only=True,
+        newest=True,
+        must_count=("rowReaders", "groupedReaders", "rowWriters"),
+        must_not_count=SPARK_WRITERS,
+    ),
+    # Codecs that native code does not know: Spark's codec decompresses groups, of Spark SQL too,
+    # and Spark's writer writes.
+    Scenario(
+        "rows-snappy",
+        ["rowTypes", "rowMetrics", "aqeCoalesced", *STREAMS],
+        {"spark.io.compression.codec": "snappy", **KRYO},
+        faro_only=True,
+        newest=True,
+        must_count=("groupedReaders", *written_by_spark("codec")[0]),
+        must_not_count=("rowReaders", *SPARK_READERS, *written_by_spark("codec")[1]),
+    ),
+    Scenario(
+        "rows-lzf",
+        ["rowTypes", "streams"],
+        {"spark.io.compression.codec": "lzf", **KRYO},
+        faro_only=True,
+        newest=True,
+        apart=True,
+        must_count=("groupedReaders", *written_by_spark("codec")[0]),
+        must_not_count=("rowReaders", *SPARK_READERS, *written_by_spark("codec")[1]),
+    ),
+    # Faro writes, Spark reads.
+    Scenario(
+        "rows-by-spark",
+        [*ROWS, "corruptFiles", "streamsMetrics"],
+        {"spark.faro.reader": "spark", "spark.driver.memory": "2g", **KRYO},
+        faro_only=True,
+        newest=True,
+        must_count=("sparkReaders.setting", "rowWriters"),
+        must_not_count=("rowReaders", "groupedReaders", *SPARK_WRITERS),
+    ),
+    Scenario(
+        "rows-by-spark-zstd",
+        ["rowTypes", "rowMetrics", "corruptFiles"],
+        {"spark.faro.reader": "spark", "spark.io.compression.codec": "zstd"},
+        faro_only=True,
+        newest=True,
+        apart=True,
+        must_count=("sparkReaders.setting", "rowWriters"),
+        must_not_count=("rowReaders", "groupedReaders", *SPARK_WRITERS),
+    ),
+    # Spark writes, Faro reads.
+    Scenario(
+        "rows-from-spark",
+        [*ROWS, "corruptFiles"],
+        {"spark.faro.writer": "spark", "spark.driver.memory": "2g"},
+        faro_only=True,
+        newest=True,
+        must_count=("rowReaders", *written_by_spark("setting")[0]),
+        must_not_count=(*SPARK_READERS, *written_by_spark("setting")[1]),
+    ),
+    Scenario(
+        "rows-from-spark-zstd",
+        ["rowTypes", "rowMetrics", "corruptFiles"],
+        {"spark.faro.writer": "spark", "spark.io.compression.codec": "zstd"},
+        faro_only=True,
+        newest=True,
+        apart=True,
+        must_count=("rowReaders", *written_by_spark("setting")[0]),
+        must_not_count=(*SPARK_READERS, *written_by_spark("setting")[1]),
+    ),
+    # Executors of one host read each other's files.
+    Scenario(
+        "rows-host-local",
+        [*ROWS[:2], "sqlJoin", "streams", "rowsKilled"],
+        {"spark.shuffle.readHostLocalDisk": "true", **KRYO},
+        faro=ANY,
+        fallback="auto",
+        faro_only=True,
+        newest=True,
+        must_count=("rowReaders", "groupedReaders", "rowWriters"),
+    ),
+]

@@ -1,0 +1,78 @@
+"""Authentication, encryption, and settings that Faro declines."""
+
+from .model import (
+    AUTHENTICATE,
+    DECLINED,
+    FEW,
+    FEWEST,
+    KEY_STORE,
+    KEY_STORE_PASSWORD,
+    OTHER_DISK,
+    SECRETS,
+    Scenario,
+)
+
+SCENARIOS = [
+    # With Spark's secret, within a host. The executor that replaces a killed one has it too.
+    Scenario(
+        "authenticate",
+        ["sqlJoin", "killInMap"],
+        {**AUTHENTICATE, "spark.task.maxFailures": "8"},
+        faro_only=True,
+        must_count=("sealedChannel", "remoteBlocks.shm"),
+        no_log_has=SECRETS,
+    ),
+    # Sealed on its way, and with encryption of files.
+    Scenario(
+        "network-crypto",
+        [*FEW, "megabyteBlocks"],
+        {
+            **AUTHENTICATE,
+            "spark.network.crypto.enabled": "true",
+            "spark.io.encryption.enabled": "true",
+            "spark.faro.fabric": "tcp",
+        },
+        everywhere=True,
+        few=FEWEST,
+        must_count=("sealedChannel", "remoteBlocks.tcp"),
+        no_log_has=SECRETS,
+    ),
+    # Sealed with the secrets of the cards, which travel in Spark's TLS.
+    Scenario(
+        "ssl-rpc",
+        FEW,
+        {
+            "spark.ssl.rpc.enabled": "true",
+            "spark.ssl.rpc.protocol": "TLSv1.3",
+            "spark.ssl.rpc.keyStore": KEY_STORE,
+            "spark.ssl.rpc.keyStorePassword": KEY_STORE_PASSWORD,
+            "spark.ssl.rpc.keyPassword": KEY_STORE_PASSWORD,
+            "spark.ssl.rpc.trustStore": KEY_STORE,
+            "spark.ssl.rpc.trustStorePassword": KEY_STORE_PASSWORD,
+            "spark.faro.fabric": "tcp",
+        },
+        everywhere=True,
+        few=FEWEST,
+        first_spark=4,
+        must_count=("sealedChannel", "remoteBlocks.tcp"),
+        no_log_has=SECRETS,
+    ),
+    Scenario(
+        "security-required",
+        ["groupByKey", "sqlJoin"],
+        {"spark.faro.security": "required", "spark.faro.fabric": "tcp"},
+        faro_only=True,
+        newest=True,
+        must_count=("sealedChannel", "remoteBlocks.tcp"),
+        no_log_has=SECRETS,
+    ),
+    Scenario(
+        "declined",
+        ["groupByKey", "sqlJoin"],
+        OTHER_DISK,
+        faro=DECLINED,
+        fallback="auto",
+        declined_because="spark.shuffle.sort.io.plugin.class",
+        newest=True,
+    ),
+]
