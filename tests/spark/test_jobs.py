@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 import spark_home
-from harness import build, launch, scenarios, verdict
+from harness import build, class_archive, launch, scenarios, verdict
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "target" / "test-logs" / "spark"
 JOBS = ROOT / "tests" / "spark" / "jobs"
 # What is looked at beside the cases: the end of the application, the way that blocks took.
 ENDS, FARO = "ends", "faro"
+# From so many applications of a version on, an archive of its classes is worth making.
+WORTH_AN_ARCHIVE = 5
 JOBS_OF_FARO = ROOT / "tests" / "spark" / "jobs-faro"
 
 
@@ -45,13 +48,16 @@ class Application:
     def logs(self) -> Path:
         return LOGS / self.version.name / self.scenario.name
 
-    def run(self, jobs_jar: Path, faro_jar: Path | None) -> None:
+    def run(self, jobs_jar: Path, faro_jar: Path | None, with_archive: bool) -> None:
         shutil.rmtree(self.logs, ignore_errors=True)
         started = time.monotonic()
         try:
             home = spark_home.ensure(self.version)
+            archive = None
+            if with_archive and not self.scenario.jvm_defaults:
+                archive = class_archive.ensure(self.version, faro_jar, jobs_jar)
             self.outcome = launch.run(
-                self.version, home, self.scenario, jobs_jar, faro_jar, self.logs
+                self.version, home, self.scenario, jobs_jar, faro_jar, self.logs, archive
             )
             self.problem = verdict.end_problem(self.outcome)
             for result in verdict.cases(self.outcome):
@@ -105,11 +111,13 @@ def running(request, failures):
         parameters = item.callspec.params
         wanted.setdefault(parameters["application"].name, parameters["application"])
         cases.setdefault(parameters["application"].name, set()).add(parameters["name"])
+    many = Counter(application.version.name for application in wanted.values())
     pool = ThreadPoolExecutor(options.at_once)
     futures: dict[str, Future[Application]] = {}
     for name, application in wanted.items():
         narrowed = narrow(application, cases[name])
-        futures[name] = pool.submit(run, narrowed, jobs_jar, faro_jar)
+        with_archive = many[application.version.name] >= WORTH_AN_ARCHIVE
+        futures[name] = pool.submit(run, narrowed, jobs_jar, faro_jar, with_archive)
     yield futures
     # After an interrupt some still wait or run.
     pool.shutdown(wait=False, cancel_futures=True)
@@ -128,8 +136,10 @@ def narrow(application: Application, cases: set[str]) -> Application:
     return Application(application.version, replace(scenario, cases=kept) if kept else scenario)
 
 
-def run(application: Application, jobs_jar: Path, faro_jar: Path | None) -> Application:
-    application.run(jobs_jar, faro_jar)
+def run(
+    application: Application, jobs_jar: Path, faro_jar: Path | None, with_archive: bool
+) -> Application:
+    application.run(jobs_jar, faro_jar, with_archive)
     return application
 
 

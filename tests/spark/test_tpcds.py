@@ -20,6 +20,7 @@ import pytest
 import queries
 import spark_home
 from application import Application, Failed
+from harness import class_archive
 from harness.conversation import Broken
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,6 +91,7 @@ class Pair:
                         {**conf, **(self.own if side == "faro" else {})},
                         memory=2048 if options.all else 1024,
                         short_lived=not options.all,
+                        archive=class_archive.found(spark, faro_jar),
                     )
                 )
             for application in self.applications:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 import spark_home
-from harness import build, launch
+from harness import build, class_archive, launch
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "target" / "test-logs" / "spark-ui"
@@ -99,7 +99,8 @@ def drive(place, version, home, jobs_jar, faro_jar):
         ["io.faro.e2e.Jobs", jobs_jar, place / "scratch", "faroTab"],
         behind=BEHIND.get(version.name, ""),
     )
-    return launch.drive(command, launch.environment_for(home, short_lived=True), place)
+    archive = class_archive.found(version, faro_jar)
+    return launch.drive(command, launch.environment_for(home, True, archive), place)
 
 
 def history(place, home, faro_jar, name, settings, look):

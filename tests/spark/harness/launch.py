@@ -19,6 +19,7 @@ TIME_LIMIT = 600  # seconds for one application, of which two run at a time
 # The JVMs of a short application spend most of their CPU on compiling: with the first compiler and
 # the serial collector only it takes a third of the CPU and half the time.
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+QUIET_ARCHIVE = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 # Executors end after the driver does, and write their last lines then.
 EXECUTORS_END = 20
 
@@ -64,15 +65,16 @@ class Outcome:
         return [line for line in self.driver_log.splitlines() if line.startswith(prefix)]
 
 
-def run(version, home, scenario, jobs_jar, faro_jar, log_dir):
+def run(version, home, scenario, jobs_jar, faro_jar, log_dir, archive=None):
+    """`archive`: of classes, where there is one (class_archive.py)."""
     place = Path(tempfile.mkdtemp(prefix="faro-e2e-"))
     try:
-        return _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir)
+        return _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir, archive)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir):
+def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir, archive):
     own_home = home_of_links(place, home)
     scratch = place / "scratch"
     scratch.mkdir()
@@ -94,7 +96,7 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir):
     if scenarios.KEY_STORE in conf.values():
         store = str(key_store(place))
         conf = {k: v.replace(scenarios.KEY_STORE, store) for k, v in conf.items()}
-    environment = environment_for(own_home, short_lived=not scenario.jvm_defaults)
+    environment = environment_for(own_home, not scenario.jvm_defaults, archive)
 
     if scenario.hosts:
         conf["spark.executorEnv.JAVA_HOME"] = str(java_of_hosts(place))
@@ -194,12 +196,20 @@ def key_store(place):
     return store
 
 
-def environment_for(home, short_lived=False):
+def environment_for(home, short_lived=False, archive=None):
+    """With the JVM's defaults unless the application is short-lived; it may have an archive."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("SPARK_")}
     if short_lived:
-        environment["JAVA_TOOL_OPTIONS"] = SHORT_LIVED
+        environment["JAVA_TOOL_OPTIONS"] = short_lived_options(archive)
     environment.update(SPARK_HOME=str(home), SPARK_LOCAL_IP="127.0.0.1")
     return environment
+
+
+def short_lived_options(archive=None):
+    if not archive:
+        return SHORT_LIVED
+    # What does not fit, for other jars in front, is not used, and that is not worth a line.
+    return f"{SHORT_LIVED} -XX:SharedArchiveFile={archive} {QUIET_ARCHIVE}"
 
 
 def submit_command(
