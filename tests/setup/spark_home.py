@@ -12,12 +12,15 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import time
-from collections import namedtuple
+from collections import defaultdict, namedtuple
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 Version = namedtuple("Version", "name spark scala source depth")
+
+_FETCHING = defaultdict(threading.Lock)
 
 # Only what running an application needs; examples, data and R stay in the archive.
 WANTED = ("jars", "bin", "sbin")
@@ -175,9 +178,13 @@ def fill_from_maven(version, home, scratch):
 
 
 def ensure(version):
-    home = home_path(version)
-    if home.is_dir():
-        return home
+    """Fetched once, whatever number of threads asks."""
+    with _FETCHING[version.name]:
+        home = home_path(version)
+        return home if home.is_dir() else fetch(version, home)
+
+
+def fetch(version, home):
     say(f"  Spark {version.name}: fetching (about 300 MB, from {version.source}) ...")
     started = time.monotonic()
     home.parent.mkdir(parents=True, exist_ok=True)

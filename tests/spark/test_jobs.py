@@ -1,8 +1,9 @@
 """Spark end to end: real applications on a local-cluster, answers checked exactly.
 
 An application runs the cases of a scenario (tests/spark/harness/scenarios/); --at-once of them
-run at a time, in the order of their tests. A test waits until its application has ended, and looks
-at what that left behind: its answers, its end, the counters.
+run at a time, in the order of their tests, and one more of those that mostly wait. A test waits
+until its application has ended, and looks at what that left behind: its answers, its end, the
+counters.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Thread
 
 import pytest
 import spark_home
@@ -112,15 +114,21 @@ def running(request, failures):
         wanted.setdefault(parameters["application"].name, parameters["application"])
         cases.setdefault(parameters["application"].name, set()).add(parameters["name"])
     many = Counter(application.version.name for application in wanted.values())
+    versions = dict.fromkeys(a.version for a in wanted.values())
+    Thread(target=lambda: [*map(spark_home.ensure, versions)], daemon=True).start()
     pool = ThreadPoolExecutor(options.at_once)
+    # What waits most of the time takes no turn of those that work.
+    waiting = ThreadPoolExecutor(1) if options.at_once > 1 else pool
     futures: dict[str, Future[Application]] = {}
     for name, application in wanted.items():
         narrowed = narrow(application, cases[name])
         with_archive = many[application.version.name] >= WORTH_AN_ARCHIVE
-        futures[name] = pool.submit(run, narrowed, jobs_jar, faro_jar, with_archive)
+        turn = waiting if application.scenario.waits else pool
+        futures[name] = turn.submit(run, narrowed, jobs_jar, faro_jar, with_archive)
     yield futures
     # After an interrupt some still wait or run.
-    pool.shutdown(wait=False, cancel_futures=True)
+    for turns in (pool, waiting):
+        turns.shutdown(wait=False, cancel_futures=True)
     launch.stop_all()
     # Those that still run are about to write their logs.
     ended = [wanted[name] for name, future in futures.items() if future.done()]

@@ -32,7 +32,7 @@ def place_of(version: spark_home.Version, faro_jar: Path | None) -> Path:
         state = faro_jar.stat()
         key += f"{faro_jar} {state.st_size} {state.st_mtime_ns}".encode()
     digest = hashlib.sha256(key).hexdigest()[:12]
-    return spark_home.cache_root() / "classes" / f"{version.name}-{digest}.jsa"
+    return spark_home.cache_root() / "classes" / f"{version.name}-{digest}" / "classes.jsa"
 
 
 def found(version: spark_home.Version, faro_jar: Path | None) -> Path | None:
@@ -52,25 +52,24 @@ def ensure(version: spark_home.Version, faro_jar: Path | None, jobs_jar: Path) -
 
 
 def make(archive: Path, version: spark_home.Version, faro_jar: Path | None, jobs_jar: Path) -> None:
-    archive.parent.mkdir(parents=True, exist_ok=True)
-    for old in archive.parent.glob(f"{version.name}-????????????.jsa"):
-        old.unlink()
-    place = Path(tempfile.mkdtemp(prefix="faro-classes-"))
+    place = archive.parent
+    for old in place.parent.glob(f"{version.name}-????????????"):
+        shutil.rmtree(old, ignore_errors=True)
+    # The archive names the jars of this home, and is good for every other link to them.
+    home = launch.home_of_links(place, spark_home.ensure(version))
+    scratch = Path(tempfile.mkdtemp(prefix="faro-classes-"))
+    part = place / "classes.part"
     try:
-        home = launch.home_of_links(place, spark_home.ensure(version))
-        part = place / "classes.jsa"
-        (place / "scratch").mkdir()
         conf = {
             **launch.ALWAYS,
-            "spark.local.dir": str(place),
-            "spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={part} {launch.QUIET_ARCHIVE}",
+            "spark.local.dir": str(scratch),
+            "spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={part}",
         }
-        program = ["io.faro.e2e.Jobs", jobs_jar, place / "scratch", *CASES]
+        program = ["io.faro.e2e.Jobs", jobs_jar, scratch, *CASES]
         command = launch.submit_command(home, version, "faro-classes", conf, faro_jar, program)
-        launch.drive(command, launch.environment_for(home, short_lived=True), place)
+        launch.drive(command, launch.environment_for(home, short_lived=True), scratch)
         if part.exists():
-            # Across file systems, so not by one rename.
-            shutil.copy(part, archive.with_suffix(".part"))
-            archive.with_suffix(".part").rename(archive)
+            part.rename(archive)
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(scratch, ignore_errors=True)
+        shutil.rmtree(home / "work", ignore_errors=True)

@@ -11,6 +11,7 @@ SCENARIOS = [
         faro=ANY,
         fallback="auto",
         must_count=("rowWriters",),
+        waits=True,
     ),
     Scenario(
         "dynamic-allocation",
@@ -26,6 +27,7 @@ SCENARIOS = [
             "spark.dynamicAllocation.schedulerBacklogTimeout": "1s",
             "spark.scheduler.minRegisteredResourcesRatio": "0",
         },
+        waits=True,
     ),
     Scenario(
         "decommission",
@@ -37,6 +39,7 @@ SCENARIOS = [
             "spark.storage.decommission.rddBlocks.enabled": "true",
         },
         newest=True,
+        waits=True,
     ),
     Scenario(
         "fallback-storage",
@@ -51,6 +54,7 @@ SCENARIOS = [
         faro=ANY,
         newest=True,
         must_count=("rowReaders",),
+        waits=True,
     ),
     Scenario(
         "decommission-unused",
@@ -65,6 +69,7 @@ SCENARIOS = [
         executors=3,
         must_not_log="WARN Faro|Faro could not start",
         must_not_count=("failedBlocks",),
+        waits=True,
     ),
     Scenario(
         "speculation",
@@ -80,11 +85,13 @@ SCENARIOS = [
         hosts=True,
         newest=True,
         must_count=("rowWriters",),
+        waits=True,
     ),
     Scenario(
         "killed",
         ["killBetweenStages", "rowsKilled", "killInReduce", "killInMap"],
         {"spark.task.maxFailures": "8", **KRYO},
+        waits=True,
     ),
     Scenario(
         "killed-fallback",

@@ -78,6 +78,7 @@ SCENARIOS = [
         newest=True,
         faro_only=True,
         must_count=("pool.slabsReleased",),
+        waits=True,
     ),
     Scenario(
         "to-disk",

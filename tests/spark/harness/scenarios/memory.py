@@ -19,6 +19,7 @@ def faults(name, plan, counter, conf=None, newest=True):
         faro_only=True,
         must_count=(counter,),
         newest=newest,
+        waits=True,
     )
 
 

@@ -83,6 +83,7 @@ class Scenario:
     few: tuple = ()  # the cases where the depth is smoke, if not all
     newest: bool = False  # the same code in all versions: where the depth is full only
     apart: bool = False  # only with --full or by its name: others in `make test` are much like it
+    waits: bool = False  # most of the time, for deadlines or for executors that come and go
     version: str = ""  # the only one that it can run on
     first_spark: int = 3  # the first major version of Spark that has the settings
     # Faro is a plug-in behind this shuffle manager, Spark's own or another's; otherwise it is one.
