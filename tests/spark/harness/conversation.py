@@ -69,10 +69,19 @@ class Conversation:
         deadline = time.monotonic() + grace
         try:
             while time.monotonic() < deadline:
-                self.process.poll()
+                if self.process.poll() is not None:
+                    self._reap(os.WNOHANG)
                 os.killpg(self.pid, 0)
                 time.sleep(0.05)
             os.killpg(self.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
         self.process.wait()
+        self._reap(0)
+
+    def _reap(self, options):
+        """Waits for orphans of the group, if this process has adopted them; a zombie would keep the
+        group alive, and its CPU time would not be counted."""
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-self.pid, options)[0]:
+                pass
