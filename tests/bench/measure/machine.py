@@ -32,8 +32,8 @@ class OthersWatch:
     """How much of the machine other processes used since this was made."""
 
     def __init__(self):
-        # Executors outlive their driver: as our children, which a conversation's end waits for, they
-        # are counted as ours.
+        # Executors outlive their driver: as our children, for which a conversation's end waits,
+        # they are counted as ours.
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._busy, self._all = _ticks()
         self._ours = _own_seconds()
