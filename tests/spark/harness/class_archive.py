@@ -6,6 +6,7 @@ queries took 44 s of CPU in three JVMs, and take 29 s with the archive.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import shutil
 import subprocess
@@ -26,10 +27,16 @@ _making: dict[Path, threading.Lock] = {}
 _tried: set[Path] = set()
 
 
+@functools.cache
+def java_version() -> bytes:
+    """Asked once: it is a JVM's start."""
+    command = [launch.java_program(), "-version"]
+    return subprocess.run(command, check=True, capture_output=True).stderr
+
+
 def place_of(version: spark_home.Version, faro_jar: Path | None) -> Path:
     """Of this JVM; the class path of 3.x begins with Faro's jar, which an archive must have too."""
-    java = launch.java_program()
-    key = subprocess.run([java, "-version"], check=True, capture_output=True).stderr
+    key = java_version()
     if faro_jar and version.spark.startswith("3."):
         state = faro_jar.stat()
         key += f"{faro_jar} {state.st_size} {state.st_mtime_ns}".encode()
