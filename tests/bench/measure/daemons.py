@@ -5,14 +5,11 @@ Written from their documentation: neither is on Maven Central, and neither was h
 
 from __future__ import annotations
 
-import socket
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness import launch
 
-START_SECONDS = 60
 HEAP = "-Xmx1g"
 
 
@@ -93,13 +90,7 @@ def start(place: Path, name: str, command: list, port: int):
     log = place / f"{name}.log"
     with log.open("wb") as out:
         leader = launch.start_group([str(part) for part in command], stdout=out, cwd=place)
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline and leader.poll() is None:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return leader
-        except OSError:
-            time.sleep(0.1)
-    said = log.read_text(errors="replace")[-400:]
-    launch.stop_group(leader, 0)
-    raise RuntimeError(f"{name} did not open port {port}: {said}")
+    if not launch.listens(leader, port):
+        said = log.read_text(errors="replace")[-400:]
+        raise RuntimeError(f"{name} did not open port {port}: {said}")
+    return leader

@@ -22,6 +22,8 @@ SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 QUIET_ARCHIVE = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 # Executors end after the driver does, and write their last lines then.
 EXECUTORS_END = 20
+# Seconds until a service has opened its port.
+LISTENS_WITHIN = 60
 
 ALWAYS = {
     # Executors of one host would otherwise read each other's files and use no transport at all.
@@ -320,17 +322,24 @@ def start_service(home, port, conf, environment, place):
             stdout=out,
             env=environment,
         )
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and service.poll() is None:
+    if not listens(service, port):
+        raise RuntimeError(
+            f"the external shuffle service did not open port {port}; see shuffle-service.log"
+        )
+    return service
+
+
+def listens(leader, port):
+    """Waits until the process listens; ends it and says no if it does not."""
+    deadline = time.monotonic() + LISTENS_WITHIN
+    while time.monotonic() < deadline and leader.poll() is None:
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
-            return service
+            return True
         except OSError:
             time.sleep(0.1)
-    stop_group(service, 0)
-    raise RuntimeError(
-        f"the external shuffle service did not open port {port}; see shuffle-service.log"
-    )
+    stop_group(leader, 0)
+    return False
 
 
 def collect_executor_logs(work, outcome, log_dir):
