@@ -71,3 +71,14 @@ BroadcastHashJoin [k#1L], [j#2L], Inner, BuildLeft, false, false
     assert difference(tmp_path, one, other)[0]
     sorted_join = one.replace("BroadcastHashJoin", "SortMergeJoin")
     assert difference(tmp_path, sorted_join, sorted_join.replace(" AQEShuffleRead local\n", ""))[0]
+
+
+def test_which_side_a_nested_loop_builds_is_a_note(tmp_path):
+    one = """\
+BroadcastNestedLoopJoin BuildRight, Inner
+ Scan a
+ BroadcastExchange IdentityBroadcastMode
+"""
+    other = one.replace("BuildRight", "BuildLeft")
+    assert difference(tmp_path, one, other) == (None, "the other side of a join was first")
+    assert difference(tmp_path, one, other.replace("Inner", "Cross"))[0]

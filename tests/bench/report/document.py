@@ -7,7 +7,8 @@ HEAD = """# Benchmarks
 `make bench` measures the transport ladder, the Spark workloads and the TPC-DS queries,
 `make bench-softroce` the RDMA section, and `make bench-memory` the sections on memory. Each command
 writes its sections between the markers. `tests/bench/run --ladder`, `--spark`, `--tpcds` and
-`--secure` measure one part. `--quick` is a smoke run that does not change this file.
+`--secure` measure one part; `--peers` is `make bench-peers`, and `--cpu` finds out with `perf`
+where the workloads' CPU goes. `--quick` is a smoke run that does not change this file.
 """
 
 

@@ -1,10 +1,9 @@
-//! The row stream. See cuts.rs for what the first bytes are.
 #![no_main]
 
-mod cuts;
+#[path = "../../tests/support/decode.rs"]
+mod decode;
+#[allow(dead_code, reason = "each target is one of the checks")]
+#[path = "../../tests/support/fuzz.rs"]
+mod fuzz;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    if let Some((cuts, part)) = cuts::split(bytes) {
-        cuts::same_in_any_cuts(faro_rows::Codec::None, part, &cuts);
-    }
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzz::plain(bytes));

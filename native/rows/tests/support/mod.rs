@@ -4,5 +4,6 @@
 pub mod damage;
 pub mod decode;
 pub mod encode;
+pub mod fuzz;
 
 pub use decode::{decode, decoder, rows_of, Outcome};

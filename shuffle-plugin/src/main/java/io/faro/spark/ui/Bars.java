@@ -24,7 +24,7 @@ final class Bars {
     TCP("tcp", "#0072b2"),
     FALL_BACK("left to Spark's own fetch", "#d55e00"),
     IN_USE("in use now", "#0072b2"),
-    TAKEN("taken (registered, with RDMA)", "#9ad0f5"),
+    TAKEN("taken, not in use now", "#9ad0f5"),
     CAP("up to the cap", "#b0b0b055");
 
     final String label;
@@ -103,11 +103,19 @@ final class Bars {
 
   private void legend(Html html) {
     int x = LABEL;
-    for (Part part : parts) {
+    for (int i = 0; i < parts.length; i++) {
+      if (!isDrawn(i)) {
+        continue;
+      }
+      Part part = parts[i];
       html.raw("<rect x=\"" + x + "\" y=\"4\" width=\"12\" height=\"12\" fill=\"" + part.colour + "\"/>");
       html.raw("<text x=\"" + (x + 17) + "\" y=\"14\">").text(part.label).raw("</text>");
       x += 40 + part.label.length() * 7;
     }
+  }
+
+  private boolean isDrawn(int part) {
+    return rows.stream().anyMatch(row -> row.lengths[part] > 0);
   }
 
   private static long sum(long[] lengths) {

@@ -153,6 +153,16 @@ class PageHtmlTest {
   }
 
   @Test
+  void aLegendNamesWhatIsDrawn() {
+    String page = page(Figures.executor("1", "remoteBlocks.shm", 3, "pool.leasedBytes", 2, "pool.mappedBytes", 2,
+        "pool.limitBytes", 2));
+    assertTrue(page.contains(Bars.Part.SHM.label) && page.contains(Bars.Part.IN_USE.label), page);
+    for (Bars.Part none : new Bars.Part[] {Bars.Part.VERBS, Bars.Part.TAKEN, Bars.Part.CAP}) {
+      assertFalse(page.contains(none.label), none.label);
+    }
+  }
+
+  @Test
   void sizesAreReadable() {
     assertEquals("1023 B", Html.bytes(1_023));
     assertEquals("1.0 KiB", Html.bytes(1_024));

@@ -1,0 +1,141 @@
+"""Where the executors' CPU goes: samples of perf, put to parts by their call stacks.
+
+The newest call of a stack that a pattern knows decides. The compiler of Java inlines, so a small
+method counts for its caller. Native code has no frame pointers: its newest call stands alone.
+Needs perf of Debian's linux-perf.
+"""
+
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from harness import launch
+
+from . import sides as known
+from . import workloads
+
+CODEC, WRITE, READ, TRANSPORT = "codec", "write", "read", "transport"
+QUERY, SPARK, JVM = "query", "spark", "jvm"
+PARTS = (CODEC, WRITE, READ, TRANSPORT, QUERY, SPARK, JVM)
+HERTZ = 999
+RECORD_SECONDS = 20
+
+# By the thread's name; a task's threads are not here.
+THREADS = (
+    (r"C[12] Compiler|Sweeper|GC |G1 |VM |Monitor Deflati|Signal|Common-Clea|Finalizer", JVM),
+    (r"faro|shuffle-", TRANSPORT),
+)
+# By a call of a task's thread, from the newest one on.
+CALLS = (
+    (r"LZ4|[Ll]z4|jpountz|[Xx][Xx][Hh]ash32|XXH32|[Zz]std|block_hash", CODEC),
+    (r"io\.faro\.spark\.write|BlockCompressor", WRITE),
+    (r"io\.faro\.|Java_io_faro|faro_|ShuffleBlockFetcherIterator|BlockStoreShuffleReader", READ),
+    (r"DeserializationStream|BufferReleasingInputStream|shuffle\.checksum\..*Input", READ),
+    (r"shuffle\.sort|ShuffleWrite|SerializationStream|DiskBlockObjectWriter|IndexShuffle", WRITE),
+    (r"network\.|io\.netty", TRANSPORT),
+    (
+        r"spark\.sql\.|GeneratedClass|scala\.collection|unsafe\.sort|XXH64|spark\.util\.random",
+        QUERY,
+    ),
+    (r"UTF8String|unsafe\.map|catalyst|spark\.rdd\.|Partitioner", QUERY),
+)
+_THREADS = [(re.compile(pattern), part) for pattern, part in THREADS]
+_CALLS = [(re.compile(pattern), part) for pattern, part in CALLS]
+
+
+def measure(home, faro_jar, target, sides, groups, warm_ups, rounds, progress):
+    """Per workload and side the runs, and their samples by part. What breaks ends it all."""
+    jar = workloads.compiled(home, target)
+    every = known.all_sides(faro_jar)
+    results = {}
+    for group in groups:
+        for side in sides:
+            place = Path(tempfile.mkdtemp(prefix="faro-bench-", dir=workloads.TMPFS))
+            logs = target / "cpu-logs" / "-".join(group.names)
+            logs.mkdir(parents=True, exist_ok=True)
+            conf = {**group.conf, "spark.executor.extraJavaOptions": "-XX:+PreserveFramePointer"}
+            application = workloads.Application(
+                side, every[side], conf, home, place / side, jar, logs
+            )
+            try:
+                application.await_ready(group.prepare)
+                for name in group.names:
+                    figures = _sampled(application, group.commands[name], warm_ups, rounds, place)
+                    results.setdefault(name, {})[side] = figures
+                    progress(f"{name} {side}: {sum(figures['samples'].values()):,} samples")
+            finally:
+                application.stop()
+                shutil.rmtree(place, ignore_errors=True)
+    return results, {}
+
+
+def _sampled(application, command, warm_ups, rounds, place):
+    def run():
+        figures = application.run(command)
+        application.clean()
+        return figures
+
+    for _ in range(warm_ups):
+        run()
+    data = place / "samples"
+    data.unlink(missing_ok=True)
+    pids = ",".join(map(str, application.pids))
+    perf = ["perf", "record", "-q", "-F", str(HERTZ), "-g", "-o", data, "-p", pids]
+    with subprocess.Popen(perf, stderr=subprocess.DEVNULL) as record:
+        _await(data, record)
+        runs = [run() for _ in range(rounds)]
+        record.send_signal(signal.SIGINT)
+        record.wait(RECORD_SECONDS)
+    maps = [Path(f"/tmp/perf-{pid}.map") for pid in application.pids]
+    try:
+        for pid in application.pids:
+            jcmd = [launch.java_program("jcmd"), str(pid), "Compiler.perfmap"]
+            subprocess.run(jcmd, check=True, stdout=subprocess.DEVNULL)
+        return {"runs": runs, "samples": dict(_parts(data))}
+    finally:
+        for written in maps:
+            written.unlink(missing_ok=True)
+
+
+def _await(data, record):
+    until = time.monotonic() + RECORD_SECONDS
+    while not data.exists() or data.stat().st_size == 0:
+        if record.poll() is not None or time.monotonic() > until:
+            raise RuntimeError("perf record does not work here")
+        time.sleep(0.05)
+
+
+def _parts(data):
+    counted = Counter()
+    command = ["perf", "script", "-i", data, "-F", "comm,ip,sym"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace"
+    ) as script:
+        stack = []
+        for line in script.stdout:
+            if line.strip():
+                stack.append(line.strip())
+            elif stack:
+                counted[part_of(stack[0], stack[1:])] += 1
+                stack = []
+        if stack:
+            counted[part_of(stack[0], stack[1:])] += 1
+    return counted
+
+
+def part_of(thread, calls):
+    """`calls`: the newest first."""
+    for pattern, part in _THREADS:
+        if pattern.match(thread):
+            return part
+    if thread.startswith("Executor task"):
+        for call in calls:
+            for pattern, part in _CALLS:
+                if pattern.search(call):
+                    return part
+    return SPARK

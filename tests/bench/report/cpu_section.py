@@ -1,0 +1,64 @@
+"""Where the executors' CPU goes: that part of docs/benchmarks.md."""
+
+from measure import samples, spread
+
+from .figures import NAMES, machine, number, table
+
+WHAT = {
+    samples.CODEC: "compressing, decompressing, block hashes (native code)",
+    samples.WRITE: "the rest of writing the shuffle",
+    samples.READ: "the rest of reading it, with its deserialisation",
+    samples.TRANSPORT: "threads of the transport",
+    samples.QUERY: "the query: operators, generated code, iterators between them",
+    samples.SPARK: "the rest of Spark: tasks, RPC, blocks",
+    samples.JVM: "the JVM's compilers and collectors",
+}
+OF_A_SHUFFLE = (samples.CODEC, samples.WRITE, samples.READ, samples.TRANSPORT)
+
+
+def write(results):
+    parts = [
+        "## Where a job's CPU goes",
+        (
+            "The Spark workloads again, one side after the other, with `perf` on both executors: "
+            f"{results['rounds']} runs after {results['warm_ups']} to warm up. A part's CPU is its "
+            "share of the samples, of the median CPU of the runs, in seconds. The newest call of a "
+            "stack that is known decides (`tests/bench/measure/samples.py`). What Java's compiler "
+            "inlined counts for its caller, so the parts are accurate to some percent. *Floor* is "
+            "the CPU that would be left if a shuffle cost nothing but its codec, as a part of "
+            "stock Spark's CPU: with these files no shuffle can be below it."
+        ),
+        machine(results["machine"], results["command"], results["seconds"], results["quick"]),
+    ]
+    for name, sides in sorted(results["workloads"].items()):
+        parts += [f"### {name}", _table(sides)]
+    parts += ["### Floor", floor(results["workloads"])]
+    return "\n\n".join(parts)
+
+
+def seconds(measured):
+    """CPU seconds by part."""
+    counts = measured["samples"]
+    whole = spread.median([run["cpu_s"] for run in measured["runs"]])
+    total = sum(counts.values())
+    return {part: whole * counts.get(part, 0) / total for part in samples.PARTS}
+
+
+def _table(sides):
+    spent = {side: seconds(measured) for side, measured in sides.items()}
+    rows = [[WHAT[part], *(number(of[part]) for of in spent.values())] for part in samples.PARTS]
+    rows.append(["**all**", *(number(sum(of.values())) for of in spent.values())])
+    return table(["CPU s of both executors", *(NAMES[side] for side in sides)], rows)
+
+
+def floor(workloads):
+    rows = []
+    for name, sides in sorted(workloads.items()):
+        if not {"stock", "faro-auto"} <= set(sides):
+            continue
+        stock, ours = seconds(sides["stock"]), seconds(sides["faro-auto"])
+        whole = sum(stock.values())
+        left = sum(ours.values()) - sum(ours[part] for part in OF_A_SHUFFLE)
+        cells = [sum(ours.values()), left + ours[samples.CODEC], left]
+        rows.append([name, *(f"{cell / whole:.2f}" for cell in cells)])
+    return table(["workload", "Faro / stock", "floor", "without the codec too"], rows)
