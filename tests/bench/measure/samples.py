@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -21,9 +20,12 @@ from . import workloads
 
 CODEC, WRITE, READ, TRANSPORT = "codec", "write", "read", "transport"
 QUERY, SPARK, JVM = "query", "spark", "jvm"
+ROOT = Path(__file__).resolve().parents[3]
 PARTS = (CODEC, WRITE, READ, TRANSPORT, QUERY, SPARK, JVM)
 HERTZ = 999
 RECORD_SECONDS = 20
+# perf may end early, because threads end while it looks at a process.
+ATTEMPTS = 3
 
 # By the thread's name; a task's threads are not here.
 THREADS = (
@@ -52,13 +54,14 @@ def measure(home, faro_jar, target, sides, groups, warm_ups, rounds, progress):
     """Per workload and side the runs, and their samples by part. What breaks ends it all."""
     jar = workloads.compiled(home, target)
     every = known.all_sides(faro_jar)
+    java_options = f"-XX:+PreserveFramePointer -Dfaro.library.path={_library()}"
     results = {}
     for group in groups:
         for side in sides:
             place = Path(tempfile.mkdtemp(prefix="faro-bench-", dir=workloads.TMPFS))
             logs = target / "cpu-logs" / "-".join(group.names)
             logs.mkdir(parents=True, exist_ok=True)
-            conf = {**group.conf, "spark.executor.extraJavaOptions": "-XX:+PreserveFramePointer"}
+            conf = {**group.conf, "spark.executor.extraJavaOptions": java_options}
             application = workloads.Application(
                 side, every[side], conf, home, place / side, jar, logs
             )
@@ -74,40 +77,50 @@ def measure(home, faro_jar, target, sides, groups, warm_ups, rounds, progress):
     return results, {}
 
 
-def _sampled(application, command, warm_ups, rounds, place):
-    def run():
-        figures = application.run(command)
-        application.clean()
-        return figures
+def _library():
+    """The native library with its symbols, which the jar's has not."""
+    command = ["cargo", "build", "--quiet", "--release", "--locked", "-p", "faro-jni"]
+    subprocess.run(command, cwd=ROOT, check=True)
+    return ROOT / "target" / "release" / "libfaro_jni.so"
 
+
+def _sampled(application, command, warm_ups, rounds, place):
     for _ in range(warm_ups):
-        run()
-    data = place / "samples"
-    data.unlink(missing_ok=True)
+        _run(application, command)
+    for _ in range(ATTEMPTS):
+        runs = _recorded(application, command, rounds, place)
+        counted = _counted(application.pids, place / "samples")
+        if counted:
+            return {"runs": runs, "samples": dict(counted)}
+    raise RuntimeError(f"no samples: {(place / 'perf.log').read_text()}")
+
+
+def _run(application, command):
+    figures = application.run(command)
+    application.clean()
+    return figures
+
+
+def _recorded(application, command, rounds, place):
     pids = ",".join(map(str, application.pids))
-    perf = ["perf", "record", "-q", "-F", str(HERTZ), "-g", "-o", data, "-p", pids]
-    with subprocess.Popen(perf, stderr=subprocess.DEVNULL) as record:
-        _await(data, record)
-        runs = [run() for _ in range(rounds)]
+    perf = ["perf", "record", "-q", "-F", str(HERTZ), "-g", "-o", place / "samples", "-p", pids]
+    with (place / "perf.log").open("w") as log, subprocess.Popen(perf, stderr=log) as record:
+        runs = [_run(application, command) for _ in range(rounds)]
         record.send_signal(signal.SIGINT)
         record.wait(RECORD_SECONDS)
-    maps = [Path(f"/tmp/perf-{pid}.map") for pid in application.pids]
+    return runs
+
+
+def _counted(pids, data):
+    maps = [Path(f"/tmp/perf-{pid}.map") for pid in pids]
     try:
-        for pid in application.pids:
+        for pid in pids:
             jcmd = [launch.java_program("jcmd"), str(pid), "Compiler.perfmap"]
             subprocess.run(jcmd, check=True, stdout=subprocess.DEVNULL)
-        return {"runs": runs, "samples": dict(_parts(data))}
+        return _parts(data)
     finally:
         for written in maps:
             written.unlink(missing_ok=True)
-
-
-def _await(data, record):
-    until = time.monotonic() + RECORD_SECONDS
-    while not data.exists() or data.stat().st_size == 0:
-        if record.poll() is not None or time.monotonic() > until:
-            raise RuntimeError("perf record does not work here")
-        time.sleep(0.05)
 
 
 def _parts(data):

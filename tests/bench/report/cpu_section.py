@@ -5,7 +5,7 @@ from measure import samples, spread
 from .figures import NAMES, machine, number, table
 
 WHAT = {
-    samples.CODEC: "compressing, decompressing, block hashes (native code)",
+    samples.CODEC: "compressing, decompressing, hashes of blocks",
     samples.WRITE: "the rest of writing the shuffle",
     samples.READ: "the rest of reading it, with its deserialisation",
     samples.TRANSPORT: "threads of the transport",
