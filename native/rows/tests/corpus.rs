@@ -1,5 +1,5 @@
-//! Every input that the fuzzers found something new with, again. `fuzz/corpus` keeps them, one a
-//! line, in hexadecimal digits.
+//! The inputs with which the fuzzers found something new are checked again. `fuzz/inputs` keeps
+//! them, one a line, in hexadecimal digits.
 
 mod support;
 

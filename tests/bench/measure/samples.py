@@ -11,6 +11,7 @@ import signal
 import subprocess
 import tempfile
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 
 from harness import launch
@@ -102,8 +103,11 @@ def _run(application, command):
 
 
 def _recorded(application, command, rounds, place):
+    data = place / "samples"
+    # Of the workload before: if perf does not start, it must not be counted again.
+    data.unlink(missing_ok=True)
     pids = ",".join(map(str, application.pids))
-    perf = ["perf", "record", "-q", "-F", str(HERTZ), "-g", "-o", place / "samples", "-p", pids]
+    perf = ["perf", "record", "-q", "-F", str(HERTZ), "-g", "-o", data, "-p", pids]
     with (place / "perf.log").open("w") as log, subprocess.Popen(perf, stderr=log) as record:
         runs = [_run(application, command) for _ in range(rounds)]
         record.send_signal(signal.SIGINT)
@@ -130,14 +134,12 @@ def _parts(data):
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace"
     ) as script:
         stack = []
-        for line in script.stdout:
+        for line in chain(script.stdout, [""]):
             if line.strip():
                 stack.append(line.strip())
             elif stack:
                 counted[part_of(stack[0], stack[1:])] += 1
                 stack = []
-        if stack:
-            counted[part_of(stack[0], stack[1:])] += 1
     return counted
 
 

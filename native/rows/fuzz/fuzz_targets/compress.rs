@@ -1,8 +1,10 @@
 #![no_main]
+#![allow(dead_code, reason = "each target is one of the checks")]
 
 #[path = "../../tests/support/decode.rs"]
 mod decode;
-#[allow(dead_code, reason = "each target is one of the checks")]
+#[path = "../../tests/support/encode.rs"]
+mod encode;
 #[path = "../../tests/support/fuzz.rs"]
 mod fuzz;
 

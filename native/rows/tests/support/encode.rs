@@ -4,9 +4,10 @@
 use twox_hash::XxHash32;
 use zstd_safe::{CCtx, CParameter};
 
-pub fn row_stream(rows: &[Vec<u8>]) -> Vec<u8> {
+pub fn row_stream(rows: &[impl AsRef<[u8]>]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for row in rows {
+        let row = row.as_ref();
         bytes.extend((row.len() as u32).to_be_bytes());
         bytes.extend(row);
     }

@@ -1,12 +1,12 @@
-//! What has to hold for every input: the fuzz targets' checks, which tests/corpus.rs repeats for the
+//! The checks of the fuzz targets. They hold for every input. tests/corpus.rs runs them again on the
 //! inputs that are kept.
 //!
 //! The first four bytes of an input are the lengths of two pushes, as little-endian `u16`, which
 //! take turns; the rest is the part. `compress` has a byte in front: the codec and zstd's level.
 
 use super::decode::{decode, decoder};
+use super::encode::{lz4_hash, row_stream};
 use faro_rows::{BlockCompressor, Codec};
-use twox_hash::XxHash32;
 
 const LZ4_HEADER_BYTES: usize = 21;
 
@@ -54,11 +54,7 @@ pub fn compress(bytes: &[u8]) {
     };
     let codec = [Codec::None, Codec::Lz4, Codec::Zstd][usize::from(choice) % 3];
     let rows = rows(rest);
-    let mut stream = Vec::new();
-    for row in &rows {
-        stream.extend((row.len() as u32).to_be_bytes());
-        stream.extend_from_slice(row);
-    }
+    let stream = row_stream(&rows);
     let level = i32::from(choice / 3) % 8 - 2;
     let mut compressor = BlockCompressor::new(codec, level, 1 << 20).expect("a compressor");
     let (mut part, mut pieces) = (Vec::new(), &stream[..]);
@@ -133,7 +129,7 @@ fn sealed(part: &[u8]) -> Vec<u8> {
         };
         let hash = match bytes.is_empty() {
             true => 0,
-            false => XxHash32::oneshot(0x9747_b28c, &bytes) & 0x0fff_ffff,
+            false => lz4_hash(&bytes),
         };
         header[17..].copy_from_slice(&hash.to_le_bytes());
         at += LZ4_HEADER_BYTES + compressed;
