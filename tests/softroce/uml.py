@@ -105,12 +105,14 @@ def sweep():
             continue
 
 
-# User-mode Linux 7.2 (seen with 7.2.12) loses unmappings, and then two pages of a process are one:
-# `madvise(MADV_DONTNEED)` on more than a gather of pages holds (some 40 MB) marks in `tlb.c` a
-# range that ends in the middle of a page table. If the kernel frees that table (CONFIG_PT_RECLAIM)
-# and another thread runs before the rest is marked, the first part is unmapped and the whole table
-# counts as done. glibc trims its arenas by that call, so in a guest it keeps them; blocks that it
-# would map one by one come from the arenas too, as they do once one was freed.
+# User-mode Linux 7.2 can forget to unmap pages (seen with 7.2.12). The process then reads and
+# writes memory that the kernel has given to other pages. In `arch/um/kernel/tlb.c`:
+# - `madvise(MADV_DONTNEED)` on more pages than one gather holds (some 40 MB) marks a range that
+#   ends within a page table. CONFIG_PT_RECLAIM frees the table.
+# - If another thread runs before the rest is marked, `um_tlb_sync` unmaps up to the end of the mark
+#   and notes that the whole table is done.
+# glibc trims its arenas by that call, so in a guest it does not trim them. A threshold that is set
+# ends glibc's adjusting of the other one, so that is set to the largest to which glibc would go.
 MALLOC = {"MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_MMAP_THRESHOLD_": str(32 << 20)}
 
 
@@ -140,7 +142,7 @@ def write_settings(exchange, options, mark):
     # Words such as `_` or `BASH_FUNC_x%%` are not for `export`.
     exports = "\n".join(
         f"export {name}={shlex.quote(value)}"
-        for name, value in (MALLOC | dict(os.environ)).items()
+        for name, value in {**MALLOC, **os.environ}.items()
         if name.isidentifier() and name != "_"
     )
     (exchange / "command").write_text(
