@@ -1,6 +1,7 @@
 //! Endpoints by handle: start, peers, fetches, counters, close.
 
 use crate::args;
+use crate::memory;
 use crate::outgoing::Outgoing;
 use crate::registry::Registry;
 use crate::settings;
@@ -183,6 +184,9 @@ pub extern "system" fn Java_io_faro_Native_counters<'local>(
     env.with_env(|env| -> Outcome<JString<'local>> {
         let mut text = String::new();
         for (name, value) in get(endpoint)?.endpoint.counters() {
+            text.push_str(&format!("{name}={value}\n"));
+        }
+        for (name, value) in memory::counters() {
             text.push_str(&format!("{name}={value}\n"));
         }
         Ok(JString::new(env, text)?)

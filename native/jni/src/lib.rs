@@ -27,6 +27,7 @@ mod endpoints;
 mod keys;
 mod log_queue;
 mod logging;
+mod memory;
 mod outgoing;
 mod record;
 #[cfg(test)]

@@ -127,6 +127,15 @@ impl BlockCompressor {
         }
     }
 
+    /// Bytes of memory that this has now, without its own few fields. The context of zstd's library has its memory from
+    /// the first block on; lz4's state is on the stack.
+    pub fn memory(&self) -> usize {
+        match &self.kind {
+            Kind::None | Kind::Lz4 { .. } => 0,
+            Kind::Zstd(context) => context.sizeof(),
+        }
+    }
+
     /// What ends a partition's stream that has blocks.
     pub fn end(&self) -> &[u8] {
         match &self.kind {

@@ -1,6 +1,7 @@
 //! Compressors of writers: blocks between pages of Spark's, which are Java arrays or memory outside the heap.
 
 use super::codec;
+use crate::memory::{Held, Use};
 use crate::registry::{lock, Registry};
 use crate::throw::{Failure, Outcome, Typed};
 use faro_rows::BlockCompressor;
@@ -11,9 +12,15 @@ use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
 use std::{ptr, slice};
 
-static COMPRESSORS: Registry<Arc<Mutex<BlockCompressor>>> = Registry::new();
+static COMPRESSORS: Registry<Arc<Mutex<Counted>>> = Registry::new();
 
-fn compressor(handle: jlong) -> Outcome<Arc<Mutex<BlockCompressor>>> {
+/// A compressor, and the memory that it has.
+struct Counted {
+    compressor: BlockCompressor,
+    held: Held,
+}
+
+fn compressor(handle: jlong) -> Outcome<Arc<Mutex<Counted>>> {
     COMPRESSORS.get(handle as u64).ok_or(Failure::NotHeld {
         what: "block compressor",
         handle: handle as u64,
@@ -32,8 +39,9 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_openCompressor<'local>(
     env.with_env(|_| -> Outcome<jlong> {
         let block_bytes = length("blockBytes", block_bytes)?;
         let opened = BlockCompressor::new(codec(code)?, zstd_level, block_bytes);
-        let opened = opened.map_err(|error| Failure::State(error.to_string()))?;
-        Ok(COMPRESSORS.insert(Arc::new(Mutex::new(opened))) as jlong)
+        let compressor = opened.map_err(|error| Failure::State(error.to_string()))?;
+        let held = Held::new(Use::Compressors, compressor.memory());
+        Ok(COMPRESSORS.insert(Arc::new(Mutex::new(Counted { compressor, held }))) as jlong)
     })
     .resolve::<Typed>()
 }
@@ -63,7 +71,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_mostBytes<'local>(
     env.with_env(|_| -> Outcome<jint> {
         let bytes = length("bytes", bytes)?;
         let compressor = compressor(handle)?;
-        let most = lock(&compressor).most_bytes(bytes);
+        let most = lock(&compressor).compressor.most_bytes(bytes);
         jint::try_from(most).map_err(|_| Failure::Argument(format!("a block of {bytes} bytes")))
     })
     .resolve::<Typed>()
@@ -78,7 +86,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_streamEnd<'local>(
 ) -> JByteArray<'local> {
     env.with_env(|env| -> Outcome<JByteArray<'local>> {
         let compressor = compressor(handle)?;
-        let end = lock(&compressor).end().to_vec();
+        let end = lock(&compressor).compressor.end().to_vec();
         Ok(env.byte_array_from_slice(&end)?)
     })
     .resolve::<Typed>()
@@ -100,7 +108,8 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_compress<'local>(
 ) -> jint {
     env.with_env(|env| -> Outcome<jint> {
         let compressor = compressor(handle)?;
-        let mut compressor = lock(&compressor);
+        let mut counted = lock(&compressor);
+        let Counted { compressor, held } = &mut *counted;
         let (bytes, room) = (length("bytes", bytes)?, length("room", room)?);
         check(env, "source", &source, from, bytes)?;
         check(env, "target", &target, to, room)?;
@@ -117,6 +126,8 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_compress<'local>(
             };
             compressor.compress(piece, out)
         };
+        // zstd's context takes its memory with its first block.
+        held.set(compressor.memory());
         match done {
             Ok(length) => Ok(length as jint),
             Err(error) => Err(Failure::Argument(error.to_string())),

@@ -67,6 +67,7 @@ final class Metric {
     requests();
     exchange();
     memory();
+    besideTheArena();
     regions();
     fallBacks();
     rows();
@@ -133,6 +134,14 @@ final class Metric {
     count("pool.deregistrations", "registrations", "with the RDMA device removed");
     level("pool.registeredBytes", "bytes", "registered with the RDMA device now");
     level("pool.registeredHighWaterBytes", "bytes", "highest value of `pool.registeredBytes`");
+  }
+
+  /** What is in no arena, see docs/memory.md. */
+  private static void besideTheArena() {
+    level("memory.rowDecoderBytes", "bytes", "of native memory of the decoders of rows that readers have open");
+    level("memory.idleRowDecoderBytes", "bytes", "of native memory of decoders of rows that no reader has");
+    level("memory.compressorBytes", "bytes", "of native memory of the compressors of map tasks");
+    level("memory.tasksHighWaterBytes", "bytes", "highest sum of these decoders and compressors");
   }
 
   private static void regions() {
