@@ -6,26 +6,21 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What holds the memory.
-// The decoders' uses are counted by the module `rows` from the next change on.
-#[allow(dead_code)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
     /// Decoders of readers that are open.
     RowDecoders,
-    /// Decoders that no reader has.
-    IdleRowDecoders,
     /// Compressors of map tasks: zstd's contexts.
     Compressors,
 }
 
 impl Use {
-    const ALL: [Self; 3] = [Self::RowDecoders, Self::IdleRowDecoders, Self::Compressors];
+    const ALL: [Self; 2] = [Self::RowDecoders, Self::Compressors];
 
     /// As Spark's metrics system shows it.
     const fn counter(self) -> &'static str {
         match self {
             Self::RowDecoders => "memory.rowDecoderBytes",
-            Self::IdleRowDecoders => "memory.idleRowDecoderBytes",
             Self::Compressors => "memory.compressorBytes",
         }
     }
@@ -81,7 +76,6 @@ pub struct Held {
     bytes: u64,
 }
 
-#[allow(dead_code)]
 impl Held {
     /// Counts `bytes` from now on.
     pub fn new(held_as: Use, bytes: usize) -> Self {
@@ -101,14 +95,8 @@ impl Held {
         self.bytes = now;
     }
 
-    /// The same bytes are of another use now.
-    pub fn set_use(&mut self, now: Use) {
-        COUNTS.take(self.held_as, self.bytes);
-        COUNTS.add(now, self.bytes);
-        self.held_as = now;
-    }
-
-    /// What is counted.
+    /// Bytes that are counted.
+    #[cfg(test)]
     pub fn bytes(&self) -> usize {
         self.bytes as usize
     }
@@ -144,10 +132,9 @@ mod tests {
         let counts = Counts::new();
         counts.add(Use::RowDecoders, 100);
         counts.add(Use::Compressors, 20);
-        assert_eq!(figures(&counts), [100, 0, 20, 120]);
+        assert_eq!(figures(&counts), [100, 20, 120]);
         counts.take(Use::RowDecoders, 100);
-        counts.add(Use::IdleRowDecoders, 60);
-        assert_eq!(figures(&counts), [0, 60, 20, 120]);
+        assert_eq!(figures(&counts), [0, 20, 120]);
     }
 
     #[test]
@@ -160,11 +147,8 @@ mod tests {
         assert!(now(Use::Compressors) >= 3 << 40);
         held.set(2 << 40);
         assert_eq!(held.bytes(), 2 << 40);
-        held.set_use(Use::IdleRowDecoders);
-        assert!(now(Use::Compressors) < 1 << 40);
-        assert!(now(Use::IdleRowDecoders) >= 2 << 40);
         drop(held);
-        assert!(now(Use::IdleRowDecoders) < 1 << 40);
+        assert!(now(Use::Compressors) < 1 << 40);
     }
 
     #[test]

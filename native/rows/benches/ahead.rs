@@ -2,8 +2,9 @@
 //! task and for as many as the machine has processors, and more. Prints, for each, nanoseconds of
 //! time and of processor time for a row.
 //!
-//! A decoder has two buffers, so the thread ahead fills one while the task reads the other. The two
-//! sides take turns in every round; figures are medians.
+//! Batches are copied out of the decoder, as they are into arrays of the JVM. There are two copies in
+//! turn, so the thread ahead fills one while the task reads the other. The two sides take turns in
+//! every round; figures are medians.
 //!
 //! `cargo bench -p faro-rows --bench ahead -- [ROUNDS]`
 
@@ -11,7 +12,7 @@
 mod encode;
 
 use encode::{lz4_stream, row_stream};
-use faro_rows::{BatchView, Codec, RowDecoder, ROW_HEAD_BYTES};
+use faro_rows::{Batch, Codec, RowDecoder, ROW_HEAD_BYTES};
 use rustix::time::{clock_gettime, ClockId};
 use std::hint::black_box;
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
@@ -82,48 +83,41 @@ fn decode(part: &[u8], mut full: impl FnMut(&mut RowDecoder)) {
     full(&mut decoder);
 }
 
-fn bytes_of(view: &BatchView) -> &[u8] {
-    // SAFETY: the decoder keeps the batch until the first push after its next turn; on the task's
-    // thread that comes after this slice, and the thread ahead waits for the batch to come back.
-    unsafe { std::slice::from_raw_parts(view.address, view.bytes) }
+fn copy_batch(decoder: &mut RowDecoder, copy: &mut Vec<u8>) {
+    copy.clear();
+    if let Batch::Rows { bytes, .. } = decoder.turn() {
+        copy.extend_from_slice(bytes);
+    }
 }
 
 fn on_the_tasks_thread(part: &[u8], work: u32) -> u64 {
-    let mut sum = 0_u64;
+    let (mut sum, mut copy) = (0_u64, Vec::with_capacity(BATCH_BYTES));
     decode(part, |decoder| {
-        let view = decoder.turn();
-        sum = sum.wrapping_add(consume(bytes_of(&view), work));
+        copy_batch(decoder, &mut copy);
+        sum = sum.wrapping_add(consume(&copy, work));
     });
     sum
 }
 
-struct Batch(BatchView);
-
-// SAFETY: the address is of memory that the decoding thread does not write before the batch is back.
-unsafe impl Send for Batch {}
-
 fn ahead(part: &[u8], work: u32) -> u64 {
-    let (filled, batches): (SyncSender<Batch>, Receiver<Batch>) = sync_channel(1);
-    let (back, returned) = sync_channel::<()>(1);
+    let (filled, batches): (SyncSender<Vec<u8>>, Receiver<Vec<u8>>) = sync_channel(1);
+    let (back, returned) = sync_channel::<Vec<u8>>(2);
+    for _ in 0..2 {
+        back.send(Vec::with_capacity(BATCH_BYTES)).expect("room");
+    }
     thread::scope(|scope| {
         scope.spawn(move || {
-            let mut out = false;
             decode(part, |decoder| {
-                if out {
-                    // The next push writes into the batch that is out.
-                    returned.recv().expect("the task is there");
-                }
-                filled
-                    .send(Batch(decoder.turn()))
-                    .expect("the task is there");
-                out = true;
+                let mut copy = returned.recv().expect("the task is there");
+                copy_batch(decoder, &mut copy);
+                filled.send(copy).expect("the task is there");
             });
-            returned.recv().expect("the task is there");
         });
         let mut sum = 0_u64;
-        for batch in batches {
-            sum = sum.wrapping_add(consume(bytes_of(&batch.0), work));
-            back.send(()).expect("the decoder is there");
+        for copy in batches {
+            sum = sum.wrapping_add(consume(&copy, work));
+            // The decoder may have ended.
+            let _ = back.send(copy);
         }
         sum
     })

@@ -8,7 +8,7 @@
 mod encode;
 
 use encode::{lz4_stream, row_stream, zstd_frame};
-use faro_rows::{Codec, RowDecoder};
+use faro_rows::{Batch, Codec, RowDecoder};
 use rustix::time::{clock_gettime, ClockId};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -58,7 +58,14 @@ fn compressed(codec: Codec, stream: &[u8]) -> Vec<u8> {
 /// Decodes the parts and returns the number of rows.
 fn decode(decoder: &mut RowDecoder, parts: &[Vec<u8>]) -> u64 {
     let mut rows = 0;
-    let mut turn = |decoder: &mut RowDecoder| rows += u64::from(black_box(decoder.turn()).rows);
+    // The copy stands for the one into the JVM's array.
+    let mut copy = vec![0; BATCH_BYTES];
+    let mut turn = |decoder: &mut RowDecoder| {
+        if let Batch::Rows { bytes, rows: more } = decoder.turn() {
+            black_box(&mut copy[..bytes.len()]).copy_from_slice(bytes);
+            rows += u64::from(more);
+        }
+    };
     for part in parts {
         for mut piece in part.chunks(PUSH_BYTES) {
             loop {

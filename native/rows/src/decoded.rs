@@ -39,6 +39,10 @@ impl Decoded {
         Ok(self.at == self.end)
     }
 
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     pub fn clear(&mut self, keep: usize) {
         (self.at, self.end) = (0, 0);
         if self.bytes.len() > keep {

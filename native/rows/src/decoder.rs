@@ -1,6 +1,6 @@
 //! The decoder of a reader's parts.
 
-use crate::batch::BatchView;
+use crate::batch::Batch;
 use crate::corruption::Corruption;
 use crate::lz4::Lz4;
 use crate::progress::{Ended, Pushed};
@@ -19,7 +19,7 @@ pub enum Codec {
 pub enum SetupError {
     #[error("batches of {0} bytes; allowed are multiples of 8 from 64 to 1 GiB")]
     BatchBytes(usize),
-    #[error("no memory for two batches of {0} bytes")]
+    #[error("no memory for a batch of {0} bytes")]
     NoMemory(usize),
     #[error("zstd has no memory for a decompression context")]
     ZstdContext,
@@ -40,7 +40,7 @@ pub struct RowDecoder {
 }
 
 impl RowDecoder {
-    /// `batch_bytes`: what a batch holds, heads included; only a batch of one longer row is larger.
+    /// `batch_bytes`: bytes that a batch holds at most, heads included. A longer row comes in pieces.
     pub fn new(codec: Codec, batch_bytes: usize) -> Result<Self, SetupError> {
         if batch_bytes % 8 != 0 || !(64..=1 << 30).contains(&batch_bytes) {
             return Err(SetupError::BatchBytes(batch_bytes));
@@ -86,7 +86,8 @@ impl RowDecoder {
             Source::Lz4(source) => source.end_part(rows),
             Source::Zstd(source) => source.end_part(rows),
         };
-        if !self.keep_failure(drained)? {
+        // A part does not end before the last piece of its last row was handed out.
+        if !self.keep_failure(drained)? || self.rows.ends_long_row() {
             return Ok(Ended { full: true });
         }
         let ended = self.rows.check_end();
@@ -104,20 +105,29 @@ impl RowDecoder {
         self.failed = None;
     }
 
-    /// Hands out the batch that is being filled, possibly with no rows, and goes on with the other
-    /// of two buffers. The rows stay valid and in place until `turn` is called again or the decoder
-    /// is dropped, and the batch before them until the next push.
-    pub fn turn(&mut self) -> BatchView {
+    /// Hands out the batch that is being filled, which is possibly empty. The next push fills the same
+    /// memory again.
+    pub fn turn(&mut self) -> Batch<'_> {
         self.rows.turn()
     }
 
-    /// Rows in the batch that is being filled.
-    pub fn rows_waiting(&self) -> u32 {
-        self.rows.rows_waiting()
+    /// Whether the batch that is being filled has rows, or a piece of one.
+    pub fn has_batch(&self) -> bool {
+        self.rows.has_batch()
     }
 
-    /// Rows of the part under way that [`turn`](Self::turn) has handed out: `abandon_part` cannot
-    /// take them back.
+    /// Bytes of memory that the decoder holds.
+    pub fn memory_bytes(&self) -> usize {
+        self.rows.memory_bytes()
+            + match &self.source {
+                Source::None => 0,
+                Source::Lz4(source) => source.memory_bytes(),
+                Source::Zstd(source) => source.memory_bytes(),
+            }
+    }
+
+    /// Rows of the part under way that [`turn`](Self::turn) has handed out whole: `abandon_part` cannot
+    /// take them back. A caller that has pieces of a row drops them.
     pub fn rows_handed_out(&self) -> u64 {
         self.rows.rows_handed_out()
     }

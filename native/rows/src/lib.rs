@@ -1,4 +1,4 @@
-//! From the bytes of Spark's shuffle blocks to rows in native memory, and from rows to blocks.
+//! From the bytes of Spark's shuffle blocks to batches of rows, and from rows to blocks.
 //!
 //! A part is the bytes of some consecutive partitions of one map output: concatenated streams of
 //! the codec, or plain bytes. Decoded they are Spark's row stream: a 4-byte big-endian length and
@@ -7,7 +7,8 @@
 //!
 //! In a batch each row is a head of 8 bytes (the row's length as a native-endian `u32`, 4 zero
 //! bytes) and the row's bytes. Row lengths are multiples of 8, so every head and every row starts at
-//! an address that is a multiple of 8. A row is in a batch only when all its bytes were decoded and
+//! a multiple of 8 from the batch's first byte. A row that is longer than a batch comes in pieces, so
+//! that its length costs the decoder no memory. A row is in a batch only when all its bytes were decoded and
 //! every check of its codec passed. One check comes later than the rows that it covers: the checksum
 //! at the end of a zstd frame, which Spark's writers leave out.
 //!
@@ -24,9 +25,9 @@ mod progress;
 mod rows;
 mod zstd;
 
-pub use batch::BatchView;
+pub use batch::Batch;
 pub use compress::{BlockCompressor, CompressError};
 pub use corruption::Corruption;
 pub use decoder::{Codec, RowDecoder, SetupError};
-pub use progress::{Ended, Pushed};
+pub use progress::{Ended, Piece, Pushed};
 pub use rows::ROW_HEAD_BYTES;

@@ -261,6 +261,10 @@ impl Lz4 {
         })
     }
 
+    pub fn memory_bytes(&self) -> usize {
+        self.carry.capacity() + self.decoded.memory_bytes()
+    }
+
     pub fn start_part(&mut self) {
         self.carry.clear();
         self.carry.shrink_to(KEPT_BYTES);

@@ -18,3 +18,12 @@ pub struct Ended {
     /// The part is not over: call [`turn`](crate::RowDecoder::turn), then `end_part` again.
     pub full: bool,
 }
+
+/// Where some bytes of a row that is longer than a batch belong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Bytes of the row in the pieces before this one.
+    pub offset: usize,
+    /// Bytes of the whole row.
+    pub row_bytes: usize,
+}

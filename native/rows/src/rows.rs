@@ -1,8 +1,8 @@
 //! Cuts the row stream into rows and puts them into batches.
 
-use crate::batch::{BatchView, Buffer};
+use crate::batch::{buffer, Batch};
 use crate::corruption::Corruption;
-use std::mem;
+use crate::progress::Piece;
 
 /// Bytes before each row in a batch: its length as a native-endian `u32`, then zeros.
 pub const ROW_HEAD_BYTES: usize = 8;
@@ -19,6 +19,13 @@ enum State {
     },
     /// The head and `copied` bytes of a row are behind the batch's last whole row.
     Body { length: usize, copied: usize },
+    /// A row that is longer than a batch: `given` bytes of it were handed out, the next `held` bytes are
+    /// the whole of the batch.
+    Long {
+        length: usize,
+        given: usize,
+        held: usize,
+    },
 }
 
 const BETWEEN_ROWS: State = State::Length {
@@ -28,12 +35,10 @@ const BETWEEN_ROWS: State = State::Length {
 
 /// Fills batches with the rows of parts.
 pub(crate) struct RowWriter {
-    filling: Buffer,
-    /// The batch that was handed out last.
-    reading: Buffer,
-    /// What a batch holds, heads included, unless it is of one longer row.
+    buffer: Vec<u8>,
+    /// Bytes that a batch holds at most, heads included.
     limit: usize,
-    /// Bytes and number of the whole rows in `filling`.
+    /// Bytes and number of the whole rows in the buffer.
     end: usize,
     rows: u32,
     /// `end` and `rows` as the part under way found them.
@@ -44,26 +49,21 @@ pub(crate) struct RowWriter {
     /// Bytes of the part's row stream that were taken.
     taken: u64,
     state: State,
-    /// What the last `turn` left for the first `take` behind it.
-    turned: Option<Turned>,
+    /// Where a row under way, head included, lies behind the batch that was handed out: the first
+    /// `take` behind the turn moves it to the front.
+    moved: Option<Moved>,
 }
 
-/// Work on the buffer that is filled next, which still holds the batch before the last one: a reader
-/// may look at its last row until more rows are decoded.
-struct Turned {
-    /// The buffer gives back what is beyond a batch.
-    shrinks: bool,
-    /// The row under way, head included, is `bytes` bytes from `start` of the last batch's buffer.
+struct Moved {
     start: usize,
     bytes: usize,
 }
 
 impl RowWriter {
-    /// `None` without memory for both buffers.
+    /// `None` without memory for the buffer.
     pub fn new(limit: usize) -> Option<Self> {
         Some(Self {
-            filling: Buffer::new(limit)?,
-            reading: Buffer::new(limit)?,
+            buffer: buffer(limit)?,
             limit,
             end: 0,
             rows: 0,
@@ -72,12 +72,22 @@ impl RowWriter {
             handed_out: 0,
             taken: 0,
             state: BETWEEN_ROWS,
-            turned: None,
+            moved: None,
         })
     }
 
-    pub fn rows_waiting(&self) -> u32 {
-        self.rows
+    /// Whether a turn hands out rows, or a piece of one.
+    pub fn has_batch(&self) -> bool {
+        self.rows > 0 || matches!(self.state, State::Long { held: 1.., .. })
+    }
+
+    /// Whether the last piece of a long row waits for a turn.
+    pub fn ends_long_row(&self) -> bool {
+        matches!(self.state, State::Long { length, given, held } if given + held == length)
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.buffer.capacity()
     }
 
     pub fn rows_handed_out(&self) -> u64 {
@@ -86,8 +96,8 @@ impl RowWriter {
 
     /// Takes decoded bytes and returns how many. Fewer than all: the next row needs an empty batch.
     pub fn take(&mut self, bytes: &[u8]) -> Result<usize, Corruption> {
-        if let Some(turned) = self.turned.take() {
-            self.finish_turn(&turned);
+        if let Some(Moved { start, bytes }) = self.moved.take() {
+            self.buffer.copy_within(start..start + bytes, 0);
         }
         let mut at = 0;
         loop {
@@ -108,7 +118,7 @@ impl RowWriter {
     /// Takes the rows that lie wholly in `bytes`, up to the first one that is not valid or has no
     /// space left in the batch. Returns the bytes taken.
     fn take_whole_rows(&mut self, bytes: &[u8]) -> usize {
-        let buffer = self.filling.bytes_mut();
+        let buffer = &mut self.buffer;
         let (mut at, mut end, mut rows) = (0, self.end, self.rows);
         while let Some((length, body)) = bytes[at..].split_first_chunk::<LENGTH_BYTES>() {
             let length = u32::from_be_bytes(*length) as usize;
@@ -129,8 +139,8 @@ impl RowWriter {
         at
     }
 
-    /// Takes the next piece of a row: of its length or of its body. Returns 0 when the row has no
-    /// space left in the batch. `bytes` is not empty.
+    /// Takes the next piece of a row: of its length or of its body. Returns 0 when it has no space
+    /// left in the batch. `bytes` is not empty.
     fn take_piece(&mut self, bytes: &[u8]) -> Result<usize, Corruption> {
         let taken = match &mut self.state {
             State::Length {
@@ -153,12 +163,20 @@ impl RowWriter {
             }
             State::Body { length, copied } => {
                 let piece = bytes.len().min(*length - *copied);
-                let start = self.end + ROW_HEAD_BYTES;
-                self.filling
-                    .grow(start + *copied + piece, start + *length)?;
-                self.filling.bytes_mut()[start + *copied..][..piece]
-                    .copy_from_slice(&bytes[..piece]);
+                let start = self.end + ROW_HEAD_BYTES + *copied;
+                self.buffer[start..][..piece].copy_from_slice(&bytes[..piece]);
                 *copied += piece;
+                piece
+            }
+            State::Long {
+                length,
+                given,
+                held,
+            } => {
+                let room = (self.limit - *held).min(*length - *given - *held);
+                let piece = bytes.len().min(room);
+                self.buffer[*held..][..piece].copy_from_slice(&bytes[..piece]);
+                *held += piece;
                 piece
             }
         };
@@ -167,8 +185,8 @@ impl RowWriter {
         Ok(taken)
     }
 
-    /// Writes a row's head if the batch has space for the row, or is empty. `known` bytes of the
-    /// length were taken before.
+    /// Writes a row's head if the batch has space for the row; a longer row needs an empty batch.
+    /// `known` bytes of the length were taken before.
     fn start_row(&mut self, length: i32, known: usize) -> Result<bool, Corruption> {
         let bytes = match usize::try_from(length) {
             Ok(bytes) if bytes % 8 == 0 => bytes,
@@ -179,10 +197,18 @@ impl RowWriter {
                 })
             }
         };
-        if self.rows > 0 && self.end + ROW_HEAD_BYTES + bytes > self.limit {
-            return Ok(false);
+        if self.end + ROW_HEAD_BYTES + bytes > self.limit {
+            if self.rows > 0 {
+                return Ok(false);
+            }
+            self.state = State::Long {
+                length: bytes,
+                given: 0,
+                held: 0,
+            };
+            return Ok(true);
         }
-        self.filling.bytes_mut()[self.end..][..ROW_HEAD_BYTES].copy_from_slice(&head(bytes));
+        self.buffer[self.end..][..ROW_HEAD_BYTES].copy_from_slice(&head(bytes));
         self.state = State::Body {
             length: bytes,
             copied: 0,
@@ -205,6 +231,7 @@ impl RowWriter {
         let bytes = match self.state {
             State::Length { known, .. } => known,
             State::Body { copied, .. } => LENGTH_BYTES + copied,
+            State::Long { given, held, .. } => LENGTH_BYTES + given + held,
         } as u64;
         if bytes == 0 {
             return Ok(());
@@ -233,46 +260,54 @@ impl RowWriter {
         self.state = BETWEEN_ROWS;
     }
 
-    /// Hands out the batch and goes on in the other buffer. What that holds, the batch before, stays
-    /// until the next `take`, which moves a row under way there.
-    pub fn turn(&mut self) -> BatchView {
+    /// Hands out the batch; the next `take` fills the same memory again.
+    pub fn turn(&mut self) -> Batch<'_> {
+        if let State::Long {
+            length,
+            given,
+            held,
+        } = self.state
+        {
+            return self.turn_piece(length, given, held);
+        }
         if self.rows == 0 {
             // Nothing to read, so a row under way needs no move.
-            return BatchView {
-                address: self.filling.bytes().as_ptr(),
-                bytes: 0,
-                rows: 0,
-            };
+            return Batch::Empty;
         }
-        let under_way = match self.state {
-            State::Length { .. } => 0,
-            State::Body { copied, .. } => ROW_HEAD_BYTES + copied,
-        };
-        self.turned = Some(Turned {
-            // Several long rows in succession use the long buffer again.
-            shrinks: self.end <= self.limit,
-            start: self.end,
-            bytes: under_way,
-        });
-        mem::swap(&mut self.filling, &mut self.reading);
-        let view = BatchView {
-            address: self.reading.bytes().as_ptr(),
-            bytes: self.end,
-            rows: self.rows,
-        };
-        self.handed_out += u64::from(self.rows - self.part_rows);
+        if let State::Body { copied, .. } = self.state {
+            self.moved = Some(Moved {
+                start: self.end,
+                bytes: ROW_HEAD_BYTES + copied,
+            });
+        }
+        let (end, rows) = (self.end, self.rows);
+        self.handed_out += u64::from(rows - self.part_rows);
         (self.end, self.rows) = (0, 0);
         (self.part_end, self.part_rows) = (0, 0);
-        view
+        Batch::Rows {
+            bytes: &self.buffer[..end],
+            rows,
+        }
     }
 
-    fn finish_turn(&mut self, turned: &Turned) {
-        if turned.shrinks {
-            self.filling.shrink(self.limit);
+    fn turn_piece(&mut self, row_bytes: usize, offset: usize, held: usize) -> Batch<'_> {
+        if held == 0 {
+            return Batch::Empty;
         }
-        // A row under way beside whole rows fits in the limit.
-        self.filling.bytes_mut()[..turned.bytes]
-            .copy_from_slice(&self.reading.bytes()[turned.start..][..turned.bytes]);
+        if offset + held == row_bytes {
+            self.handed_out += 1;
+            self.state = BETWEEN_ROWS;
+        } else {
+            self.state = State::Long {
+                length: row_bytes,
+                given: offset + held,
+                held: 0,
+            };
+        }
+        Batch::Piece {
+            bytes: &self.buffer[..held],
+            piece: Piece { offset, row_bytes },
+        }
     }
 }
 

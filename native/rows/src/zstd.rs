@@ -92,6 +92,10 @@ impl Zstd {
         Ok(true)
     }
 
+    pub fn memory_bytes(&self) -> usize {
+        self.context.sizeof() + self.decoded.memory_bytes()
+    }
+
     pub fn start_part(&mut self) {
         if self.in_frame {
             // Cannot fail: it is the session alone that is reset.

@@ -2,9 +2,9 @@
 
 mod support;
 
-use faro_rows::{Codec, Corruption, Pushed, RowDecoder, SetupError};
+use faro_rows::{Batch, Codec, Corruption, Piece, Pushed, RowDecoder, SetupError};
 use support::encode::{lz4_stream, row_stream, zstd_frame};
-use support::{decode, decoder, rows_of};
+use support::{collect, decode, decoder, rows_of};
 
 fn push(decoder: &mut RowDecoder, bytes: &[u8]) {
     let taken = bytes.len();
@@ -66,9 +66,8 @@ fn a_failed_part_stays_failed_until_it_is_abandoned() {
     assert!(error.is_err());
     assert_eq!(decoder.push(&[]), error);
     assert_eq!(decoder.end_part().map(|_| ()), error.map(|_| ()));
-    assert_eq!(decoder.rows_waiting(), 2);
     decoder.abandon_part();
-    assert_eq!(decoder.rows_waiting(), 1);
+    assert!(decoder.has_batch(), "the row of the part before");
     let third = vec![vec![3; 8]; 3];
     push(&mut decoder, &row_stream(&third));
     assert_eq!(
@@ -78,19 +77,6 @@ fn a_failed_part_stays_failed_until_it_is_abandoned() {
     assert_eq!(decoder.rows_handed_out(), 3);
     decoder.abandon_part();
     assert_eq!(decoder.rows_handed_out(), 0);
-}
-
-#[test]
-fn a_batch_stays_while_the_next_is_filled() {
-    let mut decoder = decoder(Codec::None, 64);
-    push(&mut decoder, &row_stream(&[vec![1; 24]]));
-    let first = decoder.turn();
-    push(&mut decoder, &row_stream(&[vec![2; 24]]));
-    assert_eq!(rows_of(first), [[1; 24]]);
-    let second = decoder.turn();
-    assert_ne!(first.address, second.address);
-    push(&mut decoder, &row_stream(&[vec![3; 24]]));
-    assert_eq!(rows_of(second), [[2; 24]]);
 }
 
 #[test]
@@ -114,13 +100,13 @@ fn a_turn_inside_a_row() {
     let part = row_stream(&rows);
     for cut in 0..part.len() {
         let mut decoder = decoder(Codec::None, 64);
-        let mut found = Vec::new();
+        let (mut found, mut long) = (Vec::new(), Vec::new());
         for mut piece in [&part[..cut], &part[cut..]] {
             while let Pushed { taken, full: true } = decoder.push(piece).expect("rows") {
                 piece = &piece[taken..];
-                found.extend(rows_of(decoder.turn()));
+                collect(decoder.turn(), &mut found, &mut long);
             }
-            found.extend(rows_of(decoder.turn()));
+            collect(decoder.turn(), &mut found, &mut long);
         }
         assert_eq!(found, rows);
     }
@@ -144,7 +130,7 @@ fn zstd_rows_wait_for_a_turn() {
     rows_of_many_batches(Codec::Zstd, |stream| zstd_frame(stream, false));
 }
 
-/// Two long rows are alone in their batches; a corrupt length takes no memory.
+/// Long rows come in pieces and cost the decoder no memory, whatever their length says.
 #[test]
 fn rows_longer_than_a_batch() {
     let rows = [
@@ -154,42 +140,82 @@ fn rows_longer_than_a_batch() {
         vec![4; 8000],
         vec![5; 9000],
         vec![],
+        vec![6; 64],
     ];
     let part = row_stream(&rows);
-    for cuts in [&[][..], &[1000, 33]] {
-        assert!(decode(&mut decoder(Codec::None, 64), &part, cuts).whole() == rows);
-    }
     let mut decoder = decoder(Codec::None, 64);
+    let memory = decoder.memory_bytes();
+    for cuts in [&[][..], &[1000, 33]] {
+        assert!(decode(&mut decoder, &part, cuts).whole() == rows);
+    }
     push(&mut decoder, &0x7fff_fff8_i32.to_be_bytes());
-    push(&mut decoder, &[0; 1000]);
-    assert!(matches!(
-        decoder.end_part(),
-        Err(Corruption::PartialRow { .. })
-    ));
+    push(&mut decoder, &[0; 64]);
+    assert!(decoder.push(&[0]).expect("a piece").full);
+    let piece = Piece {
+        offset: 0,
+        row_bytes: 0x7fff_fff8,
+    };
+    let expected = Batch::Piece {
+        bytes: &[0; 64],
+        piece,
+    };
+    assert_eq!(decoder.turn(), expected);
+    let error = decoder.end_part();
+    assert_eq!(
+        error,
+        Err(Corruption::PartialRow {
+            decoded: 0,
+            bytes: 68
+        })
+    );
+    decoder.abandon_part();
+    assert!(!decoder.has_batch());
+    assert_eq!(decoder.memory_bytes(), memory);
 }
 
-/// A reader looks for more rows while it holds the last one.
+/// A part ends when the last piece of its last row was handed out, so that what fails later is not of it.
 #[test]
-fn a_batch_stays_until_the_push_after_the_next_turn() {
+fn the_last_piece_is_of_its_part() {
+    let part = row_stream(&[vec![1; 16], vec![7; 80]]);
+    let mut decoder = decoder(Codec::None, 64);
+    let pushed = decoder.push(&part).expect("rows");
+    assert!(pushed.full);
+    assert_eq!(rows_of(decoder.turn()), [vec![1; 16]]);
+    let rest = &part[pushed.taken..];
+    let pushed = decoder.push(rest).expect("a piece");
+    assert!(pushed.full);
+    let (mut rows, mut long) = (Vec::new(), Vec::new());
+    collect(decoder.turn(), &mut rows, &mut long);
+    push(&mut decoder, &rest[pushed.taken..]);
+    assert!(decoder.end_part().expect("a whole part").full);
+    assert_eq!(decoder.rows_handed_out(), 1);
+    collect(decoder.turn(), &mut rows, &mut long);
+    assert_eq!(rows, [vec![7; 80]]);
+    assert_eq!(decoder.rows_handed_out(), 2);
+    assert!(!decoder.end_part().expect("a whole part").full);
+    assert_eq!(decoder.rows_handed_out(), 0);
+}
+
+/// The pieces of a row that was not whole are no rows: the part can be decoded again.
+#[test]
+fn an_abandoned_long_row() {
+    let part = row_stream(&[vec![7; 200]]);
+    let mut decoder = decoder(Codec::None, 64);
+    assert!(decoder.push(&part).expect("a piece").full);
+    assert!(matches!(decoder.turn(), Batch::Piece { .. }));
+    assert_eq!(decoder.rows_handed_out(), 0);
+    decoder.abandon_part();
+    assert_eq!(decode(&mut decoder, &part, &[]).whole(), [vec![7; 200]]);
+}
+
+/// A row under way moves to the front when the rows before it were handed out.
+#[test]
+fn a_row_under_way_moves() {
     let rows: Vec<Vec<u8>> = (1..=8).map(|byte| vec![byte; 16]).collect();
     let part = row_stream(&rows);
     let mut decoder = decoder(Codec::None, 64);
-    let first = decoder.push(&part).unwrap();
-    assert!(first.full);
-    let held = decoder.turn();
-    assert_eq!(rows_of(held), rows[..2]);
-    // One more row, and a piece of the next one.
-    let rest = &part[first.taken..];
-    let second = decoder.push(&rest[..20 + 10]).unwrap();
-    assert!(!second.full);
-    let next = decoder.turn();
-    assert_eq!(
-        rows_of(held),
-        rows[..2],
-        "not overwritten by the row under way"
-    );
-    let third = decoder.push(&rest[second.taken..]).unwrap();
-    assert!(third.full);
-    assert_eq!(rows_of(next), rows[2..3]);
-    assert_eq!(rows_of(decoder.turn()), rows[3..5]);
+    push(&mut decoder, &part[..20 + 10]);
+    assert_eq!(rows_of(decoder.turn()), rows[..1]);
+    push(&mut decoder, &part[30..60]);
+    assert_eq!(rows_of(decoder.turn()), rows[1..3]);
 }

@@ -156,6 +156,17 @@ impl Input {
         }
     }
 
+    /// Bytes of native memory that the input holds.
+    pub fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Empty => 0,
+            Self::Memory { slices, .. } => slices.capacity() * size_of::<Slice>(),
+            Self::Local(local) => {
+                local.buffer.capacity() + local.parts.capacity() * size_of::<LocalPart>()
+            }
+        }
+    }
+
     /// Bytes that were read from files.
     pub fn file_bytes(&self) -> u64 {
         match self {

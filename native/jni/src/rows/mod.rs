@@ -1,30 +1,32 @@
-//! Readers of rows: `io.faro.rows.RowsNative`. A reader decodes blocks into batches of rows in native
-//! memory, on the Java thread that calls; Java walks the batches.
+//! Readers of rows: `io.faro.rows.RowsNative`. A reader decodes blocks into batches of rows, on the
+//! Java thread that calls, and copies each into an array of Java's. So no row lies in native memory:
+//! a thread that still looks at one after its task has ended keeps the array alive, as with Spark's
+//! own reader, and a reader's native memory is free when it is closed.
 //!
 //! ```text
-//!  input: slices of memory | own map outputs ──▶ session ──▶ decoder ──▶ batch: address, bytes, rows
+//!  input: slices of memory | own map outputs ──▶ session ──▶ decoder ──▶ batch ──▶ byte[]
 //! ```
 
 mod compress;
 mod input;
 mod local;
-mod pool;
 mod session;
 
 use crate::registry::{lock, Registry};
 use crate::throw::{Failure, Outcome, Typed};
 use crate::{args, endpoints};
-use faro_rows::Codec;
+use faro_rows::{Batch, Codec, Piece};
 use faro_wire::OutputId;
 use input::{Input, LocalPart, Slice};
-use jni::objects::{JByteBuffer, JClass, JLongArray, JString};
-use jni::sys::{jint, jlong};
+use jni::objects::{JByteArray, JByteBuffer, JClass, JLongArray, JString};
+use jni::sys::{jbyte, jint, jlong};
 use jni::{Env, EnvUnowned};
-use session::{Session, Step};
-use std::sync::{Arc, Mutex, PoisonError};
+use session::{Session, Step, BATCH_BYTES};
+use std::sync::{Arc, Mutex};
+use zerocopy::FromBytes;
 
 /// `Java` reads a step's results from a `long[]` of this length.
-const RESULT_LONGS: usize = 6;
+const RESULT_LONGS: usize = 7;
 
 /// Java calls a session from one thread at a time. After a panic its decoder may be in any state, which
 /// is safe: it hands out only what it has checked.
@@ -72,7 +74,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_open<'local>(
     codec: jint,
 ) -> jlong {
     env.with_env(|_| -> Outcome<jlong> {
-        let session = pool::take(self::codec(codec)?)?;
+        let session = Session::new(self::codec(codec)?)?;
         Ok(SESSIONS.insert(Arc::new(Mutex::new(session))) as jlong)
     })
     .resolve::<Typed>()
@@ -145,12 +147,13 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_inputLocal<'local>(
     .resolve::<Typed>();
 }
 
-/// `RowsNative.next`.
+/// `RowsNative.next`; `batch` has room for a batch.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_rows_RowsNative_next<'local>(
     mut env: EnvUnowned<'local>,
     _class: JClass<'local>,
     reader: jlong,
+    batch: JByteArray<'local>,
     result: JLongArray<'local>,
 ) -> jint {
     env.with_env(|env| -> Outcome<jint> {
@@ -159,14 +162,33 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_next<'local>(
                 "result has fewer than {RESULT_LONGS} longs"
             )));
         }
+        // Looked at before anything is decoded: rows that cannot be handed over would be lost.
+        if batch.is_null() || batch.len(env)? < BATCH_BYTES {
+            return Err(Failure::Argument(format!(
+                "batch has fewer than {BATCH_BYTES} bytes"
+            )));
+        }
         let session = session(reader)?;
         let mut session = lock(&session);
         let step = session.next();
-        let batch = session.hand_out();
+        let (bytes, rows, offset, row_bytes): (&[u8], _, _, _) = match session.hand_out() {
+            Batch::Empty => (&[], 0, 0, 0),
+            Batch::Rows { bytes, rows } => (bytes, rows, 0, 0),
+            Batch::Piece {
+                bytes,
+                piece: Piece { offset, row_bytes },
+            } => (bytes, 0, offset, row_bytes),
+        };
+        if !bytes.is_empty() {
+            let bytes = <[jbyte]>::ref_from_bytes(bytes)
+                .map_err(|error| Failure::State(error.to_string()))?;
+            batch.set_region(env, 0, bytes)?;
+        }
         let values: [jlong; RESULT_LONGS] = [
-            batch.map_or(0, |batch| batch.address as jlong),
-            batch.map_or(0, |batch| batch.bytes as jlong),
-            batch.map_or(0, |batch| jlong::from(batch.rows)),
+            bytes.len() as jlong,
+            jlong::from(rows),
+            offset as jlong,
+            row_bytes as jlong,
             session.part() as jlong,
             session.file_bytes() as jlong,
             jlong::from(session.part_was_handed_out()),
@@ -212,9 +234,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_close<'local>(
             handle,
         })?;
         // Java does not close a reader during another call, so this is the last reference.
-        if let Ok(session) = Arc::try_unwrap(session) {
-            pool::put(session.into_inner().unwrap_or_else(PoisonError::into_inner));
-        }
+        drop(session);
         Ok(())
     })
     .resolve::<Typed>();

@@ -1,8 +1,10 @@
 //! One reader: an input and a decoder.
 
 use super::input::{Input, Next};
+use crate::memory::{Held, Use};
+use crate::throw::{Failure, Outcome};
 use faro_endpoint::LocalError;
-use faro_rows::{BatchView, Codec, RowDecoder};
+use faro_rows::{Batch, Codec, RowDecoder};
 
 /// Why `next` returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,9 +21,13 @@ pub enum Step {
     Unreadable,
 }
 
+/// Bytes of a batch: with the decoder's other buffers it stays in a core's second cache.
+pub const BATCH_BYTES: usize = 64 << 10;
+
 pub struct Session {
-    codec: Codec,
     decoder: RowDecoder,
+    /// Counts the native memory of this reader.
+    held: Held,
     input: Input,
     /// Of the input: how many parts were decoded.
     part: u64,
@@ -32,28 +38,18 @@ pub struct Session {
 }
 
 impl Session {
-    pub fn new(codec: Codec, decoder: RowDecoder) -> Self {
-        Self {
-            codec,
+    pub fn new(codec: Codec) -> Outcome<Self> {
+        let decoder = RowDecoder::new(codec, BATCH_BYTES)
+            .map_err(|error| Failure::State(error.to_string()))?;
+        Ok(Self {
+            held: Held::new(Use::RowDecoders, decoder.memory_bytes()),
             decoder,
             input: Input::Empty,
             part: 0,
             file_bytes: 0,
             part_was_handed_out: false,
             problem: String::new(),
-        }
-    }
-
-    pub fn codec(&self) -> Codec {
-        self.codec
-    }
-
-    /// Ready for another reader.
-    pub fn reset(&mut self) {
-        self.start(Input::Empty);
-        self.decoder.abandon_part();
-        // Drops the rows that were not handed out.
-        let _ = self.decoder.turn();
+        })
     }
 
     /// Drops the rest of the last input; `next` decodes this one.
@@ -72,6 +68,8 @@ impl Session {
             self.decoder.abandon_part();
             self.input = Input::Empty;
         }
+        self.held
+            .set(self.decoder.memory_bytes() + self.input.memory_bytes());
         step
     }
 
@@ -111,9 +109,9 @@ impl Session {
         step
     }
 
-    /// The rows that were decoded; `None`: none, and the rows of the last batch stay valid.
-    pub fn hand_out(&mut self) -> Option<BatchView> {
-        (self.decoder.rows_waiting() > 0).then(|| self.decoder.turn())
+    /// The rows that were decoded since the last call.
+    pub fn hand_out(&mut self) -> Batch<'_> {
+        self.decoder.turn()
     }
 
     /// The part under way: its position in the input.

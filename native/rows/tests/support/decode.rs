@@ -1,24 +1,47 @@
 //! Decodes whole parts and looks at every batch.
 
-use faro_rows::{BatchView, Codec, Corruption, RowDecoder, ROW_HEAD_BYTES};
+use faro_rows::{Batch, Codec, Corruption, Piece, RowDecoder, ROW_HEAD_BYTES};
 
 /// The rows of a batch; panics where its layout is not what lib.rs says.
-pub fn rows_of(batch: BatchView) -> Vec<Vec<u8>> {
-    assert_eq!(batch.address as usize % 8, 0);
-    // SAFETY: the view covers `bytes` initialised bytes of the decoder's buffer, which stay until the
-    // first push after the next turn; every caller has the decoder and has made no such push.
-    let bytes = unsafe { std::slice::from_raw_parts(batch.address, batch.bytes) };
-    let (mut at, mut rows) = (0, Vec::new());
-    while at < bytes.len() {
-        let (head, rest) = bytes[at..].split_at(ROW_HEAD_BYTES);
-        assert_eq!(head[4..], [0; 4]);
-        let length = u32::from_ne_bytes(head[..4].try_into().expect("4 bytes")) as usize;
-        assert_eq!(length % 8, 0);
-        rows.push(rest[..length].to_vec());
-        at += ROW_HEAD_BYTES + length;
-    }
-    assert_eq!(rows.len(), batch.rows as usize);
+pub fn rows_of(batch: Batch<'_>) -> Vec<Vec<u8>> {
+    let mut rows = Vec::new();
+    collect(batch, &mut rows, &mut Vec::new());
     rows
+}
+
+/// Appends the rows of a batch; a row that comes in pieces grows in `long` until it is whole.
+pub fn collect(batch: Batch<'_>, rows: &mut Vec<Vec<u8>>, long: &mut Vec<u8>) {
+    match batch {
+        Batch::Empty => {}
+        Batch::Piece {
+            bytes,
+            piece: Piece { offset, row_bytes },
+        } => {
+            if offset == 0 {
+                // The row before, if it was not whole, was of a part that was abandoned.
+                long.clear();
+            }
+            assert!(!bytes.is_empty());
+            assert_eq!(long.len(), offset);
+            long.extend_from_slice(bytes);
+            assert!(long.len() <= row_bytes);
+            if long.len() == row_bytes {
+                rows.push(std::mem::take(long));
+            }
+        }
+        Batch::Rows { bytes, rows: count } => {
+            let (mut at, before) = (0, rows.len());
+            while at < bytes.len() {
+                let (head, rest) = bytes[at..].split_at(ROW_HEAD_BYTES);
+                assert_eq!(head[4..], [0; 4]);
+                let length = u32::from_ne_bytes(head[..4].try_into().expect("4 bytes")) as usize;
+                assert_eq!(length % 8, 0);
+                rows.push(rest[..length].to_vec());
+                at += ROW_HEAD_BYTES + length;
+            }
+            assert_eq!(rows.len() - before, count as usize);
+        }
+    }
 }
 
 /// What came of a part: the rows in front of its end or of the corruption.
@@ -36,12 +59,12 @@ impl Outcome {
 
 /// Decodes one part, pushed in pieces of the lengths of `cuts`, again and again (0 counts as 1).
 pub fn decode(decoder: &mut RowDecoder, part: &[u8], cuts: &[usize]) -> Outcome {
-    let mut rows = Vec::new();
-    let error = push_all(decoder, part, cuts, &mut rows).err();
-    rows.extend(rows_of(decoder.turn()));
+    let (mut rows, mut long) = (Vec::new(), Vec::new());
+    let error = push_all(decoder, part, cuts, &mut rows, &mut long).err();
+    collect(decoder.turn(), &mut rows, &mut long);
     if error.is_some() {
         decoder.abandon_part();
-        assert_eq!(decoder.rows_waiting(), 0);
+        assert!(!decoder.has_batch());
     }
     Outcome { rows, error }
 }
@@ -51,6 +74,7 @@ fn push_all(
     mut part: &[u8],
     cuts: &[usize],
     rows: &mut Vec<Vec<u8>>,
+    long: &mut Vec<u8>,
 ) -> Result<(), Corruption> {
     let mut cuts = cuts.iter().cycle();
     while !part.is_empty() {
@@ -64,21 +88,21 @@ fn push_all(
             if !pushed.full {
                 break;
             }
-            rows.extend(filled(decoder));
+            filled(decoder, rows, long);
         }
         assert!(piece.is_empty());
         part = rest;
     }
     while decoder.end_part()?.full {
-        rows.extend(filled(decoder));
+        filled(decoder, rows, long);
     }
     Ok(())
 }
 
-/// A batch that is full has a row: otherwise nothing would go on.
-fn filled(decoder: &mut RowDecoder) -> Vec<Vec<u8>> {
-    assert_ne!(decoder.rows_waiting(), 0);
-    rows_of(decoder.turn())
+/// A batch that is full has a row, or a piece of one: otherwise nothing would go on.
+fn filled(decoder: &mut RowDecoder, rows: &mut Vec<Vec<u8>>, long: &mut Vec<u8>) {
+    assert!(decoder.has_batch());
+    collect(decoder.turn(), rows, long);
 }
 
 pub fn decoder(codec: Codec, batch_bytes: usize) -> RowDecoder {

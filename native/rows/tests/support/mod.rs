@@ -6,4 +6,4 @@ pub mod decode;
 pub mod encode;
 pub mod fuzz;
 
-pub use decode::{decode, decoder, rows_of, Outcome};
+pub use decode::{collect, decode, decoder, rows_of, Outcome};

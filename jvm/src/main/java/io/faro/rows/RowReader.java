@@ -4,12 +4,13 @@ import io.faro.Endpoint;
 import java.util.Arrays;
 
 /**
- * Decodes shuffle blocks of Spark SQL into batches of rows in native memory. A batch is, for each row, 8 bytes (the
- * row's length as an int, then zeros) and the row; all addresses are multiples of 8.
+ * Decodes shuffle blocks of Spark SQL into batches of rows. A batch is, for each row, 8 bytes (the row's length as an
+ * int in the machine's byte order, then zeros) and the row; all positions are multiples of 8. A row that does not fit
+ * into {@link #BATCH_BYTES} comes in pieces instead, so that its bytes need no native memory.
  *
- * <p>A batch stays valid until the call of {@link #next} after the one that brings other rows: so the last row stays
- * valid while the caller looks whether there is another one. Thread-safe, so that a task's end may close a reader that
- * another thread uses.
+ * <p>There are two arrays in turn: a batch stays valid until the call of {@link #next} after the one that brings other
+ * bytes. So the last row stays valid while the caller looks whether there is another one, and after {@link #close}
+ * all of them do. Thread-safe, so that a task's end may close a reader that another thread uses.
  */
 public final class RowReader implements AutoCloseable {
   /** How a call of {@link #next} ended; in the order of native code's numbers. */
@@ -28,11 +29,17 @@ public final class RowReader implements AutoCloseable {
     CLOSED
   }
 
+  /** Bytes that a batch has at most. As in native/jni/src/rows/session.rs. */
+  public static final int BATCH_BYTES = 64 << 10;
+
   private static final Step[] STEPS = Step.values();
 
   /** 0: closed. Guarded by this. */
   private long handle;
-  private final long[] result = new long[6];
+  private final long[] result = new long[7];
+  private byte[] batch;
+  /** The array that the next bytes are copied to. */
+  private byte[] spare;
   private long[] localParts = new long[0];
 
   private RowReader(long handle) {
@@ -76,40 +83,59 @@ public final class RowReader implements AutoCloseable {
   /** Decodes until a batch is full or the input ends; also when it fails there may be rows of the parts before. */
   public synchronized Step next() {
     if (handle == 0) {
-      result[2] = 0;
+      Arrays.fill(result, 0, 4, 0);
       return Step.CLOSED;
     }
-    return STEPS[RowsNative.next(handle, result)];
+    if (spare == null) {
+      spare = new byte[BATCH_BYTES];
+    }
+    Step step = STEPS[RowsNative.next(handle, spare, result)];
+    if (bytes() > 0) {
+      byte[] before = batch;
+      batch = spare;
+      spare = before;
+    }
+    return step;
   }
 
-  /** Address of the batch of the last {@link #next}. */
-  public long address() {
-    return result[0];
+  /** The bytes of the last {@link #next} that brought some, from the first one on. */
+  public byte[] batch() {
+    return batch;
   }
 
-  /** Its bytes. */
-  public long bytes() {
-    return result[1];
+  /** Bytes of rows, or of a piece of one, that the last {@link #next} brought. */
+  public int bytes() {
+    return (int) result[0];
   }
 
-  /** Its rows; 0: there is no new batch. */
+  /** Whole rows that the last {@link #next} brought; 0: none, but perhaps a piece of one. */
   public int rows() {
+    return (int) result[1];
+  }
+
+  /** The bytes of the row of which the last {@link #next} brought a piece; 0: it brought none. */
+  public int longRowBytes() {
+    return (int) result[3];
+  }
+
+  /** Where that piece begins in its row. At 0, pieces before are of a part that failed, or of another row. */
+  public int pieceOffset() {
     return (int) result[2];
   }
 
   /** The position of the part under way in the input. */
   public int part() {
-    return (int) result[3];
+    return (int) result[4];
   }
 
   /** Bytes that the last {@link #next} read from files. */
   public long fileBytes() {
-    return result[4];
+    return result[5];
   }
 
   /** Whether rows of the part that failed were handed out, so that it must not be decoded again. */
   public boolean partWasHandedOut() {
-    return result[5] != 0;
+    return result[6] != 0;
   }
 
   /** What the last failure was. */
@@ -117,7 +143,7 @@ public final class RowReader implements AutoCloseable {
     return handle == 0 ? "the reader was closed" : RowsNative.problem(handle);
   }
 
-  /** Rows stay readable, with undefined content. Idempotent. */
+  /** Frees all native memory. The batches stay as they are. Idempotent. */
   @Override
   public synchronized void close() {
     long last = handle;

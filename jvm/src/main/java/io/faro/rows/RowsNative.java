@@ -25,12 +25,12 @@ final class RowsNative {
   static native void inputLocal(long reader, long endpoint, int shuffle, long[] parts, int count);
 
   /**
-   * Decodes until a batch is full or the input ends, and returns the position of a {@link RowReader.Step}. {@code
-   * result}: address, bytes and rows of the batch (0 rows:
-   * none, the last one stays valid), the position of the part under way, bytes read from files, whether rows of a
-   * failed part were handed out. A batch stays valid until the {@code next} after the one that brings other rows.
+   * Decodes until a batch is full or the input ends, and returns the position of a {@link RowReader.Step}. The batch is
+   * copied to the start of {@code batch}, which has {@link RowReader#BATCH_BYTES} bytes or more. {@code result}: bytes
+   * and rows of the batch; if it is a piece of a longer row, where it begins in that row and the row's bytes, else 0
+   * and 0; the position of the part under way, bytes read from files, whether rows of a failed part were handed out.
    */
-  static native int next(long reader, long[] result);
+  static native int next(long reader, byte[] batch, long[] result);
 
   /**
    * Reads parts as they lie in files, one after the other, and their lengths: triples as in {@link #inputLocal}. Stops
@@ -42,7 +42,7 @@ final class RowsNative {
   /** What the last failure was. */
   static native String problem(long reader);
 
-  /** Ends the reader; its memory goes to another one. */
+  /** Ends the reader, and frees its memory. */
   static native void close(long reader);
 
   /** A compressor; {@code codec}: see {@link RowCodec}. */

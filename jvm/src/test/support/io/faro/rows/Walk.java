@@ -19,9 +19,11 @@ final class Walk {
   final List<ByteBuffer> rows = new ArrayList<>();
   int batches;
   long fileBytes;
-  /** The last batch. */
-  private long address;
+  /** The last batch, and what it was when it came. */
+  private byte[] array = new byte[0];
   private byte[] batch = new byte[0];
+  /** The pieces of a long row, which is not whole. */
+  private ByteBuffer longRow;
 
   Walk(RowReader reader) {
     this.reader = reader;
@@ -33,7 +35,7 @@ final class Walk {
     fileBytes += reader.fileBytes();
     // Also when there is a new one.
     checkLastBatch();
-    if (reader.rows() > 0) {
+    if (reader.bytes() > 0) {
       takeBatch();
     }
     return step;
@@ -43,7 +45,7 @@ final class Walk {
   RowReader.Step toEnd() throws IOException {
     RowReader.Step step = step();
     while (step == RowReader.Step.FULL) {
-      assertTrue(reader.rows() > 0, "a full batch has rows");
+      assertTrue(reader.bytes() > 0, "a full batch has rows");
       step = step();
     }
     return step;
@@ -55,14 +57,18 @@ final class Walk {
     return this;
   }
 
-  void checkLastBatch() throws IOException {
-    assertArrayEquals(batch, NativeMemory.read(address, batch.length), "the last batch has changed");
+  void checkLastBatch() {
+    assertArrayEquals(batch, Arrays.copyOf(array, batch.length), "the last batch has changed");
   }
 
-  private void takeBatch() throws IOException {
-    address = reader.address();
-    assertEquals(0, address % 8);
-    batch = NativeMemory.read(address, (int) reader.bytes());
+  private void takeBatch() {
+    array = reader.batch();
+    batch = Arrays.copyOf(array, reader.bytes());
+    batches++;
+    if (reader.longRowBytes() > 0) {
+      takePiece();
+      return;
+    }
     ByteBuffer bytes = ByteBuffer.wrap(batch).order(ByteOrder.nativeOrder());
     for (int row = 0; row < reader.rows(); row++) {
       int length = bytes.getInt();
@@ -72,6 +78,19 @@ final class Walk {
       bytes.position(bytes.position() + length);
     }
     assertEquals(0, bytes.remaining(), "bytes behind the last row");
-    batches++;
+  }
+
+  private void takePiece() {
+    assertEquals(0, reader.rows());
+    if (reader.pieceOffset() == 0) {
+      longRow = ByteBuffer.allocate(reader.longRowBytes());
+    }
+    assertEquals(longRow.capacity(), reader.longRowBytes());
+    assertEquals(longRow.position(), reader.pieceOffset());
+    longRow.put(batch);
+    if (!longRow.hasRemaining()) {
+      longRow.flip();
+      rows.add(longRow);
+    }
   }
 }

@@ -1,8 +1,11 @@
 package io.faro.spark;
 
+import java.lang.ref.Reference;
+import java.lang.ref.ReferenceQueue;
+import java.lang.ref.WeakReference;
 import java.lang.reflect.Field;
 import java.util.Arrays;
-import java.util.IdentityHashMap;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -49,8 +52,12 @@ final class TaskFetches {
   /** A task that has fetched blocks. */
   static final class Task {
     private final Set<FetchCall> calls = ConcurrentHashMap.newKeySet();
-    /** What each reader (Spark's fetch iterator) has asked for. Guarded by this. */
-    private final Map<Object, BlockHashes> asked = new IdentityHashMap<>();
+    /**
+     * What each reader (Spark's fetch iterator) has asked for. Guarded by this. A task may have thousands of readers, one
+     * after the other, so this keeps none of them.
+     */
+    private final Map<ReaderKey, BlockHashes> asked = new HashMap<>();
+    private final ReferenceQueue<Object> gone = new ReferenceQueue<>();
 
     private volatile boolean over;
 
@@ -78,7 +85,10 @@ final class TaskFetches {
       if (reader == null) {
         return false;
       }
-      BlockHashes before = asked.computeIfAbsent(reader, key -> new BlockHashes());
+      for (Reference<?> key = gone.poll(); key != null; key = gone.poll()) {
+        asked.remove(key);
+      }
+      BlockHashes before = asked.computeIfAbsent(new ReaderKey(reader, gone), key -> new BlockHashes());
       boolean again = false;
       for (int i = 0; i < ids.count(); i++) {
         again = !before.add(hash(ids, i));
@@ -95,6 +105,28 @@ final class TaskFetches {
       long z = (value ^ value >>> 30) * 0xBF58476D1CE4E5B9L;
       z = (z ^ z >>> 27) * 0x94D049BB133111EBL;
       return z ^ z >>> 31;
+    }
+  }
+
+  /** A reader, by identity, which it does not keep alive. */
+  private static final class ReaderKey extends WeakReference<Object> {
+    private final int hash;
+
+    ReaderKey(Object reader, ReferenceQueue<Object> gone) {
+      super(reader, gone);
+      hash = System.identityHashCode(reader);
+    }
+
+    @Override
+    public int hashCode() {
+      return hash;
+    }
+
+    @Override
+    public boolean equals(Object other) {
+      // A key whose reader is gone equals only itself.
+      Object reader = get();
+      return this == other || reader != null && other instanceof ReaderKey && ((ReaderKey) other).get() == reader;
     }
   }
 

@@ -10,6 +10,7 @@ import org.apache.spark.storage.BlockManagerId;
 import org.apache.spark.storage.ShuffleBlockFetcherIterator;
 import org.apache.spark.util.SystemClock;
 import scala.Tuple2;
+import scala.collection.Iterator;
 import scala.collection.JavaConverters;
 import scala.runtime.AbstractFunction2;
 
@@ -17,7 +18,8 @@ import scala.runtime.AbstractFunction2;
 final class FetchedBlocks {
   private final ReadPlan plan;
   private final ShuffleReadMetricsReporter metrics;
-  private final ShuffleBlockFetcherIterator blocks;
+  /** At its end Spark's iterator lets go of everything. */
+  private final Iterator<Tuple2<BlockId, InputStream>> blocks;
   /** The stream that the iterator was about to hand over. */
   private InputStream raw;
   private Tuple2<BlockId, InputStream> block;
@@ -39,7 +41,7 @@ final class FetchedBlocks {
         conf.maxBytesInFlight, conf.maxRequestsInFlight, conf.maxGroupsPerAddress(), conf.maxBytesToMemory,
         conf.nettyAttempts,
         // The reader finds what is corrupt, and names the part.
-        false, false, false, "ADLER32", metrics, false, new SystemClock());
+        false, false, false, "ADLER32", metrics, false, new SystemClock()).toCompletionIterator();
   }
 
   /** Waits for the next block; false: there are none left. */

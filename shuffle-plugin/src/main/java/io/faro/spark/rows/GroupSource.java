@@ -57,18 +57,38 @@ final class GroupSource implements Source, PartsStream.Bytes {
   public boolean failed(Throwable problem, boolean decompressing, boolean handedOut)
       throws IOException, FetchFailedException {
     for (int i = 0; i < again.length; i++) {
-      Throwable found = decompressing && again.length == 1
-          ? problem : decompression.problem(PartsStream.open(part(i)));
+      Throwable found = decompressing && again.length == 1 ? problem : problem(i);
       if (found == null) {
         continue;
       }
       if (handedOut || again[i] != null) {
         throw failure.corrupt(group.address, group.parts, i, found.toString(), part(i));
       }
-      again[i] = repeat.fetch(group, i, found.toString());
+      keep(i, repeat.fetch(group, i, found.toString()));
       return true;
     }
     return false;
+  }
+
+  /** What is wrong with a part, looked at alone; {@code null}: nothing. */
+  private synchronized Throwable problem(int i) throws IOException {
+    checkOpen();
+    return decompression.problem(PartsStream.open(part(i)));
+  }
+
+  private synchronized void keep(int i, ManagedBuffer bytes) {
+    if (closed) {
+      bytes.release();
+    }
+    checkOpen();
+    again[i] = bytes;
+  }
+
+  /** The task's end may close this while another thread reads. */
+  private void checkOpen() {
+    if (closed) {
+      throw new IllegalStateException("the task has ended");
+    }
   }
 
   @Override

@@ -53,9 +53,10 @@ final class GroupedReader<K, C> implements ShuffleReader<K, C> {
 
   @Override
   public Iterator<Product2<K, C>> read() {
+    ReaderEnd end = new ReaderEnd();
     RecordIterator records = new RecordIterator(
-        this::nextSource, dependency.serializer().newInstance(), decompression, context, metrics);
-    fetched = PlanStart.of(readers, plan, blocks, context, metrics, records::close, this::addLocal);
+        this::nextSource, dependency.serializer().newInstance(), decompression, context, metrics, end::run);
+    fetched = PlanStart.of(readers, plan, blocks, context, metrics, records::close, end, this::addLocal);
     return combined(new InterruptibleIterator<>(context, records));
   }
 

@@ -23,11 +23,13 @@ final class RecordIterator extends AbstractIterator<Tuple2<Object, Object>> {
     Source next() throws IOException;
   }
 
-  private final Sources sources;
+  /** {@code null}: all records were read. */
+  private Sources sources;
   private final SerializerInstance serializer;
   private final Decompression decompression;
   private final TaskContext context;
   private final ShuffleReadMetricsReporter metrics;
+  private final Runnable onEnd;
   /** {@code null}: the next one comes when a record is asked for. */
   private volatile Source source;
   /** {@code null} with its records: the source is to be opened. */
@@ -40,13 +42,15 @@ final class RecordIterator extends AbstractIterator<Tuple2<Object, Object>> {
   private Throwable broken;
   private volatile boolean closed;
 
+  /** {@code onEnd} runs when the last record was read. */
   RecordIterator(Sources sources, SerializerInstance serializer, Decompression decompression, TaskContext context,
-      ShuffleReadMetricsReporter metrics) {
+      ShuffleReadMetricsReporter metrics, Runnable onEnd) {
     this.sources = sources;
     this.serializer = serializer;
     this.decompression = decompression;
     this.context = context;
     this.metrics = metrics;
+    this.onEnd = onEnd;
   }
 
   @Override
@@ -58,7 +62,9 @@ final class RecordIterator extends AbstractIterator<Tuple2<Object, Object>> {
       try {
         if (records == null && !open()) {
           ended = true;
+          sources = null;
           context.taskMetrics().mergeShuffleReadMetrics();
+          onEnd.run();
           break;
         }
         if (records.hasNext()) {

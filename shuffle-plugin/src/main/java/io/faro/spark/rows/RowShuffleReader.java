@@ -46,9 +46,10 @@ final class RowShuffleReader<K, C> implements ShuffleReader<K, C> {
 
   @Override
   public Iterator<Product2<K, C>> read() {
+    ReaderEnd end = new ReaderEnd();
     RowReader reader = RowReader.open(readers.conf.codec);
-    RowIterator<K, C> rows = new RowIterator<>(this::nextInput, reader, fields, context, metrics);
-    fetched = PlanStart.of(readers, plan, blocks, context, metrics, rows::close, this::addLocal);
+    RowIterator<K, C> rows = new RowIterator<>(this::nextInput, reader, fields, context, metrics, end::run);
+    fetched = PlanStart.of(readers, plan, blocks, context, metrics, rows::close, end, this::addLocal);
     return rows;
   }
 

@@ -15,7 +15,7 @@ final class StreamInput implements Input {
     private static final int BYTES = 64 << 10;
 
     private ByteBuffer memory;
-    private final byte[] heap = new byte[BYTES];
+    private byte[] heap;
     private final MemorySlices slices = new MemorySlices();
 
     private ByteBuffer memory() {
@@ -23,6 +23,13 @@ final class StreamInput implements Input {
         memory = ByteBuffer.allocateDirect(BYTES);
       }
       return memory;
+    }
+
+    private byte[] heap() {
+      if (heap == null) {
+        heap = new byte[BYTES];
+      }
+      return heap;
     }
   }
 
@@ -51,7 +58,7 @@ final class StreamInput implements Input {
     if (bytes > 0) {
       ByteBuffer memory = chunk.memory();
       memory.clear();
-      memory.put(chunk.heap, 0, bytes);
+      memory.put(chunk.heap(), 0, bytes);
       chunk.slices.add(memory, 0, bytes);
     } else if (bytes < 0) {
       ended = true;
@@ -63,7 +70,7 @@ final class StreamInput implements Input {
 
   private int read() throws FetchFailedException {
     try {
-      return stream.read(chunk.heap);
+      return stream.read(chunk.heap());
     } catch (IOException e) {
       throw failure.failed(address, part, 0, "its file cannot be read", e);
     }

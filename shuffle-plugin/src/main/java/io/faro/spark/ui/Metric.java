@@ -139,7 +139,6 @@ final class Metric {
   /** What is in no arena, see docs/memory.md. */
   private static void besideTheArena() {
     level("memory.rowDecoderBytes", "bytes", "of native memory of the decoders of rows that readers have open");
-    level("memory.idleRowDecoderBytes", "bytes", "of native memory of decoders of rows that no reader has");
     level("memory.compressorBytes", "bytes", "of native memory of the compressors of map tasks");
     level("memory.tasksHighWaterBytes", "bytes", "highest sum of these decoders and compressors");
   }

@@ -103,7 +103,7 @@ class RecordIteratorTest {
 
   private RecordIterator records(SerializerInstance serializer, Source... sources) {
     Deque<Source> left = new ArrayDeque<>(Arrays.asList(sources));
-    return new RecordIterator(left::poll, serializer, blocks.decompression, context, metrics);
+    return new RecordIterator(left::poll, serializer, blocks.decompression, context, metrics, () -> { });
   }
 
   private RecordIterator records(Source... sources) {
