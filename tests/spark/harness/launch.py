@@ -15,6 +15,7 @@ from pathlib import Path
 from . import build, comet, scenarios
 
 MANAGER = "io.faro.spark.FaroShuffleManager"
+PYTHON_JOBS = Path(__file__).resolve().parents[1] / "python" / "jobs.py"
 TIME_LIMIT = 600  # seconds for one application, of which two run at a time
 # The JVMs of a short application spend most of their CPU on compiling: with the first compiler and
 # the serial collector only it takes a third of the CPU and half the time.
@@ -117,7 +118,7 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir, archive
             f"faro-e2e-{scenario.name}",
             conf,
             faro_jar,
-            ["io.faro.e2e.Jobs", jobs_jar, scratch, *scenario.cases],
+            program_of(scenario, jobs_jar, scratch),
             scenario.executors,
             scenario.cores,
             behind=scenario.behind,
@@ -135,10 +136,17 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir, archive
     return outcome
 
 
+def program_of(scenario, jobs_jar, scratch):
+    if scenario.python:
+        return [None, PYTHON_JOBS, scratch, *scenario.cases]
+    return ["io.faro.e2e.Jobs", jobs_jar, scratch, *scenario.cases]
+
+
 def jars_beside(scenario, jobs_jar):
-    """The jars that the scenario's shuffle manager is in, beside Faro's."""
+    """The jars beside Faro's: the scenario's shuffle manager, and what a Python program calls."""
     found = [comet.jar()] if scenario.comet else []
-    return [*found, jobs_jar] if scenario.behind.startswith("io.faro.e2e.") else found
+    needs_jobs = scenario.python or scenario.behind.startswith("io.faro.e2e.")
+    return [*found, jobs_jar] if needs_jobs else found
 
 
 def home_of_links(place, home):

@@ -89,6 +89,7 @@ class Scenario:
     # Faro is a plug-in behind this shuffle manager, Spark's own or another's; otherwise it is one.
     behind: str = ""
     comet: bool = False  # with Comet's jar
+    python: bool = False  # the cases are those of tests/spark/python/jobs.py
     must_count: tuple = ()  # counters that must not be zero; crcErrors must be, unless it is here
     must_not_log: str = ""  # of any executor
     no_log_has: str = ""  # neither the driver's nor an executor's

@@ -51,6 +51,7 @@ public final class Jobs {
         FailureCases.register(known);
         ElasticCases.register(known);
         RowCases.register(known);
+        RowLifeCases.register(known);
         StreamCases.register(known);
         WriterCases.register(known);
         WriterMemory.register(known);

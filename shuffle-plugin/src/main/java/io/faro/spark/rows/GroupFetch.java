@@ -14,7 +14,7 @@ import org.apache.spark.network.shuffle.DownloadFileManager;
  * The block client of one reader: Spark's fetch iterator asks it for groups. It asks for their parts, and hands a group
  * over when all of them are there or have failed.
  */
-final class GroupFetch extends BlockStoreClient {
+class GroupFetch extends BlockStoreClient {
   private final BlockStoreClient blocks;
   private final PartClient client;
   private final Map<String, Group> groups;
