@@ -3,9 +3,11 @@
 //!
 //! `alltoall rank=0 of=4 dir=/tmp/x bind=10.77.0.1 fabric=verbs policy=grouped slice_ms=20 bytes=1048576
 //! maps=4 repeat=3 seed=1 ack_timeout=14`: `bytes` for each pair, in as many requests as there are
-//! `maps`; processes meet in `dir`. One line of JSON for each time: when it began and ended, in
-//! microseconds of the clock that all share, and how many requests failed and were asked again; a last
-//! line has the counters.
+//! `maps`; processes meet in `dir`. The first exchange (turn 0) makes the connections and comes before
+//! the `repeat` others: after it each process writes `connected.RANK` and waits for the file `go`, so
+//! that links can be changed while none of them moves data. One line of JSON for each time: when it
+//! began and ended, in microseconds of the clock that all share, and how many requests failed and were
+//! asked again; a last line has the counters.
 
 #![allow(clippy::unwrap_used)] // A measurement that goes wrong ends.
 
@@ -69,15 +71,23 @@ fn meet(dir: &Path, what: &str, rank: u64, of: u64, say: &[u8]) -> Vec<Vec<u8>> 
     let unfinished = dir.join(format!("{what}.{rank}.new"));
     std::fs::write(&unfinished, say).unwrap();
     std::fs::rename(unfinished, name(rank)).unwrap();
+    (0..of).map(|rank| until_there(&name(rank))).collect()
+}
+
+/// What the file says, once it is there.
+fn until_there(file: &Path) -> Vec<u8> {
     let deadline = Instant::now() + MEETING;
-    let wait = |rank| loop {
-        match std::fs::read(name(rank)) {
+    loop {
+        match std::fs::read(file) {
             Ok(said) => return said,
             Err(_) => std::thread::sleep(Duration::from_millis(1)),
         }
-        assert!(Instant::now() < deadline, "{rank} does not come to {what}");
-    };
-    (0..of).map(wait).collect()
+        assert!(
+            Instant::now() < deadline,
+            "no {} after {MEETING:?}",
+            file.display()
+        );
+    }
 }
 
 fn micros() -> u128 {
@@ -259,7 +269,7 @@ fn main() {
         bytes,
     };
     let mut rng = SplitMix64::stream(options.number("seed"), rank);
-    for turn in 0..options.number("repeat") {
+    for turn in 0..=options.number("repeat") {
         meet(&dir, &format!("turn-{turn}"), rank, of, b"");
         let began = micros();
         let failed = exchange.run(&mut rng);
@@ -268,6 +278,10 @@ fn main() {
             "{{\"turn\":{turn},\"rank\":{rank},\"failed\":{failed},\"began_us\":{began},\
              \"ended_us\":{ended}}}"
         );
+        if turn == 0 {
+            meet(&dir, "connected", rank, of, b"");
+            until_there(&dir.join("go"));
+        }
     }
     meet(&dir, "end", rank, of, b"");
     let counters = endpoint.counters().into_iter();

@@ -43,8 +43,8 @@ def facts(results):
         (
             f"- measured on {machine['date']} by `{results['command']}` in "
             f"{results['seconds'] / 60:.0f} min: {results['rounds']} rounds in which the "
-            f"policies take turns, {results['repeat']} exchanges in each (exchanges that begin "
-            f"before all connections are made do not count); slice {results['slice_ms']} ms; "
+            f"policies take turns, {results['repeat']} exchanges in each after one that makes "
+            f"the connections and does not count; slice {results['slice_ms']} ms; "
             f"load average before: {machine['load']:.1f}, other processes used "
             f"{machine['others'] * 100:.0f} % of the machine meanwhile"
         ),
