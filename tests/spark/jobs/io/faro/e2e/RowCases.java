@@ -205,37 +205,22 @@ final class RowCases {
         }
     }
 
-    /** A hundred jobs are cancelled while their tasks read; then a job that is not, and nothing is left of the others. */
+    /** A hundred tasks are ended while they read; then a job is not cancelled, and nothing is left of the others. */
     private static void cancelled(Jobs.Context c) throws Exception {
         SparkSession spark = c.spark;
         JavaRDD<Row> rows = spark.range(0, 400_000, 1, 8).selectExpr("id", "repeat(cast(id as string), 20) t")
             .repartition(8).toJavaRDD();
         long expected = digest(rows);
         Executors.Use before = Executors.use(c.jsc);
-        for (int i = 0; i < 100; i++) {
-            String group = "cancelled-" + i;
-            Thread job = new Thread(() -> {
-                c.jsc.setJobGroup(group, "is cancelled", true);
-                try {
-                    digest(rows);
-                } catch (Exception e) {
-                    // That is what is meant.
-                }
-            });
-            job.start();
-            // At any moment of the read.
-            Thread.sleep(20 + 3 * (i % 50));
-            c.jsc.cancelJobGroup(group);
-            job.join(60_000);
-            Check.that("a cancelled job should end", !job.isAlive());
-        }
+        int ended = CancelledJobs.endTasks("rows", c.jsc, "ResultTask", 100, i -> digest(rows));
         Check.equal("digest", expected, digest(rows));
         Executors.awaitReturnedLeases(c.jsc);
         Executors.Use after = Executors.use(c.jsc);
         // Threads and descriptors of Spark's own come and go.
-        Check.that("descriptors: " + before + ", after 100 cancelled jobs " + after,
+        Check.that("descriptors: " + before + ", after " + ended + " ended tasks " + after,
             after.descriptors <= before.descriptors + 20);
-        Check.that("threads: " + before + ", after 100 cancelled jobs " + after, after.threads <= before.threads + 20);
+        Check.that("threads: " + before + ", after " + ended + " ended tasks " + after,
+            after.threads <= before.threads + 20);
     }
 
     /** An executor dies between two reads: Spark computes what is gone with it again. */

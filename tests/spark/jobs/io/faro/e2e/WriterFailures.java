@@ -11,12 +11,10 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.spark.ExceptionFailure;
 import org.apache.spark.TaskContext;
-import org.apache.spark.TaskKilled;
 import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerTaskEnd;
-import org.apache.spark.scheduler.SparkListenerTaskStart;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Encoders;
@@ -80,38 +78,17 @@ final class WriterFailures {
         };
     }
 
-    /** A hundred jobs are cancelled while their map tasks write; then executors die while theirs do. */
     /** So many map tasks are ended at some moment of their writing; then three executors are killed. */
     private static void killed(Jobs.Context c, int kills) throws Exception {
         SparkSession spark = c.spark;
         checkSum("before", 400_000, shuffled(spark, 400_000, 4, ids -> ids));
         Executors.Use before = Executors.use(c.jsc);
-        AtomicInteger begun = new AtomicInteger();
         AtomicInteger ended = new AtomicInteger();
-        SparkListener listener = new SparkListener() {
-            @Override
-            public void onTaskStart(SparkListenerTaskStart start) {
-                begun.incrementAndGet();
-            }
-
-            @Override
-            public void onTaskEnd(SparkListenerTaskEnd end) {
-                if (end.reason() instanceof TaskKilled && end.taskType().equals("ShuffleMapTask")) {
-                    ended.incrementAndGet();
-                }
-            }
-        };
-        c.jsc.sc().addSparkListener(listener);
-        WriterCases.with(spark, WriterCases.ADAPTIVE, "false", context -> {
-            for (int i = 0; ended.get() < kills && i < 3 * kills; i++) {
+        WriterCases.with(spark, WriterCases.ADAPTIVE, "false",
+            context -> ended.set(CancelledJobs.endTasks("writer", c.jsc, "ShuffleMapTask", kills, i -> {
                 // Some of long tasks, some of many short ones, of which more commit.
-                Dataset<Row> rows = shuffled(spark, 1_200_000, i % 4 == 3 ? 300 : 4, ids -> ids);
-                cancelledAfter(c, rows, begun, 3 * (i % 50), "writer-cancelled-" + i);
-            }
-        }, c);
-        c.jsc.sc().removeSparkListener(listener);
-        System.out.println("writerKilled: " + ended + " map tasks ended early");
-        Check.that("map tasks that were ended: " + ended, ended.get() >= kills);
+                Plans.rows(shuffled(spark, 1_200_000, i % 4 == 3 ? 300 : 4, ids -> ids)).count();
+            })), c);
         LocalFiles.awaitNoneUnfinished(c.jsc);
         Executors.awaitReturnedLeases(c.jsc);
         Executors.Use after = Executors.use(c.jsc);
@@ -133,27 +110,6 @@ final class WriterFailures {
             Check.that("an executor should have been killed", done.exists());
         }
         LocalFiles.awaitNoneUnfinished(c.jsc);
-    }
-
-    /** Cancels the job so long after its first task has begun. */
-    private static void cancelledAfter(
-            Jobs.Context c, Dataset<Row> rows, AtomicInteger begun, int millis, String group) throws Exception {
-        int before = begun.get();
-        Thread job = new Thread(() -> {
-            c.jsc.setJobGroup(group, "is cancelled", true);
-            try {
-                Plans.rows(rows).count();
-            } catch (Exception e) {
-                // That is what is meant.
-            }
-        });
-        job.start();
-        Check.await("a task should begin", 60, () -> begun.get() > before);
-        // At any moment of the write.
-        Thread.sleep(millis);
-        c.jsc.cancelJobGroup(group);
-        job.join(60_000);
-        Check.that("a cancelled job should end", !job.isAlive());
     }
 
     /**
