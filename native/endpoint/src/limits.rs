@@ -17,6 +17,11 @@ pub const MAX_BUFFERS_HELD: usize = 8_192;
 /// Bytes of buffers a client has outstanding for one request: enough to cover the
 /// bandwidth-delay product of 100 Gb/s at 500 us, little enough that requests share an arena.
 pub const BUFFER_WINDOW_BYTES: u64 = 8 << 20;
+/// The part of the arena that pages on their way to one peer may take.
+pub const PEER_SHARE: u64 = 32;
+/// The part of what is free of the arena that they may take: the more peers take no bytes, the less each further
+/// one may hold.
+pub const PEER_SHARE_OF_FREE: u64 = 8;
 /// Buffers filled in one turn of an I/O thread (1 MiB of pages: fits a core's cache).
 pub const TURN_BUFFERS: usize = 4;
 /// Writes of one request under way before its next turn waits.

@@ -5,10 +5,14 @@
 //! lease for reading that is refused because readers have their share does not: the pages would go to
 //! other purposes.
 
-use faro_pool::{lease_sizes, Lease, Pool, PoolError, Purpose, PAGE_BYTES};
+use crate::limits::{PEER_SHARE, PEER_SHARE_OF_FREE};
+use faro_fabric::EndpointId;
+use faro_pool::{lease_sizes, Account, Lease, Pool, PoolError, Purpose, PAGE_BYTES, SIZE_CLASSES};
 use faro_region::ChunkCache;
+use faro_sync::lock;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Pages that the chunk cache releases for one refusal: enough that the next few leases succeed at
 /// once, few enough that one large request does not empty the cache.
@@ -56,6 +60,15 @@ impl RegionMode {
     ];
 }
 
+/// Why there is no lease for a peer's bytes.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum NoLease {
+    /// Pages on their way to this peer take its share of the arena.
+    HasItsShare,
+    /// The arena has none.
+    Arena(PoolError),
+}
+
 /// The arena, the chunk cache in it, and the modes that both are used in.
 pub(crate) struct Memory {
     pub(crate) pool: Arc<Pool>,
@@ -69,6 +82,9 @@ pub(crate) struct Memory {
     /// The cache had nothing to release, and nothing was revoked since: a look for pages would go over
     /// all its slots for nothing.
     nothing_to_release: AtomicBool,
+    /// What is on its way to each peer, on all fabrics together; as long as a request of the peer is served or
+    /// bytes are on their way.
+    accounts: Mutex<HashMap<EndpointId, Arc<Account>>>,
 }
 
 impl Memory {
@@ -86,6 +102,7 @@ impl Memory {
             shortages: AtomicU64::new(0),
             recalls: AtomicU64::new(0),
             nothing_to_release: AtomicBool::new(false),
+            accounts: Mutex::default(),
         })
     }
 
@@ -95,6 +112,51 @@ impl Memory {
     /// As there.
     pub(crate) fn try_lease(&self, bytes: usize, purpose: Purpose) -> Result<Lease, PoolError> {
         self.at_the_caches_cost(1, || self.pool.try_lease(bytes, purpose))
+    }
+
+    /// A lease for bytes that are sent to the peer of that account, unless it has its share.
+    ///
+    /// # Errors
+    /// See `NoLease`.
+    pub(crate) fn try_lease_for(
+        &self,
+        bytes: usize,
+        account: &Arc<Account>,
+    ) -> Result<Lease, NoLease> {
+        let class = SIZE_CLASSES.into_iter().find(|class| *class >= bytes);
+        let charge = account
+            .charge(class.unwrap_or(bytes) as u64, self.share_of_a_peer())
+            .ok_or(NoLease::HasItsShare)?;
+        let mut lease = self
+            .try_lease(bytes, Purpose::Serve)
+            .map_err(NoLease::Arena)?;
+        lease.charge_to(charge);
+        Ok(lease)
+    }
+
+    /// Bytes of pages that may be on their way to one peer. A peer that takes none keeps what it has, so that this
+    /// is a part of what is free as well: however many such peers there are, the others find memory.
+    fn share_of_a_peer(&self) -> u64 {
+        let (whole, serve) = (self.whole(), self.pool.held_bytes(Purpose::Serve));
+        // The cache's pages are released when a lease is refused.
+        let serve = serve.saturating_sub(self.cache.page_bytes());
+        let held = self.pool.held_bytes(Purpose::Read) + serve;
+        let of_free = whole.saturating_sub(held) / PEER_SHARE_OF_FREE;
+        (whole / PEER_SHARE).min(of_free)
+    }
+
+    /// The account of what is on its way to that peer.
+    pub(crate) fn account_of(&self, peer: EndpointId) -> Arc<Account> {
+        Arc::clone(
+            lock(&self.accounts)
+                .entry(peer)
+                .or_insert_with(Account::new),
+        )
+    }
+
+    /// Forgets the accounts that no request and no lease has any more.
+    pub(crate) fn forget_accounts(&self) {
+        lock(&self.accounts).retain(|_, account| Arc::strong_count(account) > 1);
     }
 
     /// Leases that hold `bytes` bytes together, with at most half as many again: all or none, so that

@@ -184,9 +184,13 @@ impl Progress {
                     self.net.disconnect(connection, reason);
                 }
             }
-            Event::WriteEnded { token, outcome, .. } => {
+            Event::WriteEnded {
+                connection,
+                token,
+                outcome,
+            } => {
                 for service in services.all() {
-                    service.on_write_ended(net, token, &outcome);
+                    service.on_write_ended(net, connection, token, &outcome);
                 }
             }
             Event::ReadEnded {

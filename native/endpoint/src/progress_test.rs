@@ -165,6 +165,7 @@ fn a_request_goes_on(doom: Doom) {
             Arc::clone(&counters),
             Arc::clone(&memory),
             ServerQueue::new(exchange),
+            timeout,
         ),
         collective: CollectiveService::new(dispatch, Inbox::new(&doomed).1, Arc::clone(&counters)),
     };

@@ -11,6 +11,7 @@
 //!    │        ├───── registration_pins  whether a slab's pages must stay
 //!    │        └───── event_count        tells refused threads that memory has returned
 //!    ├── Slab × n ── mapping            memfd and its mapping
+//!    ├── Account                        bytes of leases that are held for one user
 //!    ├── ExternalMemory                 memory outside the slabs: wrapped, or registered lazily
 //!    └── counters
 //! ```
@@ -58,8 +59,8 @@ mod small_buffers;
 pub use counters::PoolCounters;
 pub use error::{PoolError, Purpose};
 pub use pool::{
-    Access, Attachment, CleanUp, ExternalMemory, Lease, Pool, PoolOptions, RegistrationCount,
-    RegistrationPin, WrapRefused, MAX_EXTERNAL_BYTES,
+    Access, Account, Attachment, Charge, CleanUp, ExternalMemory, Lease, Pool, PoolOptions,
+    RegistrationCount, RegistrationPin, WrapRefused, MAX_EXTERNAL_BYTES,
 };
 pub use slab::Slab;
 

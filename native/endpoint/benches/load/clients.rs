@@ -1,6 +1,7 @@
 //! The clients' process: one endpoint for each peer, one thread that asks and takes for each.
 
 use super::options::{Options, LONG};
+use super::stopped::Stopped;
 use faro_endpoint::Endpoint;
 use faro_wire::BlockId;
 use std::collections::HashMap;
@@ -89,6 +90,17 @@ pub fn run(options: &Options, card: &str) {
         }
     };
     let clients: Vec<Client> = (0..options.peers).map(start).collect();
+    let stopped: Vec<Stopped> = (0..options.stopped)
+        .map(|number| {
+            let mut peer = Stopped::connect(options.fabric, u128::from(number), &card);
+            let pages = (options.block * options.blocks).div_ceil(256 << 10) as usize;
+            for id in 0..(64 << 20) / (options.block * options.blocks) {
+                let wanted = clients[0].wanted(options, id);
+                peer.ask(id, &wanted, pages, u32::MAX);
+            }
+            peer
+        })
+        .collect();
     let barrier = Barrier::new(clients.len() + 1);
     let (mut cpu, mut wall) = (0, Duration::ZERO);
     let seen: Vec<Seen> = std::thread::scope(|scope| {
@@ -133,6 +145,7 @@ pub fn run(options: &Options, card: &str) {
         seen.iter().map(|s| s.longest).max().unwrap().as_millis(),
         clients.iter().map(high).max().unwrap(),
     );
+    drop(stopped);
     for client in &clients {
         client.endpoint.close();
     }

@@ -20,6 +20,8 @@ pub struct Options {
     pub partitions: u64,
     pub requests: u64,
     pub limit: u64,
+    /// Peers that ask for much and take nothing.
+    pub stopped: u64,
     /// The server's card in hexadecimal digits: this process has the clients.
     pub card: Option<String>,
 }
@@ -54,6 +56,7 @@ impl Options {
             partitions: number("partitions", 200),
             requests: number("requests", 1_000),
             limit: number("limit", 256),
+            stopped: number("stopped", 0),
             card: given.get("card").cloned(),
         }
     }

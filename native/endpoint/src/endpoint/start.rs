@@ -134,7 +134,7 @@ impl Endpoint {
         &self,
         id: EndpointId,
         thread: Thread,
-        question_timeout: Duration,
+        request_timeout: Duration,
         connection_idle: Duration,
     ) -> Result<JoinHandle<()>, EndpointError> {
         let (memory, counters) = (&self.memory, &self.counters);
@@ -150,6 +150,7 @@ impl Endpoint {
             Arc::clone(counters),
             Arc::clone(memory),
             ServerQueue::new(Arc::clone(&self.exchange)),
+            request_timeout,
         );
         let collective = CollectiveService::new(
             Arc::clone(&self.collective),
@@ -166,7 +167,7 @@ impl Endpoint {
             peers: Arc::clone(&self.peers),
             memory: Arc::clone(memory),
             catalog: Arc::clone(&self.catalog),
-            question_timeout,
+            question_timeout: request_timeout,
         };
         let (peers, counters) = (Arc::clone(&self.peers), Arc::clone(counters));
         let net = Net::new(id, thread.fabric, peers, counters, connection_idle);

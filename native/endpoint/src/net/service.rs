@@ -55,7 +55,14 @@ pub(crate) trait Service {
     fn on_read_ended(&mut self, _net: &mut Net, _token: u64, _target: Lease, _outcome: &Outcome) {}
 
     /// A write that some service posted has ended.
-    fn on_write_ended(&mut self, _net: &mut Net, _token: u64, _outcome: &Outcome) {}
+    fn on_write_ended(
+        &mut self,
+        _net: &mut Net,
+        _connection: ConnectionId,
+        _token: u64,
+        _outcome: &Outcome,
+    ) {
+    }
 
     /// A connection has ended, and `net` has forgotten it.
     fn on_closed(&mut self, net: &mut Net, closed: &Closed<'_>);

@@ -14,7 +14,7 @@ pub(super) struct Entry {
     pub(super) stage: Stage<Box<Job>>,
     /// Writes posted that have not ended.
     pub(super) writes: usize,
-    /// How long the client waits without progress.
+    /// How long it goes on without progress: as long as the client waits, and no longer than this server's own time.
     pub(super) idle_timeout: Duration,
     pub(super) deadline: Instant,
     /// The time for which it is in `ServeService::deadlines`.
@@ -28,8 +28,9 @@ impl Entry {
         self.deadline = now + self.idle_timeout;
     }
 
-    /// Turns and writes under way, as the schedule counts them.
+    /// Turns and writes under way, as the schedule counts them. A turn that waits for memory has its permit.
     pub(super) fn under_way(&self) -> usize {
-        self.writes + usize::from(matches!(self.stage, Stage::Running { .. }))
+        let turn = matches!(self.stage, Stage::Running { .. } | Stage::Starved(_));
+        self.writes + usize::from(turn)
     }
 }

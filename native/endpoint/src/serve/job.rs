@@ -3,10 +3,10 @@
 use super::offer::{offer, ResidentSlice};
 use crate::files::{Answer, FileRange, Output, Unlocated};
 use crate::limits::{MAX_BUFFERS_HELD, MAX_LOOKUPS, PREFETCHED_BLOCKS, TURN_BUFFERS};
-use crate::memory::Memory;
+use crate::memory::{Memory, NoLease};
 use crate::net::Encoded;
 use faro_fabric::EndpointId;
-use faro_pool::{Lease, PoolError, Purpose, PAGE_BYTES};
+use faro_pool::{Account, Lease, PoolError, PAGE_BYTES};
 use faro_region::{Sleep, CHUNK_BYTES};
 use faro_wire::message::{BlockEntry, Fetch, FetchResponse, RemoteBuffer, ToClient, WrittenBuffer};
 use faro_wire::{crc32c, BlockId, BlockStatus, OutputId, WireError};
@@ -42,6 +42,12 @@ pub(crate) struct Job {
     buffers: VecDeque<RemoteBuffer>,
     /// Number of the first one of `buffers` among all of the request.
     next_buffer: u32,
+    /// What is on its way to the peer.
+    account: Arc<Account>,
+    /// For the next buffers, in order. A turn that has none takes memory of the arena only if it `may_lease`.
+    reserved: VecDeque<Lease>,
+    /// A turn may take memory of the arena: none waits for it.
+    pub(super) may_lease: bool,
     /// For the counters, once all is posted.
     pub(crate) served: Served,
 }
@@ -69,7 +75,7 @@ pub(crate) enum Turn {
         filled: Vec<FilledBuffer>,
         /// These are the last bytes.
         last: bool,
-        /// The arena had no page: try again when one is returned.
+        /// It could go on with more memory.
         starved: bool,
     },
     /// All of it is in the chunk cache: the client is to read it.
@@ -102,7 +108,12 @@ struct Unread {
 impl Job {
     /// # Errors
     /// A buffer that no client of this version would offer.
-    pub(crate) fn new(serial: u64, peer: EndpointId, fetch: Fetch) -> Result<Self, WireError> {
+    pub(crate) fn new(
+        serial: u64,
+        peer: EndpointId,
+        account: Arc<Account>,
+        fetch: Fetch,
+    ) -> Result<Self, WireError> {
         let mut job = Self {
             serial,
             peer,
@@ -118,6 +129,9 @@ impl Job {
             remaining: 0,
             buffers: VecDeque::new(),
             next_buffer: 0,
+            account,
+            reserved: VecDeque::new(),
+            may_lease: false,
             served: Served::default(),
         };
         job.add_buffers(fetch.buffers)?;
@@ -173,6 +187,46 @@ impl Job {
         let mut ids = self.wanted();
         ids.retain(|id| !self.answers.contains_key(id));
         ids
+    }
+
+    /// Leases memory for the next turn, as much as there is now.
+    ///
+    /// # Errors
+    /// There is none at all.
+    pub(super) fn reserve(&mut self, memory: &Memory) -> Result<(), NoLease> {
+        let mut remaining = self.remaining;
+        let mut lengths = Vec::with_capacity(TURN_BUFFERS);
+        for target in self.buffers.iter().take(TURN_BUFFERS) {
+            let length = remaining.min(u64::from(target.length.get()));
+            remaining -= length;
+            if length > 0 {
+                lengths.push(length as usize);
+            }
+        }
+        for length in lengths.into_iter().skip(self.reserved.len()) {
+            match memory.try_lease_for(length, &self.account) {
+                Ok(lease) => self.reserved.push_back(lease),
+                Err(_) if !self.reserved.is_empty() => break,
+                Err(none) => return Err(none),
+            }
+        }
+        Ok(())
+    }
+
+    /// Memory for the next buffer.
+    fn lease(&mut self, length: usize, memory: &Memory) -> Result<Option<Lease>, PoolError> {
+        let reserved = self.reserved.pop_front();
+        if let Some(lease) = reserved.filter(|lease| lease.capacity() >= length) {
+            return Ok(Some(lease));
+        }
+        if !self.may_lease {
+            return Ok(None);
+        }
+        match memory.try_lease_for(length, &self.account) {
+            Ok(lease) => Ok(Some(lease)),
+            Err(NoLease::HasItsShare | NoLease::Arena(PoolError::Exhausted { .. })) => Ok(None),
+            Err(NoLease::Arena(error)) => Err(error),
+        }
     }
 
     /// Bytes that are not in a lease yet; known once the response is made.
@@ -243,9 +297,9 @@ impl Job {
                 break;
             };
             let length = self.remaining.min(u64::from(target.length.get())) as usize;
-            let mut lease = match memory.try_lease(length, Purpose::Serve) {
-                Ok(lease) => lease,
-                Err(PoolError::Exhausted { .. }) => {
+            let mut lease = match self.lease(length, memory) {
+                Ok(Some(lease)) => lease,
+                Ok(None) => {
                     starved = true;
                     break;
                 }
@@ -258,7 +312,10 @@ impl Job {
             let bytes = &mut lease.bytes_mut()[..length];
             match self.fill(bytes, memory, sleep) {
                 Ok(true) => {}
-                Ok(false) if filled.is_empty() => return Turn::Cold,
+                Ok(false) if filled.is_empty() => {
+                    self.reserved.push_front(lease);
+                    return Turn::Cold;
+                }
                 Ok(false) => break,
                 // Nothing was sent: the new files are as good.
                 Err(Unread { replaced: true, .. }) if self.response.is_some() => {
@@ -280,6 +337,7 @@ impl Job {
                 written,
             });
         }
+        self.reserved.clear();
         Turn::Filled {
             response: self.response.take(),
             filled,
@@ -344,6 +402,8 @@ impl Job {
     /// The buffers of `filled` are as unused as before.
     fn look_up_again(&mut self, filled: Vec<FilledBuffer>) -> Turn {
         self.lookups += 1;
+        // Java may take long to answer.
+        self.reserved.clear();
         if self.lookups >= MAX_LOOKUPS {
             let detail =
                 format!("map outputs were replaced {MAX_LOOKUPS} times during one request");

@@ -13,6 +13,7 @@ mod exposed;
 mod io;
 mod job;
 mod lookup;
+mod memory_queue;
 mod offer;
 mod requests;
 mod service;

@@ -41,8 +41,10 @@ impl ServeService {
         }
         let (serial, now) = (self.next_serial, Instant::now());
         self.next_serial += 1;
-        let idle_timeout = Duration::from_millis(u64::from(fetch.deadline_ms));
-        let job = match Job::new(serial, endpoint, fetch) {
+        let wanted = Duration::from_millis(u64::from(fetch.deadline_ms));
+        let idle_timeout = wanted.min(self.longest_wait);
+        let account = self.memory.account_of(endpoint);
+        let job = match Job::new(serial, endpoint, account, fetch) {
             Ok(job) => Box::new(job),
             Err(error) => {
                 self.budget.give(connection, bytes);
@@ -75,7 +77,8 @@ impl ServeService {
         self.entries.insert(serial, entry);
         self.counters.served_requests.add(1);
         self.start_turns(due);
-        if let Some(job) = at_once {
+        if let Some(mut job) = at_once {
+            job.may_lease = !self.starved.must_wait(endpoint);
             match self.io.at_once(job) {
                 Ok((job, turn)) => self.on_turn(net, job, turn),
                 Err(job) => self.io.submit(job, &self.inbox),
@@ -97,7 +100,10 @@ impl ServeService {
             return Ok(());
         };
         let now = Instant::now();
-        entry.progress(now);
+        // A peer that offers memory and takes no bytes into what it has offered makes no progress.
+        if entry.writes == 0 {
+            entry.progress(now);
+        }
         self.schedule.progress(entry.endpoint, now);
         let bytes = bytes_of_buffers(more.buffers.len());
         entry.bytes += bytes;
@@ -154,6 +160,12 @@ impl ServeService {
     pub(super) fn remove_overdue(&mut self, net: &mut Net, now: Instant) {
         while let Some(serial) = self.deadlines.due(now) {
             if let Some(entry) = self.entries.get_mut(&serial) {
+                // A turn that waits for its peer to take the bytes of others waits as long as it does.
+                if matches!(entry.stage, Stage::Starved(_)) {
+                    if let Some(taken) = self.taken.get(&entry.endpoint) {
+                        entry.deadline = entry.deadline.max(*taken + entry.idle_timeout);
+                    }
+                }
                 if entry.deadline > now {
                     entry.look_at = entry.deadline;
                     self.deadlines.put(entry.look_at, serial);

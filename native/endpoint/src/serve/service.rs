@@ -4,12 +4,13 @@ use super::budget::Budget;
 use super::entry::Entry;
 use super::exposed::ExposedBuffers;
 use super::job::{Job, Turn};
-use super::stage::Stage;
+use super::memory_queue::MemoryQueue;
+use super::stage::{Permitted, Stage};
 use super::IoPool;
 use crate::counters::Counters;
 use crate::deadlines::Deadlines;
 use crate::limits::{RECALLED_PAGES, WRITE_WINDOW};
-use crate::memory::Memory;
+use crate::memory::{Memory, NoLease};
 use crate::net::{Closed, Inbox, Net, Service, Source};
 use crate::schedule::ServerQueue;
 use crossbeam_channel::Receiver;
@@ -18,7 +19,7 @@ use faro_wire::message::{Failed, FailureCode, ToClient, ToServer};
 use faro_wire::WireError;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What an I/O thread returns.
 pub(crate) enum Returned {
@@ -52,8 +53,12 @@ pub(crate) struct ServeService {
     pub(super) by_request: HashMap<(ConnectionId, u64), u64>,
     pub(super) budget: Budget,
     pub(super) deadlines: Deadlines,
-    /// Those whose next turn waits for arena memory.
-    pub(super) starved: Vec<u64>,
+    /// Turns that have their permit and wait for memory.
+    pub(super) starved: MemoryQueue,
+    /// When each peer last took bytes, while it is connected.
+    pub(super) taken: HashMap<EndpointId, Instant>,
+    /// How long a peer may take no bytes, whatever it asks for.
+    pub(super) longest_wait: Duration,
     pub(super) next_serial: u64,
 }
 
@@ -64,6 +69,7 @@ impl ServeService {
         counters: Arc<Counters>,
         memory: Arc<Memory>,
         schedule: ServerQueue,
+        longest_wait: Duration,
     ) -> Self {
         // A share of what the user allows for transfers, beside the arena.
         let budget = (memory.whole() / REQUESTS_SHARE) as usize;
@@ -81,7 +87,9 @@ impl ServeService {
             by_request: HashMap::new(),
             budget: Budget::new(budget),
             deadlines: Deadlines::default(),
-            starved: Vec::new(),
+            starved: MemoryQueue::default(),
+            taken: HashMap::new(),
+            longest_wait,
             next_serial: 0,
         }
     }
@@ -100,11 +108,45 @@ impl ServeService {
     /// These have their permit.
     pub(super) fn start_turns(&mut self, due: Vec<u64>) {
         for serial in due {
-            let entry = self.entries.get_mut(&serial);
-            if let Some(job) = entry.and_then(|entry| entry.stage.on_permit()) {
-                self.io.submit(job, &self.inbox);
+            let Some(entry) = self.entries.get_mut(&serial) else {
+                continue;
+            };
+            match entry.stage.on_permit(|job| !job.is_new()) {
+                Permitted::Begins(mut job) => {
+                    job.may_lease = !self.starved.must_wait(entry.endpoint);
+                    self.io.submit(job, &self.inbox);
+                }
+                Permitted::Waits => self.starved.push(entry.endpoint, serial),
+                Permitted::Nothing => {}
             }
         }
+        self.begin_starved();
+    }
+
+    /// Begins the turns that wait for memory, in order, as far as there is some. After a refusal of the arena the next
+    /// return of memory calls `on_memory`; after one because of the peer's share the next end of its writes does.
+    pub(super) fn begin_starved(&mut self) {
+        while let Some((_, serial)) = self.starved.first() {
+            let (entry, memory) = (self.entries.get_mut(&serial), &self.memory);
+            let reserved = entry.map(|entry| entry.stage.on_memory(|job| job.reserve(memory)));
+            match reserved {
+                Some(Ok(Some(mut job))) => {
+                    self.starved.first_began();
+                    job.may_lease = false;
+                    self.io.submit(job, &self.inbox);
+                }
+                // A fetch that has ended has removed its turn.
+                None | Some(Ok(None)) => self.starved.first_began(),
+                Some(Err(NoLease::HasItsShare)) => self.starved.first_has_its_share(),
+                Some(Err(NoLease::Arena(_))) => return,
+            }
+        }
+    }
+
+    /// Bytes of pages that were on their way to the peer are free.
+    pub(super) fn has_room(&mut self, peer: EndpointId) {
+        self.starved.has_room(peer);
+        self.begin_starved();
     }
 
     /// Turns and writes of a peer have ended: others may be due.
@@ -144,8 +186,10 @@ impl ServeService {
         if self.by_request.get(&key) == Some(&serial) {
             self.by_request.remove(&key);
         }
-        if let Stage::Queued(_) = entry.stage {
-            self.schedule.withdraw(serial);
+        match entry.stage {
+            Stage::Queued(_) => self.schedule.withdraw(serial),
+            Stage::Starved(_) => self.starved.remove(entry.endpoint, serial),
+            Stage::Idle(_) | Stage::Running { .. } | Stage::Draining => {}
         }
         self.ended(entry.endpoint, entry.under_way());
         Some(entry)
@@ -192,9 +236,23 @@ impl Service for ServeService {
         }
     }
 
-    fn on_write_ended(&mut self, _net: &mut Net, serial: u64, outcome: &Outcome) {
+    fn on_write_ended(
+        &mut self,
+        net: &mut Net,
+        connection: ConnectionId,
+        serial: u64,
+        outcome: &Outcome,
+    ) {
+        let peer = net.endpoint_of(connection);
+        if let Some(peer) = peer {
+            if *outcome == Outcome::Done {
+                self.taken.insert(peer, Instant::now());
+            }
+            // The write may be of a fetch that has ended.
+            self.starved.has_room(peer);
+        }
         let Some(entry) = self.entries.get_mut(&serial) else {
-            return;
+            return self.begin_starved();
         };
         entry.writes = entry.writes.saturating_sub(1);
         let endpoint = entry.endpoint;
@@ -208,6 +266,7 @@ impl Service for ServeService {
         }
         self.advance(serial);
         self.ended(endpoint, 1);
+        self.begin_starved();
     }
 
     fn on_closed(&mut self, net: &mut Net, closed: &Closed<'_>) {
@@ -215,20 +274,22 @@ impl Service for ServeService {
         for serial in self.serials_of(|entry| entry.connection == closed.connection) {
             self.remove(serial);
         }
+        if let Some(peer) = closed.endpoint {
+            self.taken.remove(&peer);
+            self.memory.forget_accounts();
+        }
+        self.begin_starved();
     }
 
     fn on_memory(&mut self, _net: &mut Net) {
-        for serial in std::mem::take(&mut self.starved) {
-            let entry = self.entries.get_mut(&serial);
-            if entry.is_some_and(|entry| entry.stage.on_memory()) {
-                self.advance(serial);
-            }
-        }
+        self.begin_starved();
     }
 
     fn tick(&mut self, net: &mut Net, now: Instant) {
         self.memory.look_again();
-        self.on_memory(net);
+        // Bytes of a peer may have become free on another fabric, and its share may have grown.
+        self.starved.all_have_room();
+        self.begin_starved();
         let due = self.schedule.tick(now);
         self.start_turns(due);
         let recalls = self.memory.recalls();
@@ -263,6 +324,7 @@ impl Service for ServeService {
         self.entries.clear();
         self.deadlines.clear();
         self.budget.clear();
+        self.starved.clear();
     }
 
     fn redirect_commands(&mut self) {

@@ -1,13 +1,17 @@
 //! Where a fetch is at its server.
 //!
 //! ```text
-//!              permit                 turn ends, more to do
-//!   Queued ─────────────▶ Running ─────────────────────────▶ Idle ◀── memory returns ── Starved
-//!     ▲                      │ │                               │                          ▲
-//!     │                      │ └── turn ends, no page free ────┼──────────────────────────┘
-//!     │                      └──── turn ends, all bytes posted ┼──▶ Draining
-//!     └──────────────── buffers and room for writes ───────────┘
+//!            permit: first turn              turn ends, more to do
+//!   Queued ─────────────────────────▶ Running ──────────────────────────▶ Idle
+//!     ▲ │                              ▲ │ │                               │
+//!     │ │ permit: later turn    memory │ │ └ turn ends, all bytes posted ──┼──▶ Draining
+//!     │ └───────────────────▶ Starved ─┘ │                                 │
+//!     │                          ▲       │                                 │
+//!     │                          └───────┘ turn ends, no memory            │
+//!     └──────────────── buffers and room for writes ───────────────────────┘
 //! ```
+//! The lengths of a first turn are not known, and Java may take long to say where its files are. So it takes
+//! memory by itself when it is about to read, if there is some; any other turn has its memory when it begins.
 
 use faro_wire::message::RemoteBuffer;
 
@@ -18,7 +22,7 @@ pub(super) enum Stage<J> {
     Idle(J),
     /// Its next turn waits for the peer's permit.
     Queued(J),
-    /// Its next turn waits for arena memory.
+    /// Its next turn has its permit and waits for memory.
     Starved(J),
     /// A turn is under way: another thread has the job. Buffers that arrive are kept here.
     Running { buffers: Vec<RemoteBuffer> },
@@ -35,6 +39,17 @@ pub(super) enum Buffers<'a, J> {
     Kept(usize),
     /// The fetch needs none any more.
     NotNeeded,
+}
+
+/// What a permit brings.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Permitted<J> {
+    /// The turn begins.
+    Begins(J),
+    /// The turn waits for memory.
+    Waits,
+    /// No turn waited for the permit.
+    Nothing,
 }
 
 impl<J> Stage<J> {
@@ -80,16 +95,20 @@ impl<J> Stage<J> {
         }
     }
 
-    /// The permit is there: the turn begins with the job that is returned.
-    pub(super) fn on_permit(&mut self) -> Option<J> {
+    /// The permit is there. The turn begins with the job that is returned, unless it has to wait for memory.
+    pub(super) fn on_permit(&mut self, wants_memory: impl FnOnce(&J) -> bool) -> Permitted<J> {
         match std::mem::replace(self, Self::Draining) {
+            Self::Queued(job) if wants_memory(&job) => {
+                *self = Self::Starved(job);
+                Permitted::Waits
+            }
             Self::Queued(job) => {
                 *self = Self::running();
-                Some(job)
+                Permitted::Begins(job)
             }
             other @ (Self::Idle(_) | Self::Starved(_) | Self::Running { .. } | Self::Draining) => {
                 *self = other;
-                None
+                Permitted::Nothing
             }
         }
     }
@@ -119,16 +138,28 @@ impl<J> Stage<J> {
         }
     }
 
-    /// The arena has memory again. True: the next turn may be tried.
-    pub(super) fn on_memory(&mut self) -> bool {
+    /// The next turn, which waits for memory, begins if `reserve` gets some for it: returns its job.
+    ///
+    /// # Errors
+    /// That of `reserve`; the turn waits on.
+    pub(super) fn on_memory<E>(
+        &mut self,
+        reserve: impl FnOnce(&mut J) -> Result<(), E>,
+    ) -> Result<Option<J>, E> {
         match std::mem::replace(self, Self::Draining) {
-            Self::Starved(job) => {
-                *self = Self::Idle(job);
-                true
-            }
+            Self::Starved(mut job) => match reserve(&mut job) {
+                Ok(()) => {
+                    *self = Self::running();
+                    Ok(Some(job))
+                }
+                Err(error) => {
+                    *self = Self::Starved(job);
+                    Err(error)
+                }
+            },
             other @ (Self::Idle(_) | Self::Queued(_) | Self::Running { .. } | Self::Draining) => {
                 *self = other;
-                false
+                Ok(None)
             }
         }
     }
@@ -196,7 +227,13 @@ mod tests {
             (
                 "permit",
                 after(|s| {
-                    s.on_permit();
+                    s.on_permit(|_| false);
+                }),
+            ),
+            (
+                "permit, wants memory",
+                after(|s| {
+                    s.on_permit(|_| true);
                 }),
             ),
             ("turn", after(|s| drop(s.on_turn(8, false)))),
@@ -205,7 +242,13 @@ mod tests {
             (
                 "memory",
                 after(|s| {
-                    s.on_memory();
+                    let _ = s.on_memory(|_| Ok::<_, ()>(()));
+                }),
+            ),
+            (
+                "no memory",
+                after(|s| {
+                    let _ = s.on_memory(|_| Err(()));
                 }),
             ),
             ("buffers", after(|s| drop(s.on_buffers(vec![buffer()])))),
@@ -214,10 +257,12 @@ mod tests {
             ["queued", "queued", "starved", "running", "draining"],
             ["idle", "queued", "starved", "running", "draining"],
             ["idle", "running", "starved", "running", "draining"],
+            ["idle", "starved", "starved", "running", "draining"],
             ["idle", "queued", "starved", "idle", "draining"],
             ["idle", "queued", "starved", "starved", "draining"],
             ["idle", "queued", "starved", "draining", "draining"],
-            ["idle", "queued", "idle", "running", "draining"],
+            ["idle", "queued", "running", "running", "draining"],
+            ALL,
             ALL,
         ];
         for ((event, got), expected) in table.into_iter().zip(expected) {
@@ -230,10 +275,18 @@ mod tests {
         for from in ALL {
             let queued = stage(from).queue(|job| *job == 7);
             assert_eq!(queued, from == "idle", "{from}");
-            assert_eq!(stage(from).on_permit(), (from == "queued").then_some(7));
+            let begins = match from {
+                "queued" => Permitted::Begins(7),
+                _ => Permitted::Nothing,
+            };
+            assert_eq!(stage(from).on_permit(|job| *job != 7), begins);
             let kept = stage(from).on_turn(8, false);
             assert_eq!(kept.is_some(), from == "running", "{from}");
-            assert_eq!(stage(from).on_memory(), from == "starved", "{from}");
+            let begun = stage(from).on_memory(|job| {
+                *job = 8;
+                Ok::<_, ()>(())
+            });
+            assert_eq!(begun, Ok((from == "starved").then_some(8)), "{from}");
         }
     }
 

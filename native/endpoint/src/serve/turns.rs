@@ -16,7 +16,7 @@ impl ServeService {
         let Some(entry) = self.entries.get(&serial) else {
             return;
         };
-        let (connection, request) = (entry.connection, entry.request);
+        let (connection, request, endpoint) = (entry.connection, entry.request, entry.endpoint);
         match turn {
             Turn::Cold => self.io.submit(job, &self.inbox),
             Turn::Busy => {
@@ -55,6 +55,8 @@ impl ServeService {
                 }
             }
         }
+        // Memory that the turn did not use is free.
+        self.has_room(endpoint);
     }
 
     /// All of it is in the chunk cache: the client is offered to read it, and the request is over
@@ -129,14 +131,13 @@ impl ServeService {
         let Some(kept) = entry.stage.on_turn(job, starved) else {
             return;
         };
-        if starved {
-            self.starved.push(serial);
-        }
         let added = match entry.stage.on_buffers(kept) {
             super::stage::Buffers::Job(job, buffers) => job.add_buffers(buffers),
             super::stage::Buffers::Kept(_) | super::stage::Buffers::NotNeeded => Ok(()),
         };
         match added {
+            // It keeps its permit while it waits for memory.
+            Ok(()) if starved => return self.starved.push(endpoint, serial),
             Ok(()) => self.advance(serial),
             Err(error) => net.disconnect(connection, CloseReason::Protocol(error)),
         }

@@ -5,6 +5,7 @@
 //! `Arc<Lease>` share bytes that no longer change in this process. A peer that was given a range to
 //! write to must be cut off before the bytes are read; fabrics ensure that (`revoke`), not this type.
 
+use super::account::Charge;
 use super::external::ExternalMemory;
 use crate::arena::Allocation;
 use crate::{Pool, PAGE_BYTES, SLAB_BYTES};
@@ -26,6 +27,8 @@ pub struct Lease {
     origin: Origin,
     /// The first byte.
     start: NonNull<u8>,
+    /// For whom it is held.
+    charge: Option<Charge>,
 }
 
 // SAFETY: `start` points into memory that the arena, or the caller of `Pool::wrap`, gave to this
@@ -39,14 +42,27 @@ impl Lease {
     /// A lease of what `pool`'s arena has just allocated.
     pub(crate) fn new(pool: Arc<Pool>, allocation: Allocation, start: NonNull<u8>) -> Self {
         let origin = Origin::Slab(pool, allocation);
-        Self { origin, start }
+        Self::with(origin, start)
     }
 
     /// A lease of all of that memory, which no other code uses.
     pub(crate) fn of_external(memory: ExternalMemory) -> Self {
         let start = memory.start();
         let origin = Origin::ExternalMemory(Arc::new(memory));
-        Self { origin, start }
+        Self::with(origin, start)
+    }
+
+    fn with(origin: Origin, start: NonNull<u8>) -> Self {
+        Self {
+            origin,
+            start,
+            charge: None,
+        }
+    }
+
+    /// Keeps `charge` until the lease is dropped.
+    pub fn charge_to(&mut self, charge: Charge) {
+        self.charge = Some(charge);
     }
 
     /// Bytes of the lease; at least as many as were asked for.
@@ -117,6 +133,8 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
+        // First, so that a thread that hears of the memory finds room on the account as well.
+        drop(self.charge.take());
         if let Origin::Slab(pool, allocation) = &self.origin {
             pool.take_back(*allocation);
         }

@@ -1,11 +1,13 @@
 //! The pool: the arena with its slabs, external memory and counters, and what refers back to it.
 
+mod account;
 mod external;
 mod idle;
 mod lease;
 mod mapped_file;
 mod registration;
 
+pub use account::{Account, Charge};
 pub use external::{Access, Attachment, CleanUp, ExternalMemory, WrapRefused, MAX_EXTERNAL_BYTES};
 pub use lease::Lease;
 pub use registration::{RegistrationCount, RegistrationPin};

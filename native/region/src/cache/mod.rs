@@ -68,6 +68,8 @@ pub struct ChunkCache {
     /// page. Changed only under the lock of `state`.
     versions: OnceLock<Arc<Lease>>,
     slots: usize,
+    /// Slots that have a page. Changed only under the lock of `state`.
+    pages_held: AtomicU64,
     counts: Counts,
 }
 
@@ -93,6 +95,7 @@ impl ChunkCache {
             }),
             versions: OnceLock::new(),
             slots,
+            pages_held: AtomicU64::new(0),
             counts: Counts::default(),
         }))
     }
@@ -197,11 +200,18 @@ impl ChunkCache {
                 of[slot].take()
             })
             .collect();
+        self.pages_held
+            .fetch_sub(gone.len() as u64, Ordering::Relaxed);
         drop(state);
         self.counts
             .pages_released
             .fetch_add(gone.len() as u64, Ordering::Relaxed);
         gone.len()
+    }
+
+    /// Bytes of the pages that slots have.
+    pub fn page_bytes(&self) -> u64 {
+        self.pages_held.load(Ordering::Relaxed) * PAGE_BYTES as u64
     }
 
     /// The addresses of up to `most` pages that `release` could release if no fabric showed them to
@@ -391,6 +401,7 @@ impl ChunkCache {
         }
         if let Ok(lease) = self.pool.try_lease(PAGE_BYTES, Purpose::Serve) {
             state.pages[slot] = Some(Arc::new(lease));
+            self.pages_held.fetch_add(1, Ordering::Relaxed);
             state.table.add_page();
         }
     }

@@ -44,6 +44,7 @@ impl ChunkCache {
             };
             // The only empty slot now: `begin_fill` takes it.
             state.pages[slot] = Some(Arc::clone(&page));
+            self.pages_held.fetch_add(1, Ordering::Relaxed);
             state.table.add_page();
         }
         let Ok(slot) = state.table.begin_fill(chunk) else {

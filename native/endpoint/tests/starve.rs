@@ -1,0 +1,128 @@
+//! Peers that take no bytes cost their server a share of its arena, and the other peers nothing.
+#![allow(clippy::unwrap_used)] // Test code; clippy allows it only inside test functions.
+
+#[macro_use]
+mod support;
+#[path = "support/stopped.rs"]
+mod stopped;
+
+use faro_endpoint::{Config, Endpoint, FabricChoice};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use stopped::Stopped;
+use support::{block, collect, config, counter, pattern, until, Server, MEMORY};
+
+const MIB: usize = 1 << 20;
+/// Longer than the test: no peer is disconnected before its end.
+const LONG: Duration = Duration::from_secs(600);
+/// Pages of the block that is asked for.
+const PAGES: usize = 16;
+/// Most that one peer may have of a server's arena.
+const SHARE: u64 = MEMORY / 32;
+
+fn server(fabric: FabricChoice, request_timeout: Duration) -> (Server, Vec<u8>) {
+    let server = Server::start(Config {
+        request_timeout,
+        ..config("server", fabric)
+    });
+    let bytes = pattern(1, 4 * MIB);
+    server.put(0, 0, std::slice::from_ref(&bytes));
+    (server, bytes)
+}
+
+fn connections(server: &Server, fabric: FabricChoice) -> u64 {
+    let name = match fabric {
+        FabricChoice::Shm => "connections.shm",
+        FabricChoice::Verbs => "connections.verbs",
+        FabricChoice::Tcp | FabricChoice::Auto => "connections.tcp",
+    };
+    counter(&server.endpoint, name)
+}
+
+fn until_taken(server: &Server, requests: u64) {
+    until("the requests are taken", || {
+        counter(&server.endpoint, "servedRequests") == requests
+    });
+}
+
+/// Half of 16 peers have stopped, each with 16 MiB asked for. The other half get all they ask for while these hold
+/// what they hold.
+fn peers_that_stop_starve_no_other(fabric: FabricChoice) {
+    let (server, bytes) = server(fabric, LONG);
+    let card = server.endpoint.card();
+    let mut stopped: Vec<_> = (0..8)
+        .map(|number| Stopped::connect(fabric, number, &card))
+        .collect();
+    for peer in &mut stopped {
+        for id in 0..4 {
+            peer.ask(id, &[block(0, 0, 0, 1)], PAGES, u32::MAX);
+        }
+    }
+    until_taken(&server, 8 * 4);
+    let rings = |server: &Server| counter(&server.endpoint, "connectionBytes");
+    let held = |server: &Server| counter(&server.endpoint, "pool.leasedBytes") - rings(server);
+    until("the stopped peers have what they may have", || {
+        held(&server) >= 8 * SHARE
+    });
+    let clients: Vec<Arc<Endpoint>> = (0..8)
+        .map(|_| Endpoint::start(config("client", fabric)).unwrap())
+        .collect();
+    let asked: Vec<_> = clients
+        .iter()
+        .map(|client| {
+            let peer = server.peer_of(client);
+            let two = [0; 2].map(|_| client.fetch(peer, &[block(0, 0, 0, 1)], LONG));
+            two.map(Result::unwrap)
+        })
+        .collect();
+    for (client, ids) in clients.iter().zip(&asked) {
+        for fetched in collect(client, ids).into_values() {
+            assert!(fetched.bytes() == [bytes.clone()]);
+        }
+    }
+    assert_eq!(connections(&server, fabric), 16, "the others still wait");
+    until("all that is held is the stopped peers'", || {
+        held(&server) <= 8 * SHARE
+    });
+    drop(stopped);
+}
+
+/// A server waits for its peer as long as the server's own setting says, whatever the peer asks for.
+fn a_peer_cannot_make_a_server_wait_longer(fabric: FabricChoice) {
+    let (server, _) = server(fabric, Duration::from_millis(300));
+    let mut peer = Stopped::connect(fabric, 1, &server.endpoint.card());
+    for id in 0..4 {
+        peer.ask(id, &[block(0, 0, 0, 1)], PAGES, u32::MAX);
+    }
+    until_taken(&server, 4);
+    until("the server closes the connection", || {
+        connections(&server, fabric) == 0
+    });
+    support::until_leases_are_back(&server.endpoint);
+}
+
+/// A peer that offers buffers and takes no bytes makes no progress.
+fn an_offer_is_no_progress(fabric: FabricChoice) {
+    let (server, _) = server(fabric, Duration::from_millis(300));
+    let mut peer = Stopped::connect(fabric, 1, &server.endpoint.card());
+    for id in 0..4 {
+        peer.ask(id, &[block(0, 0, 0, 1)], PAGES, u32::MAX);
+    }
+    until_taken(&server, 4);
+    let mut last = Instant::now();
+    until("the server closes the connection", || {
+        // Often enough for the timeout, and not so often that the number of buffers is an error.
+        if last.elapsed() > Duration::from_millis(50) {
+            last = Instant::now();
+            (0..4).for_each(|id| peer.offer(id, 1));
+        }
+        connections(&server, fabric) == 0
+    });
+    support::until_leases_are_back(&server.endpoint);
+}
+
+over_every_fabric!(
+    a_peer_cannot_make_a_server_wait_longer,
+    an_offer_is_no_progress,
+    peers_that_stop_starve_no_other,
+);

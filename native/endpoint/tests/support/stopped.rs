@@ -1,0 +1,117 @@
+//! Peers that ask for much and then stop: they take no more bytes, and their connection stays open, as in a long pause
+//! of a JVM.
+#![allow(clippy::unwrap_used)] // Test code; clippy allows it only inside test functions.
+
+use faro_endpoint::FabricChoice;
+use faro_fabric::shm::{ShmConfig, ShmFabric};
+use faro_fabric::tcp::{TcpConfig, TcpFabric};
+use faro_fabric::verbs::{VerbsConfig, VerbsFabric, VerbsOptions};
+use faro_fabric::{ConnectionId, Event, Exposure, Fabric, Identity, Message, RemoteRange};
+use faro_pool::{Pool, Purpose, PAGE_BYTES, SLAB_BYTES};
+use faro_secure::Protection;
+use faro_wire::message::{Fetch, MoreBuffers, RemoteBuffer};
+use faro_wire::{kind, BlockId, Card};
+use std::time::{Duration, Instant};
+
+pub struct Stopped {
+    fabric: Box<dyn Fabric>,
+    connection: ConnectionId,
+    /// A page that the server may write, offered again and again: this peer looks at no byte.
+    page: RemoteRange,
+}
+
+impl Stopped {
+    /// Connects to the endpoint of that card. `number` tells peers from each other.
+    pub fn connect(choice: FabricChoice, number: u128, card: &[u8]) -> Self {
+        let card = Card::decode(card).unwrap();
+        let pool = Pool::new(2 * SLAB_BYTES as u64).unwrap();
+        let identity = Identity::public(0xfa50_0000_0000_0000 + number);
+        let (bind, advertise) = ("127.0.0.1:0".parse().unwrap(), "127.0.0.1".to_owned());
+        let protection = Protection::Clear;
+        let page = pool.try_lease(PAGE_BYTES, Purpose::Read).unwrap();
+        let (scheme, mut fabric): (&str, Box<dyn Fabric>) = match choice {
+            FabricChoice::Shm => {
+                let config = ShmConfig {
+                    identity,
+                    protection,
+                    pool,
+                };
+                ("shm", Box::new(ShmFabric::new(config).unwrap()))
+            }
+            FabricChoice::Verbs => {
+                let config = VerbsConfig {
+                    bind,
+                    advertise,
+                    identity,
+                    protection,
+                    pool,
+                    options: VerbsOptions::default(),
+                };
+                ("verbs", Box::new(VerbsFabric::new(config).unwrap()))
+            }
+            FabricChoice::Tcp | FabricChoice::Auto => {
+                let config = TcpConfig {
+                    bind,
+                    advertise,
+                    identity,
+                    protection,
+                    pool,
+                };
+                ("tcp", Box::new(TcpFabric::new(config).unwrap()))
+            }
+        };
+        let address = card.addresses.iter().find(|a| a.scheme == scheme).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let peer = Identity::new(card.endpoint, &card.secret, None, "");
+        let connection = fabric.connect(&address.location, &peer, deadline).unwrap();
+        let mut events = Vec::new();
+        while !events.iter().any(|e| matches!(e, Event::Connected { .. })) {
+            assert!(Instant::now() < deadline, "the connection does not open");
+            fabric.poll(&mut events, Duration::from_millis(5)).unwrap();
+        }
+        let exposed = fabric.expose(connection, Exposure::Writable(page));
+        let page = exposed.unwrap_or_else(|_| panic!("a page cannot be exposed"));
+        Self {
+            fabric,
+            connection,
+            page,
+        }
+    }
+
+    fn buffers(&self, count: usize) -> Vec<RemoteBuffer> {
+        let buffer = RemoteBuffer {
+            key: self.page.key.into(),
+            offset: self.page.offset.into(),
+            length: self.page.length.into(),
+            reserved: 0.into(),
+        };
+        vec![buffer; count]
+    }
+
+    /// Asks for blocks, with pages for `pages` pages of them.
+    pub fn ask(&mut self, id: u64, blocks: &[BlockId], pages: usize, deadline_ms: u32) {
+        let fetch = Fetch {
+            deadline_ms,
+            writes_only: true,
+            buffers: self.buffers(pages),
+            blocks: blocks.to_vec(),
+        };
+        self.send(kind::FETCH, id, fetch.encode());
+    }
+
+    /// Offers pages.
+    pub fn offer(&mut self, id: u64, pages: usize) {
+        let more = MoreBuffers {
+            buffers: self.buffers(pages),
+        };
+        self.send(kind::MORE_BUFFERS, id, more.encode());
+    }
+
+    /// Sends without taking anything.
+    fn send(&mut self, kind: u8, id: u64, body: Vec<u8>) {
+        let message = Message { kind, id, body };
+        // A connection that the server has closed takes nothing.
+        let _ = self.fabric.send(self.connection, message);
+        self.fabric.flush();
+    }
+}
