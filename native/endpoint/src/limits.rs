@@ -52,6 +52,11 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 pub const LAST_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a request without any buffer may wait for the arena.
 pub const MEMORY_WAIT: Duration = Duration::from_secs(5);
+/// How long no memory returns to the arena until requests that hold parts of blocks, and wait for more memory, give
+/// them up.
+pub const RELIEF_WAIT: Duration = Duration::from_millis(500);
+/// How long, in a shortage, a server may be silent that has buffers to write into until they are taken from it.
+pub const SILENCE_IN_SHORTAGE: Duration = Duration::from_secs(2);
 /// Back-off of a route after its first failure; doubles up to `BACKOFF_MAX`.
 pub const BACKOFF_MIN: Duration = Duration::from_secs(2);
 /// Longest back-off of a route.

@@ -194,11 +194,13 @@ impl Progress {
                 }
             }
             Event::ReadEnded {
+                connection,
                 token,
                 target,
                 outcome,
-                ..
-            } => services.fetch.on_read_ended(net, token, target, &outcome),
+            } => services
+                .fetch
+                .on_read_ended(net, connection, token, target, &outcome),
             Event::Closed { connection, reason } => {
                 if !matches!(reason, CloseReason::Local | CloseReason::Peer { .. }) {
                     let (fabric, id) = (fabric_name(net.kind()), connection.0);

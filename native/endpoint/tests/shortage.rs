@@ -3,9 +3,15 @@
 
 #[macro_use]
 mod support;
+#[path = "support/scripted.rs"]
+mod scripted;
 
 use faro_endpoint::{Config, Delivery, Endpoint, FabricChoice, Staging};
+use faro_wire::message::{OfferedSlice, ReadOffer, RemoteBuffer};
+use faro_wire::{crc32c, kind};
+use scripted::Scripted;
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 use support::{block, config, counter, Server, MEMORY};
@@ -38,9 +44,17 @@ fn bytes_of(delivery: &Delivery) -> Vec<u8> {
     bytes
 }
 
+/// Fetches each list of blocks with a request of its own, all at once, and nothing else is left of them then.
+fn all_at_once(client: &Arc<Endpoint>, peer: u64, requests: &[Vec<(u32, u64, usize)>]) {
+    arrive(client, peer, requests);
+    support::until_leases_are_back(client);
+    assert_eq!(counter(client, "requestsFailed"), 0);
+    assert_eq!(counter(client, "timeouts"), 0);
+}
+
 /// Fetches each list of blocks with a request of its own, all at once. Every completion is dropped as
 /// soon as it was looked at, as a task does that reads block after block.
-fn all_at_once(client: &Arc<Endpoint>, peer: u64, requests: &[Vec<(u32, u64, usize)>]) {
+fn arrive(client: &Arc<Endpoint>, peer: u64, requests: &[Vec<(u32, u64, usize)>]) {
     let mut open = HashSet::new();
     let mut wanted = std::collections::HashMap::new();
     for blocks in requests {
@@ -80,9 +94,6 @@ fn all_at_once(client: &Arc<Endpoint>, peer: u64, requests: &[Vec<(u32, u64, usi
             }
         }
     }
-    support::until_leases_are_back(client);
-    assert_eq!(counter(client, "requestsFailed"), 0);
-    assert_eq!(counter(client, "timeouts"), 0);
 }
 
 fn pair(fabric: FabricChoice) -> (Server, Arc<Endpoint>) {
@@ -210,6 +221,124 @@ fn a_block_beyond_the_arena_fails_alone(fabric: FabricChoice) {
     assert_eq!(failed, beyond);
     assert_eq!(next, 7);
     support::until_leases_are_back(&client);
+}
+
+/// One request waits for a peer that says nothing. Blocks that need nearly all of the arena each, and hold parts of
+/// it while they wait for each other, arrive nevertheless.
+#[test]
+fn a_silent_peer_beside_blocks_that_wait_for_each_other() {
+    let silent = Scripted::start(Box::new(|_, _, _, _, _| {}));
+    let (server, client) = pair(FabricChoice::Tcp);
+    let to = client.add_peer(&silent.card).unwrap();
+    let waits = client.fetch(to, &[block(9, 9, 0, 1)], LONG).unwrap();
+    support::until("the silent peer has a buffer", || {
+        counter(&client, "pool.leasedBytes") > 0
+    });
+    let requests = each_by_itself(&server, &[LARGEST; 4]);
+    arrive(&client, server.peer_of(&client), &requests);
+    assert_eq!(counter(&client, "requestsFailed"), 0);
+    client.cancel(waits);
+}
+
+/// A peer says how long its block is and then nothing. The memory for it goes to others that need it.
+#[test]
+fn a_silent_peer_keeps_no_memory_that_others_need() {
+    let silent = Scripted::start(Box::new(|stage, peer, id, fetch, _| {
+        if fetch.is_some() {
+            stage.respond(peer, id, &[40 * MIB as u64]);
+        }
+    }));
+    let (server, client) = pair(FabricChoice::Tcp);
+    let to = client.add_peer(&silent.card).unwrap();
+    let waits = client.fetch(to, &[block(9, 9, 0, 1)], LONG).unwrap();
+    support::until("the silent peer has buffers for its block", || {
+        counter(&client, "pool.leasedBytes") >= 40 * MIB as u64
+    });
+    let requests = each_by_itself(&server, &[20 * MIB; 4]);
+    arrive(&client, server.peer_of(&client), &requests);
+    assert_eq!(counter(&client, "requestsFailed"), 0);
+    client.cancel(waits);
+}
+
+/// A peer offers more slices to read than its connection's queue holds, and then stops. Requests to another peer do
+/// not wait for room there; when the peer goes on, all that it offered is read.
+#[test]
+fn a_full_queue_to_one_peer_is_no_shortage() {
+    const REQUESTS: usize = 20;
+    const SLICES: usize = 64;
+    const SLICE: usize = 1 << 10;
+    let (go, gone_on) = std::sync::mpsc::channel();
+    let stopped = Arc::new(AtomicBool::new(false));
+    let mut asked = Vec::new();
+    let slow = Scripted::start(Box::new({
+        let stopped = Arc::clone(&stopped);
+        move |stage, peer, id, fetch, _| {
+            asked.extend(fetch.map(|_| id));
+            if asked.len() < REQUESTS {
+                return;
+            }
+            // All requests have come, so that nothing is read before all is offered.
+            let page = stage.page(peer, |bytes| bytes.fill(0));
+            let versions = stage.page(peer, |bytes| {
+                bytes[..8].copy_from_slice(&2u64.to_le_bytes())
+            });
+            for id in asked.drain(..) {
+                let slice = OfferedSlice {
+                    key: page.key.into(),
+                    offset: page.offset.into(),
+                    length: (SLICE as u32).into(),
+                    slot: 0.into(),
+                    version: 2.into(),
+                    crc: crc32c(&[0; SLICE]).into(),
+                    reserved: 0.into(),
+                };
+                let versions = RemoteBuffer {
+                    key: versions.key.into(),
+                    offset: versions.offset.into(),
+                    length: 8.into(),
+                    reserved: 0.into(),
+                };
+                let offer = ReadOffer {
+                    versions,
+                    slices: vec![slice; SLICES],
+                };
+                stage.send(peer, kind::READ_OFFER, id, offer.encode());
+                stage.respond(peer, id, &[(SLICES * SLICE) as u64]);
+            }
+            stage.flush();
+            stopped.store(true, Ordering::Release);
+            // An error: the test has ended.
+            let _: Result<(), _> = gone_on.recv();
+        }
+    }));
+    let go: std::sync::mpsc::Sender<()> = go;
+    let (server, client) = pair(FabricChoice::Tcp);
+    let to = client.add_peer(&slow.card).unwrap();
+    let wanted = [block(9, 9, 0, 1)];
+    let mut waiting: HashSet<u64> = (0..REQUESTS)
+        .map(|_| client.fetch(to, &wanted, LONG).unwrap())
+        .collect();
+    support::until("the peer has stopped", || stopped.load(Ordering::Acquire));
+    let requests = each_by_itself(&server, &[MIB; 8]);
+    arrive(&client, server.peer_of(&client), &requests);
+    go.send(()).unwrap();
+    while !waiting.is_empty() {
+        let mut batch = Vec::new();
+        client.completions(16, LONG, &mut batch);
+        assert!(
+            !batch.is_empty(),
+            "{} requests without an end",
+            waiting.len()
+        );
+        for completion in batch {
+            let delivery = completion.outcome.as_ref().unwrap();
+            assert_eq!(bytes_of(delivery), vec![0; SLICES * SLICE]);
+            assert!(waiting.remove(&completion.request));
+        }
+    }
+    support::until_leases_are_back(&client);
+    assert_eq!(counter(&client, "remoteReads"), REQUESTS as u64);
+    assert_eq!(counter(&client, "requestsFailed"), 0);
 }
 
 over_every_fabric!(

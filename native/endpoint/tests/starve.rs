@@ -39,13 +39,27 @@ fn connections(server: &Server, fabric: FabricChoice) -> u64 {
     counter(&server.endpoint, name)
 }
 
-fn until_taken(server: &Server, requests: u64) {
+/// Each of the peers asks for the block again and again, and then stops.
+fn ask(server: &Server, fabric: FabricChoice, peers: &mut [Stopped]) {
+    // A device writes as long as messages have room, which is long.
+    let requests = match fabric {
+        FabricChoice::Verbs => 16,
+        FabricChoice::Tcp | FabricChoice::Shm | FabricChoice::Auto => 4,
+    };
+    for peer in peers.iter_mut() {
+        for id in 0..requests {
+            peer.ask(id, &[block(0, 0, 0, 1)], PAGES, u32::MAX);
+        }
+    }
     until("the requests are taken", || {
-        counter(&server.endpoint, "servedRequests") == requests
+        if fabric == FabricChoice::Verbs {
+            peers.iter_mut().for_each(Stopped::send_on);
+        }
+        counter(&server.endpoint, "servedRequests") == requests * peers.len() as u64
     });
 }
 
-/// Half of 16 peers have stopped, each with 16 MiB asked for. The other half get all they ask for while these hold
+/// Half of 16 peers have stopped, each with 16 MiB or more asked for. The other half get all they ask for while these hold
 /// what they hold.
 fn peers_that_stop_starve_no_other(fabric: FabricChoice) {
     let (server, bytes) = server(fabric, LONG);
@@ -53,12 +67,7 @@ fn peers_that_stop_starve_no_other(fabric: FabricChoice) {
     let mut stopped: Vec<_> = (0..8)
         .map(|number| Stopped::connect(fabric, number, &card))
         .collect();
-    for peer in &mut stopped {
-        for id in 0..4 {
-            peer.ask(id, &[block(0, 0, 0, 1)], PAGES, u32::MAX);
-        }
-    }
-    until_taken(&server, 8 * 4);
+    ask(&server, fabric, &mut stopped);
     let rings = |server: &Server| counter(&server.endpoint, "connectionBytes");
     let held = |server: &Server| counter(&server.endpoint, "pool.leasedBytes") - rings(server);
     until("the stopped peers have what they may have", || {
@@ -90,11 +99,8 @@ fn peers_that_stop_starve_no_other(fabric: FabricChoice) {
 /// A server waits for its peer as long as the server's own setting says, whatever the peer asks for.
 fn a_peer_cannot_make_a_server_wait_longer(fabric: FabricChoice) {
     let (server, _) = server(fabric, Duration::from_millis(300));
-    let mut peer = Stopped::connect(fabric, 1, &server.endpoint.card());
-    for id in 0..4 {
-        peer.ask(id, &[block(0, 0, 0, 1)], PAGES, u32::MAX);
-    }
-    until_taken(&server, 4);
+    let mut peer = [Stopped::connect(fabric, 1, &server.endpoint.card())];
+    ask(&server, fabric, &mut peer);
     until("the server closes the connection", || {
         connections(&server, fabric) == 0
     });
@@ -104,17 +110,14 @@ fn a_peer_cannot_make_a_server_wait_longer(fabric: FabricChoice) {
 /// A peer that offers buffers and takes no bytes makes no progress.
 fn an_offer_is_no_progress(fabric: FabricChoice) {
     let (server, _) = server(fabric, Duration::from_millis(300));
-    let mut peer = Stopped::connect(fabric, 1, &server.endpoint.card());
-    for id in 0..4 {
-        peer.ask(id, &[block(0, 0, 0, 1)], PAGES, u32::MAX);
-    }
-    until_taken(&server, 4);
+    let mut peer = [Stopped::connect(fabric, 1, &server.endpoint.card())];
+    ask(&server, fabric, &mut peer);
     let mut last = Instant::now();
     until("the server closes the connection", || {
         // Often enough for the timeout, and not so often that the number of buffers is an error.
         if last.elapsed() > Duration::from_millis(50) {
             last = Instant::now();
-            (0..4).for_each(|id| peer.offer(id, 1));
+            (0..4).for_each(|id| peer[0].offer(id, 1));
         }
         connections(&server, fabric) == 0
     });

@@ -87,6 +87,18 @@ impl Attempt {
         self.deadline = now + self.request.idle_timeout;
     }
 
+    /// When something last arrived for it, or it began.
+    pub(super) fn last_progress(&self) -> Instant {
+        self.deadline
+            .checked_sub(self.request.idle_timeout)
+            .unwrap_or(self.deadline)
+    }
+
+    /// The server has buffers to write into, or reads are under way.
+    pub(super) fn is_under_way(&self) -> bool {
+        !self.has_no_buffers() || self.reads_under_way()
+    }
+
     /// It has the memory that it waited for, if it waited; its deadline begins again.
     pub(super) fn fed(&mut self) {
         if self.starved_since.take().is_some() {

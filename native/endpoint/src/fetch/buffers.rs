@@ -9,19 +9,32 @@
 //!    stops the others, so that a large block is not overtaken for ever by small ones.
 //! 3. The one exception to 1 is the buffer that goes out with a request, before the lengths are known. Its
 //!    size is that of the larger ones of the last replies, up to a page. It may hold the beginning of a large block. Above half of the arena requests go out without it, and
-//!    when nothing is under way but requests that hold such parts, the youngest of them are put back:
-//!    their attempts end, and they are asked for again later.
+//!    when nothing is under way but requests that hold such parts, or no memory returns for a while, the youngest
+//!    of them are put back: their attempts end, and they are asked for again later.
+//! 4. A server that is silent keeps no memory from the others: in a shortage its buffers are taken from it after a
+//!    while, and its request is put aside until the shortage is over.
 //!
 //! A request that waits for memory has no deadline as long as memory returns to the arena.
 
 use super::attempt::Attempt;
 use super::service::FetchService;
-use crate::limits::TICK;
+use crate::limits::{RELIEF_WAIT, SILENCE_IN_SHORTAGE, TICK};
 use crate::net::Net;
-use faro_fabric::Exposure;
+use faro_fabric::{ConnectionId, Exposure};
 use faro_pool::{Lease, Purpose, PAGE_BYTES, SIZE_CLASSES};
 use faro_wire::message::{MoreBuffers, RemoteBuffer, ToServer};
 use std::time::Instant;
+
+/// What became of an attempt that wants memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fed {
+    /// It has what it should have now.
+    Served,
+    /// Its connection takes no more: it waits for what is under way there, and no other attempt waits for it.
+    NoRoom,
+    /// The arena has none: all that come after it wait, too.
+    NoMemory,
+}
 
 impl FetchService {
     /// The buffer that goes out with a request; `None`: above half of the arena, or no connection.
@@ -57,23 +70,52 @@ impl FetchService {
         }
     }
 
-    /// Gives memory to the attempts that wait for it, in order, until there is none.
+    /// Gives memory to the attempts that wait for it, in order, until there is none. Those whose connection has no
+    /// room step aside.
     pub(super) fn offer_buffers(&mut self, net: &mut Net) {
         while let Some((request, id)) = self.awaiting_memory.pop_first() {
-            let served = match self.attempts.get(&id) {
-                None => true,
-                Some(attempt) if attempt.is_pulling() => !self.pull_more(net, id),
+            let fed = match self.attempts.get(&id) {
+                None => Fed::Served,
+                Some(attempt) if attempt.is_pulling() => self.pull_more(net, id),
                 Some(_) => self.offer_more(net, id),
             };
-            if !served {
-                self.awaiting_memory.insert((request, id));
-                return;
+            match fed {
+                Fed::Served => {}
+                Fed::NoRoom => self.await_room(id),
+                Fed::NoMemory => {
+                    self.awaiting_memory.insert((request, id));
+                    return;
+                }
             }
         }
     }
 
-    /// Sends requests again whose attempts gave their memory up, as soon as no older one waits for memory.
+    /// The attempt goes on when its connection has room. It lacks no memory.
+    pub(super) fn await_room(&mut self, id: u64) {
+        if let Some(attempt) = self.attempts.get_mut(&id) {
+            attempt.fed();
+            let of_request = (attempt.request.id, id);
+            self.awaiting_room.insert(attempt.connection, of_request);
+        }
+    }
+
+    /// Something that was under way on the connection has ended: the oldest attempt that waits for room there is
+    /// tried again, in its turn for memory.
+    pub(super) fn has_room(&mut self, net: &mut Net, connection: ConnectionId) {
+        if let Some(attempt) = self.awaiting_room.pop(connection) {
+            self.awaiting_memory.insert(attempt);
+            self.offer_buffers(net);
+        }
+    }
+
+    /// Sends requests again whose attempts gave their memory up, as soon as no older one waits for memory; those
+    /// of silent servers as soon as none does.
     pub(super) fn send_put_back(&mut self) {
+        if self.awaiting_memory.is_empty() {
+            for request in self.aside.take() {
+                self.queue.dispatch(request);
+            }
+        }
         while let Some(next) = self.put_back.first_entry() {
             let older = self.awaiting_memory.first();
             if older.is_some_and(|(first, _)| first < next.key()) {
@@ -83,19 +125,19 @@ impl FetchService {
         }
     }
 
-    /// Offers an attempt all the buffers that it should have now. False: memory ran out before.
-    fn offer_more(&mut self, net: &mut Net, id: u64) -> bool {
+    /// Offers an attempt all the buffers that it should have now, as far as there is memory and room.
+    fn offer_more(&mut self, net: &mut Net, id: u64) -> Fed {
         let Some(mut attempt) = self.attempts.remove(&id) else {
-            return true;
+            return Fed::Served;
         };
         let mut buffers = Vec::new();
-        let served = loop {
+        let fed = loop {
             let mut bytes = attempt.next_bytes();
             if bytes == 0 {
-                break true;
+                break Fed::Served;
             }
             let Ok(leases) = self.memory.try_lease_all(bytes, Purpose::Read) else {
-                break false;
+                break Fed::NoMemory;
             };
             for lease in leases {
                 let capacity = bytes.min(lease.capacity() as u64) as u32;
@@ -107,16 +149,16 @@ impl FetchService {
             }
             if bytes > 0 {
                 // The fabric cannot expose more to that peer now, or the connection is gone.
-                break false;
+                break Fed::NoRoom;
             }
         };
-        let fed = served || !attempt.has_no_buffers();
-        if fed {
+        let starves = fed == Fed::NoMemory && attempt.has_no_buffers();
+        if !starves {
             attempt.fed();
         }
         let connection = attempt.connection;
         self.attempts.insert(id, attempt);
-        if !fed {
+        if starves {
             self.starved(id);
         }
         if !buffers.is_empty() {
@@ -126,21 +168,20 @@ impl FetchService {
                 ToServer::MoreBuffers(MoreBuffers { buffers }),
             );
         }
-        served
+        fed
     }
 
-    /// Makes room when attempts that hold parts of blocks wait for each other. True: some were put back.
+    /// Makes room when attempts that hold parts of blocks wait for each other, or for a silent server. True: some
+    /// gave their memory up.
     pub(super) fn relieve(&mut self, net: &mut Net, now: Instant) -> bool {
         let recently = |at: Instant| now.duration_since(at) < TICK;
         let Some((first, _)) = self.awaiting_memory.first().copied() else {
             return false;
         };
-        // Something arrived a moment ago. This saves the walk below while there is traffic.
-        if recently(self.moved) {
-            return false;
-        }
-        let under_way = |a: &Attempt| !a.has_no_buffers() || a.reads_under_way();
-        if self.attempts.values().any(under_way) {
+        // What is under way will return memory, unless none has returned for a while: a single peer that is slow or
+        // silent must not keep the others waiting. The time of the last arrival saves the walks while there is traffic.
+        let stuck = self.is_stuck(now);
+        if !stuck && (recently(self.moved) || self.attempts.values().any(Attempt::is_under_way)) {
             return false;
         }
         let waits = |a: &Attempt| a.starved_since.is_some_and(|at| !recently(at));
@@ -156,6 +197,39 @@ impl FetchService {
         let youngest = held.split_off(held.len() / 2);
         for id in youngest.iter().rev() {
             self.put_back(net, *id);
+        }
+        !youngest.is_empty() || stuck && self.put_silent_aside(net, now)
+    }
+
+    /// Some attempt has waited for memory for a while, and none has returned.
+    fn is_stuck(&self, now: Instant) -> bool {
+        let long = |at: Instant| now.duration_since(at) >= RELIEF_WAIT;
+        let mut awaiting = self.awaiting_memory.iter();
+        long(self.memory_returned)
+            && awaiting.any(|(_, id)| {
+                let attempt = self.attempts.get(id);
+                attempt.is_some_and(|a| a.starved_since.is_some_and(long))
+            })
+    }
+
+    /// Takes the buffers from servers that have been silent for a while: from the younger half of these attempts.
+    fn put_silent_aside(&mut self, net: &mut Net, now: Instant) -> bool {
+        let is_silent = |a: &Attempt| {
+            a.is_under_way() && now.duration_since(a.last_progress()) >= SILENCE_IN_SHORTAGE
+        };
+        let attempts = self.attempts.iter();
+        let silent = attempts.filter(|(_, attempt)| is_silent(attempt));
+        let mut silent: Vec<_> = silent
+            .map(|(id, a)| (a.request.id, *id, a.deadline))
+            .collect();
+        silent.sort_unstable();
+        let youngest = silent.split_off(silent.len() / 2);
+        for (_, id, deadline) in &youngest {
+            self.tell_server(net, *id);
+            if let Some(request) = self.end(net, *id) {
+                self.counters.put_back.add(1);
+                self.aside.put(*deadline, request);
+            }
         }
         !youngest.is_empty()
     }

@@ -47,7 +47,8 @@ impl FetchService {
     /// Removes a request that no attempt is made at now.
     fn withdraw(&mut self, id: u64) -> Option<Request> {
         let request = self.put_back.remove(&id);
-        if let Some(request) = request.or_else(|| self.later.withdraw(id)) {
+        let request = request.or_else(|| self.later.withdraw(id));
+        if let Some(request) = request.or_else(|| self.aside.withdraw(id)) {
             return Some(request);
         }
         self.waiting.values_mut().find_map(|waiting| {
@@ -117,10 +118,12 @@ impl FetchService {
     /// Removes the attempt and revokes its buffers.
     pub(super) fn end(&mut self, net: &mut Net, id: u64) -> Option<Request> {
         let attempt = self.attempts.remove(&id)?;
+        let connection = attempt.connection;
         self.deadlines.remove(attempt.look_at, id);
         let (request, keys) = attempt.end();
         self.by_request.remove(&request.id);
         self.awaiting_memory.remove(&(request.id, id));
+        self.awaiting_room.remove(connection, (request.id, id));
         for key in keys {
             // `Later`: the fabric keeps the lease until no write can reach it.
             drop(net.revoke(key));

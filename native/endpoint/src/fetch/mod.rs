@@ -10,6 +10,7 @@
 //! once: an attempt that follows another one asks only for what was not handed out.
 
 mod attempt;
+mod awaiting_room;
 mod buffers;
 mod completion;
 mod deliver;

@@ -65,9 +65,10 @@ impl FetchService {
 
     fn judge_wait(&self, attempt: &Attempt, now: Instant) -> Verdict {
         let Some(since) = attempt.starved_since else {
-            return match attempt.deadline <= now {
+            let deadline = self.deadline_of(attempt);
+            return match deadline <= now {
                 true => Verdict::TimedOut,
-                false => Verdict::Later(attempt.deadline),
+                false => Verdict::Later(deadline),
             };
         };
         let no_memory = since.max(self.memory_returned) + MEMORY_WAIT;
@@ -76,6 +77,18 @@ impl FetchService {
             () if no_memory <= now => Verdict::NoMemory,
             () if long <= now => Verdict::PutBack,
             () => Verdict::Later(no_memory.min(long)),
+        }
+    }
+
+    /// When an attempt fails that has the memory it needs. One that waits for room on its connection waits for what
+    /// others have under way there: its server is silent when nothing arrives for them either.
+    fn deadline_of(&self, attempt: &Attempt) -> Instant {
+        let waits = self
+            .awaiting_room
+            .has(attempt.connection, attempt.request.id);
+        match self.heard.get(&attempt.connection) {
+            Some(heard) if waits => attempt.deadline.max(*heard + attempt.request.idle_timeout),
+            _ => attempt.deadline,
         }
     }
 

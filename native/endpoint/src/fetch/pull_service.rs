@@ -1,6 +1,7 @@
 //! The part of [`FetchService`] that reads from servers' pages.
 
 use super::attempt::Corrupt;
+use super::buffers::Fed;
 use super::deliver::Stream;
 use super::pull::{Pull, Verdict};
 use super::FetchService;
@@ -12,20 +13,25 @@ use std::time::Instant;
 
 /// Why a read was not posted.
 enum NotPosted {
-    /// No room in the arena or in the fabric's queue: try again later.
-    Later,
+    /// No room in the arena.
+    NoMemory,
+    /// No room in the connection's queue.
+    NoRoom,
     /// The fabric will never take it.
     Impossible,
 }
 
 impl FetchService {
-    /// Posts what there is memory and room for, if the attempt is pulling. True: it has to be tried again.
-    pub(super) fn pull_more(&mut self, net: &mut Net, id: u64) -> bool {
+    /// Posts what there is memory and room for, if the attempt is pulling.
+    pub(super) fn pull_more(&mut self, net: &mut Net, id: u64) -> Fed {
         let Some(mut attempt) = self.attempts.remove(&id) else {
-            return false;
+            return Fed::Served;
         };
         let connection = attempt.connection;
+        let waits_behind = self.awaiting_room.has_older(connection, attempt.request.id);
         let posted = match attempt.pull() {
+            // Others are before it, and it takes no memory while it waits.
+            Some((_, pull)) if waits_behind && pull.is_between_batches() => Err(NotPosted::NoRoom),
             Some((stream, pull)) => self.post_reads(net, connection, id, stream, pull),
             None => Ok(()),
         };
@@ -34,15 +40,16 @@ impl FetchService {
         }
         self.attempts.insert(id, attempt);
         match posted {
-            Ok(()) => false,
-            Err(NotPosted::Later) => {
+            Ok(()) => Fed::Served,
+            Err(NotPosted::NoRoom) => Fed::NoRoom,
+            Err(NotPosted::NoMemory) => {
                 self.starved(id);
-                true
+                Fed::NoMemory
             }
             Err(NotPosted::Impossible) => {
                 self.counters.pulls_stale.add(1);
                 self.ask_for_writes(net, id);
-                false
+                Fed::Served
             }
         }
     }
@@ -93,8 +100,14 @@ impl FetchService {
                     pull.reserved.push_front(target);
                     // A smaller batch; the next one takes the rest.
                     match refused {
-                        NotPosted::Later if !pull.is_between_batches() => break,
-                        NotPosted::Later | NotPosted::Impossible => return Err(refused),
+                        NotPosted::NoRoom if !pull.is_between_batches() => break,
+                        NotPosted::NoRoom => {
+                            // It holds no memory while it waits for its peer.
+                            pull.reserved.clear();
+                            pull.spare = None;
+                            return Err(refused);
+                        }
+                        NotPosted::NoMemory | NotPosted::Impossible => return Err(refused),
                     }
                 }
             }
@@ -106,7 +119,7 @@ impl FetchService {
         self.memory
             .try_lease(bytes, Purpose::Read)
             .map_err(|error| match error {
-                PoolError::Exhausted { .. } => NotPosted::Later,
+                PoolError::Exhausted { .. } => NotPosted::NoMemory,
                 _ => NotPosted::Impossible,
             })
     }
@@ -131,7 +144,7 @@ impl FetchService {
                 self.reads.insert(token, id);
                 Ok(token)
             }
-            Err(Rejected::Full(read)) => Err((NotPosted::Later, read.target)),
+            Err(Rejected::Full(read)) => Err((NotPosted::NoRoom, read.target)),
             Err(Rejected::NotConnected(read, _) | Rejected::TooLarge(read, _)) => {
                 Err((NotPosted::Impossible, read.target))
             }
@@ -165,7 +178,7 @@ impl FetchService {
             Some(versions) => self.judge(net, id, &versions),
             None => self.continue_pull(net, id),
         }
-        // The fabric has room for one more read, for which another attempt may be waiting.
+        // An attempt that has ended has returned memory.
         self.offer_buffers(net);
     }
 
@@ -202,8 +215,10 @@ impl FetchService {
     }
 
     fn continue_pull(&mut self, net: &mut Net, id: u64) {
-        if self.pull_more(net, id) {
-            self.await_memory(id);
+        match self.pull_more(net, id) {
+            Fed::Served => {}
+            Fed::NoRoom => self.await_room(id),
+            Fed::NoMemory => self.await_memory(id),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The fetches of one progress thread: what goes out, comes in, runs out of time.
 
 use super::attempt::Attempt;
+use super::awaiting_room::AwaitingRoom;
 use super::later::Later;
 use super::queue::{Command, RequestQueue};
 use super::request::Request;
@@ -35,8 +36,13 @@ pub(crate) struct FetchService {
     /// The attempts that wait for arena memory: by the id of their request, the oldest first, and by
     /// their id on the wire.
     pub(super) awaiting_memory: BTreeSet<(u64, u64)>,
+    /// The attempts that wait for room in the queue of their connection.
+    pub(super) awaiting_room: AwaitingRoom,
     /// Requests whose attempts gave their memory up, by id: the oldest first.
     pub(super) put_back: BTreeMap<u64, Request>,
+    /// Requests whose servers were silent while others waited for memory; at the latest they are sent again when their
+    /// time without progress is over.
+    pub(super) aside: Later,
     /// Requests that their servers had no room for.
     pub(super) later: Later,
     /// When an attempt last went on.
@@ -80,9 +86,11 @@ impl FetchService {
             waiting: HashMap::new(),
             attempts: HashMap::new(),
             awaiting_memory: BTreeSet::new(),
+            awaiting_room: AwaitingRoom::default(),
             by_request: HashMap::new(),
             deadlines: Deadlines::default(),
             put_back: BTreeMap::new(),
+            aside: Later::default(),
             later: Later::default(),
             moved: Instant::now(),
             memory_returned: Instant::now(),
@@ -137,6 +145,7 @@ impl FetchService {
         let Some(attempt) = self.attempts.get_mut(&id) else {
             return Ok(());
         };
+        let connection = attempt.connection;
         for buffer in &written.buffers {
             let key = attempt.expect(buffer)?.key;
             // A buffer is ours until it is revoked, and revoking needs no close once the server has
@@ -167,6 +176,8 @@ impl FetchService {
             self.await_memory(id);
             self.offer_buffers(net);
         }
+        // The buffers that were revoked count no more on the connection.
+        self.has_room(net, connection);
         Ok(())
     }
 }
@@ -203,7 +214,6 @@ impl Service for FetchService {
                 }
                 let bytes = attempt.total();
                 self.note_reply(bytes);
-                self.pull_more(net, id);
                 self.await_memory(id);
                 self.offer_buffers(net);
             }
@@ -230,8 +240,29 @@ impl Service for FetchService {
         }
     }
 
-    fn on_read_ended(&mut self, net: &mut Net, token: u64, target: Lease, outcome: &Outcome) {
+    fn on_read_ended(
+        &mut self,
+        net: &mut Net,
+        connection: ConnectionId,
+        token: u64,
+        target: Lease,
+        outcome: &Outcome,
+    ) {
         self.read_ended(net, token, target, outcome);
+        self.has_room(net, connection);
+    }
+
+    fn on_write_ended(
+        &mut self,
+        net: &mut Net,
+        connection: ConnectionId,
+        _token: u64,
+        _outcome: &Outcome,
+    ) {
+        if self.awaiting_room.has_any(connection) {
+            self.heard.insert(connection, Instant::now());
+            self.has_room(net, connection);
+        }
     }
 
     /// The connection is gone, and with it what was under way on it.
@@ -268,19 +299,27 @@ impl Service for FetchService {
     }
 
     fn tick(&mut self, net: &mut Net, now: Instant) {
+        for connection in self.awaiting_room.connections() {
+            self.has_room(net, connection);
+        }
         self.offer_buffers(net);
         if self.relieve(net, now) {
             self.offer_buffers(net);
         }
         self.send_put_back();
-        while let Some(request) = self.later.due(now) {
-            self.queue.dispatch(request);
+        for list in [&mut self.later, &mut self.aside] {
+            while let Some(request) = list.due(now) {
+                self.queue.dispatch(request);
+            }
         }
         self.end_overdue(net, now);
     }
 
     fn is_idle(&self) -> bool {
-        self.attempts.is_empty() && self.put_back.is_empty() && self.later.is_empty()
+        self.attempts.is_empty()
+            && self.put_back.is_empty()
+            && self.aside.is_empty()
+            && self.later.is_empty()
     }
 
     fn uses(&self, connection: ConnectionId) -> bool {
@@ -295,7 +334,8 @@ impl Service for FetchService {
         }
         let waiting = std::mem::take(&mut self.waiting).into_values().flatten();
         let put_back = std::mem::take(&mut self.put_back).into_values();
-        for request in waiting.chain(put_back).chain(self.later.take()) {
+        let later = self.later.take().chain(self.aside.take());
+        for request in waiting.chain(put_back).chain(later) {
             self.queue.fail_closing(request);
         }
         self.redirect_commands();
@@ -303,7 +343,8 @@ impl Service for FetchService {
 
     fn redirect_commands(&mut self) {
         let put_back = std::mem::take(&mut self.put_back).into_values();
-        for request in put_back.chain(self.later.take()) {
+        let later = self.later.take().chain(self.aside.take());
+        for request in put_back.chain(later) {
             self.queue.dispatch(request);
         }
         while let Ok(command) = self.commands.try_recv() {

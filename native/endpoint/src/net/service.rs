@@ -52,7 +52,15 @@ pub(crate) trait Service {
     fn on_open(&mut self, _net: &mut Net, _endpoint: EndpointId) {}
 
     /// A read that this service posted has ended; `target` holds its bytes if `outcome` is `Done`.
-    fn on_read_ended(&mut self, _net: &mut Net, _token: u64, _target: Lease, _outcome: &Outcome) {}
+    fn on_read_ended(
+        &mut self,
+        _net: &mut Net,
+        _connection: ConnectionId,
+        _token: u64,
+        _target: Lease,
+        _outcome: &Outcome,
+    ) {
+    }
 
     /// A write that some service posted has ended.
     fn on_write_ended(

@@ -3,9 +3,9 @@
 
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
 use faro_fabric::{
-    CloseReason, ConnectionId, Event, Fabric, Identity, Message, RemoteRange, Write,
+    CloseReason, ConnectionId, Event, Exposure, Fabric, Identity, Message, RemoteRange, Write,
 };
-use faro_pool::{Pool, Purpose};
+use faro_pool::{Pool, Purpose, PAGE_BYTES};
 use faro_secure::Protection;
 use faro_wire::message::{
     BlockEntry, DataWritten, Fetch, FetchResponse, RemoteBuffer, WrittenBuffer,
@@ -106,6 +106,19 @@ impl Stage {
             }
             .encode(),
         );
+    }
+
+    /// A page that the peer may read, with bytes of choice. It is exposed until the end.
+    pub fn page(&mut self, peer: ConnectionId, fill: impl FnOnce(&mut [u8])) -> RemoteRange {
+        let mut lease = self.pool.try_lease(PAGE_BYTES, Purpose::Serve).unwrap();
+        fill(lease.bytes_mut());
+        let exposure = Exposure::Readable(Arc::new(lease));
+        let exposed = self.fabric.expose(peer, exposure);
+        exposed.unwrap_or_else(|_| panic!("a page cannot be exposed"))
+    }
+
+    pub fn flush(&mut self) {
+        self.fabric.flush();
     }
 
     pub fn hang_up(&mut self, peer: ConnectionId) {
