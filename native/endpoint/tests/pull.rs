@@ -13,7 +13,7 @@ use faro_endpoint::{
 };
 use faro_fabric::Exposure;
 use faro_fabric::Fabric as _;
-use faro_pool::Purpose;
+use faro_pool::{Purpose, PAGE_BYTES};
 use faro_wire::message::{BlockEntry, FetchResponse, OfferedSlice, ReadOffer, RemoteBuffer};
 use faro_wire::{crc32c, kind, OutputId};
 use scripted::{Scripted, Stage};
@@ -29,6 +29,7 @@ over_every_fabric!(
     what_is_overwritten_meanwhile_is_never_accepted,
     a_forgotten_shuffle_is_not_accepted,
     exposed_pages_return_when_the_arena_is_short,
+    forgotten_shuffles_leave_no_page_behind,
     a_map_output_that_is_registered_as_a_whole,
     many_map_outputs_that_are_registered_as_a_whole,
 );
@@ -54,6 +55,44 @@ fn stage(server: &Server, map: i64, files: &OutputFiles, chunks: u64) {
     until("staging", || {
         counter(&server.endpoint, "region.cachedChunks") == chunks
     });
+}
+
+/// Shuffle after shuffle is staged by its writer, pulled and forgotten. All pages that the server holds at the end are
+/// those of its chunk cache, and the last shuffle was staged like the first.
+fn forgotten_shuffles_leave_no_page_behind(fabric: FabricChoice) {
+    const CHUNKS: usize = 16;
+    let server = Server::start(on_commit(fabric));
+    let client = Endpoint::start(config("client", fabric)).unwrap();
+    let peer = server.peer_of(&client);
+    for shuffle in 0..8 {
+        let bytes = pattern(shuffle, CHUNKS * PAGE_BYTES);
+        let shuffle = shuffle as u32;
+        let files = server.put(shuffle, 0, std::slice::from_ref(&bytes));
+        let mut staged = server.endpoint.stage().unwrap();
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            let room = staged.room();
+            let now = room.len().min(rest.len());
+            assert!(now > 0, "shuffle {shuffle}: staging has stopped");
+            room[..now].copy_from_slice(&rest[..now]);
+            staged.filled(now);
+            rest = &rest[now..];
+        }
+        let id = OutputId {
+            shuffle_id: shuffle,
+            map_id: 0,
+        };
+        server.endpoint.committed(id, &files, Some(staged));
+        assert_eq!(
+            counter(&server.endpoint, "region.cachedChunks"),
+            CHUNKS as u64
+        );
+        let got = fetch(&client, peer, &[block(shuffle, 0, 0, 1)]).bytes();
+        assert!(got == [bytes], "shuffle {shuffle}");
+        assert_eq!(counter(&client, "remoteReads"), u64::from(shuffle) + 1);
+        server.endpoint.forget_shuffle(shuffle);
+    }
+    until_leases_are_back(&server.endpoint);
 }
 
 fn what_is_cached_is_pulled(fabric: FabricChoice) {

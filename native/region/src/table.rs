@@ -247,6 +247,11 @@ impl Table {
         !self.empty.is_empty()
     }
 
+    /// Slots that have a page and no chunk.
+    pub fn empty_slots(&self) -> usize {
+        self.empty.len()
+    }
+
     /// The slot that `add_page` gives a page to.
     pub fn slot_without_page(&self) -> Option<Slot> {
         self.without_page.last().copied()

@@ -7,6 +7,7 @@ use faro_region::{
     is_stable, ChunkCache, Exits, Region, RegionError, RegionId, Sleep, StagedFile, CHUNK_BYTES,
     MAX_SLOTS,
 };
+use std::collections::HashMap;
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -444,4 +445,39 @@ fn staged_files_take_half_of_the_arena_and_give_it_back() {
     assert_eq!(third.publish(&region), 1);
     assert_eq!(world.read(&region, 0, PAGE_BYTES), pattern(3, PAGE_BYTES));
     world.cache.check();
+}
+
+/// A fabric holds each page that it has shown to a peer until it is told to revoke it. Shuffles come, are shown and are
+/// forgotten; no page is lost, and staging goes on.
+#[test]
+fn pages_that_peers_were_shown_stay_in_their_slots() {
+    let world = World::new(128);
+    let bytes = 24 * PAGE_BYTES;
+    let mut shown = HashMap::new();
+    for member in 0..8 {
+        let expected = pattern(member, bytes);
+        let region = world.region(member, bytes);
+        let staged = staged(&world.cache, &expected);
+        assert_eq!(staged.publish(&region), 24, "shuffle {member}");
+        for chunk in 0..24 {
+            let guard = world.cache.get(region.id(), chunk).unwrap();
+            let at = chunk as usize * PAGE_BYTES;
+            assert!(guard.bytes() == &expected[at..at + PAGE_BYTES]);
+            let page = Arc::clone(guard.page());
+            shown.insert(page.start().as_ptr() as usize, page);
+        }
+        world.cache.forget(7);
+        world.cache.check();
+        assert_eq!(
+            world.pool.counters().leased_bytes,
+            world.cache.counters().held_bytes,
+            "shuffle {member}: all pages are those of slots"
+        );
+    }
+    for address in world.cache.shown_pages(usize::MAX) {
+        assert!(shown.remove(&address).is_some());
+    }
+    assert!(shown.is_empty(), "{} pages are never revoked", shown.len());
+    world.cache.release(usize::MAX);
+    assert_eq!(world.cache.page_bytes(), 0);
 }

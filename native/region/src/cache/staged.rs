@@ -1,6 +1,6 @@
 //! Files whose writer is in this process: their bytes come from the writer's memory.
 
-use super::ChunkCache;
+use super::{ChunkCache, FillGuard};
 use crate::version::publish;
 use crate::{Region, RegionId, CHUNK_BYTES};
 use faro_pool::{Lease, Purpose, PAGE_BYTES};
@@ -30,9 +30,9 @@ impl ChunkCache {
         }
     }
 
-    /// Makes a page, whose first `length` bytes are the chunk's, the page of a slot. False: a slot has the chunk or is
+    /// Puts the first `length` bytes of a page, which are the chunk's, into a slot. False: a slot has the chunk or is
     /// being filled with it, or there is no empty slot.
-    fn adopt(&self, chunk: (RegionId, u64), page: Lease, length: usize) -> bool {
+    fn adopt(self: &Arc<Self>, chunk: (RegionId, u64), page: Lease, length: usize) -> bool {
         let page = Arc::new(page);
         let mut state = lock(&self.state);
         if !self.has_versions() {
@@ -51,9 +51,25 @@ impl ChunkCache {
             return false;
         };
         self.begin(slot);
-        // Peers that were shown the last page compare the slot's version, which has just changed.
-        let last = state.pages[slot].replace(page);
         state.prefetched[slot] = true;
+        let is_shown = |last: &Arc<Lease>| !Arc::ptr_eq(last, &page) && Arc::strong_count(last) > 1;
+        let shown = state.pages[slot].as_ref().filter(|last| is_shown(last));
+        if let Some(last) = shown.map(Arc::clone) {
+            drop(state);
+            // A fabric shows the slot's page to peers and holds it until it is revoked, which happens to pages of slots
+            // only. So the page stays the slot's, and gets the bytes.
+            let mut fill = FillGuard {
+                cache: Arc::clone(self),
+                page: last,
+                slot,
+                chunk,
+                published: false,
+            };
+            fill.bytes_mut()[..length].copy_from_slice(&page.bytes()[..length]);
+            drop(fill.publish(length));
+            return true;
+        }
+        let last = state.pages[slot].replace(page);
         state.table.publish(slot, length);
         if let Some(word) = self.word(slot) {
             publish(word);
@@ -63,6 +79,11 @@ impl ChunkCache {
         drop(last);
         self.counts.prefetched.fetch_add(1, Ordering::Relaxed);
         true
+    }
+
+    /// Bytes of pages that slots have for no chunk.
+    fn empty_bytes(&self) -> u64 {
+        lock(&self.state).table.empty_slots() as u64 * PAGE_BYTES as u64
     }
 }
 
@@ -84,7 +105,10 @@ impl StagedFile {
     fn add_page(&mut self) -> bool {
         let pool = &self.cache.pool;
         let counters = pool.counters();
-        if counters.held_bytes + PAGE_BYTES as u64 > counters.limit_bytes / 2 {
+        let with_it = counters.held_bytes + PAGE_BYTES as u64;
+        // Empty slots take the bytes of staged pages, which are free then.
+        let in_use = with_it.saturating_sub(self.cache.empty_bytes());
+        if in_use > counters.limit_bytes / 2 || with_it > counters.limit_bytes / 4 * 3 {
             return false;
         }
         let lease = pool.try_lease(PAGE_BYTES, Purpose::Serve);
