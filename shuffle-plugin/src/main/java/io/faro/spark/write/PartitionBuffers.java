@@ -51,8 +51,8 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   private final long[] block;
   /** By partition: the bytes in its buffer. */
   private final int[] filled;
-  /** What all buffers may take: less after Spark had no memory for a block. */
-  private long mostBytes;
+  /** What all buffers may take. */
+  private final BufferLimit limit;
   /** Of all buffers; {@code null}: they have no memory now. */
   private MemoryBlock page;
   private Object base;
@@ -73,7 +73,7 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     this.spills = spills;
     this.limits = limits;
     this.mostRoom = blockBytes;
-    this.mostBytes = mostBytes;
+    limit = new BufferLimit(mostBytes);
     mostChunk = compressor.mostBytes(mostRoom);
     block = new long[(mostChunk + Long.BYTES - 1) / Long.BYTES];
     filled = new int[partitions];
@@ -131,7 +131,8 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   }
 
   private int mostRoom() {
-    return (int) Math.max(LEAST_ROOM, Math.min(mostRoom, mostBytes / partitions / Long.BYTES * Long.BYTES));
+    long each = limit.bytes(rowBytes) / partitions / Long.BYTES * Long.BYTES;
+    return (int) Math.max(LEAST_ROOM, Math.min(mostRoom, each));
   }
 
   /** Gives the buffers their smallest size. */
@@ -159,9 +160,10 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
       return false;
     }
     long now = (long) room * partitions;
-    MemoryBlock next = pageOrNull((long) larger * partitions);
+    long wanted = (long) larger * partitions;
+    MemoryBlock next = pageOrNull(wanted);
     if (next == null || page == null) {
-      mostBytes = now;
+      limit.refused(wanted, now, rowBytes);
       if (next != null) {
         freePage(next);
       }
@@ -221,28 +223,49 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
 
   /** Makes a block of what a partition's buffer has; without memory for it, spills everything. */
   private void flush(int partition) throws IOException {
-    if (!chunks.fits(mostChunk)) {
-      boolean none = chunks.isEmpty();
-      long wanted = Math.max(CHUNK_PAGE_BYTES, chunks.bytes() / CHUNK_PAGES);
-      MemoryBlock next = pageOrNull(Math.max(wanted, mostChunk));
-      if (next == null) {
-        // The buffers leave no memory for blocks: smaller ones from now on.
-        mostBytes = none ? mostBytes / 2 : mostBytes;
-        spillAll();
+    int length;
+    if (chunks.fits(mostChunk)) {
+      length = compress(partition, (long[]) chunks.base(), position(chunks.base(), chunks.offset()));
+    } else {
+      // Most blocks are much shorter than the longest, so this one may fit into the rest of the page.
+      length = compress(partition, block, 0);
+      if (!chunks.fits(length) && !addChunkPage()) {
         return;
       }
-      if (page == null) {
-        // Spilled meanwhile, as in grow().
-        freePage(next);
-        return;
-      }
-      chunks.addPage(next);
-      peak = Math.max(peak, getUsed());
+      Platform.copyMemory(block, Platform.LONG_ARRAY_OFFSET, chunks.base(), chunks.offset(), length);
     }
-    int length = compressor.compress((long[]) base, position(base, start + (long) partition * room), filled[partition],
-        (long[]) chunks.base(), position(chunks.base(), chunks.offset()), mostChunk);
     chunks.add(partition, length);
     filled[partition] = 0;
+  }
+
+  /** A block of what a partition's buffer has; returns its bytes. */
+  private int compress(int partition, long[] target, long position) {
+    return compressor.compress((long[]) base, position(base, start + (long) partition * room), filled[partition],
+        target, position, mostChunk);
+  }
+
+  /** Adds a page for blocks. False: everything was spilled, because there is no memory or meanwhile. */
+  private boolean addChunkPage() throws IOException {
+    boolean none = chunks.isEmpty();
+    long now = (long) room * partitions;
+    long wanted = Math.max(CHUNK_PAGE_BYTES, chunks.bytes() / CHUNK_PAGES);
+    MemoryBlock next = pageOrNull(Math.max(wanted, mostChunk));
+    if (next == null) {
+      if (none) {
+        // The buffers leave no memory for blocks: smaller ones for a while.
+        limit.refused(now, now / 2, rowBytes);
+      }
+      spillAll();
+      return false;
+    }
+    if (page == null) {
+      // Spilled meanwhile, as in grow().
+      freePage(next);
+      return false;
+    }
+    chunks.addPage(next);
+    peak = Math.max(peak, getUsed());
+    return true;
   }
 
   /** Spark counts an array's bytes from the object's address on. */
@@ -267,8 +290,7 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     chunks.visit(partition, (from, offset, length) -> out.append(partition, from, offset, length));
     int rest = filled[partition];
     if (rest > 0) {
-      int length = compressor.compress(
-          (long[]) base, position(base, start + (long) partition * room), rest, block, 0, mostChunk);
+      int length = compress(partition, block, 0);
       out.append(partition, block, Platform.LONG_ARRAY_OFFSET, length);
       filled[partition] = 0;
     }

@@ -14,6 +14,7 @@ import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.Random;
 import org.apache.spark.SparkConf;
 import org.apache.spark.memory.MemoryConsumer;
 import org.apache.spark.memory.SparkOutOfMemoryError;
@@ -165,14 +166,20 @@ class PartitionBuffersTest {
   /** Takes memory in its spill, as Spark's sorters do; more than it gave back here, so that the buffers must spill. */
   private final class Greedy extends MemoryConsumer {
     private final long takes;
+    private int asked;
 
     Greedy(long takes) {
-      super(memory, memory.getTungstenMemoryMode());
+      this(memory, takes);
+    }
+
+    Greedy(TaskMemoryManager of, long takes) {
+      super(of, of.getTungstenMemoryMode());
       this.takes = takes;
     }
 
     @Override
     public long spill(long size, MemoryConsumer trigger) {
+      asked++;
       if (trigger == this || takes == 0) {
         return 0;
       }
@@ -202,6 +209,91 @@ class PartitionBuffersTest {
           spills.close();
         }
       }
+    }
+  }
+
+  /** Rows of which about half are random bytes, for partitions in turn; the data file's bytes. */
+  private long fileOf(int partitions, RowCodec codec, int blockBytes, long refusedUntil, long rows) throws IOException {
+    TaskMemoryManager of = new TaskMemoryManager(
+        new UnifiedMemoryManager(new SparkConf(false), 128 * MIB, 0, 1), 0);
+    WriteContext writes = new WriteContext(partitions, new PartitionSums(null, partitions), () -> { });
+    Spills none = new Spills(() -> directory.resolve("spill" + names++).toFile(), writes);
+    Greedy other = new Greedy(of, 0);
+    Random random = new Random(1);
+    byte[] row = new byte[96];
+    File data = directory.resolve("data" + names++).toFile();
+    try (BlockCompressor compressing = BlockCompressor.open(codec, 1, blockBytes);
+        PartitionBuffers all = new PartitionBuffers(of, partitions, blockBytes, 32 * MIB,
+            new SpillLimits(Long.MAX_VALUE, Long.MAX_VALUE), compressing, none);
+        PartitionFile out = new PartitionFile(data, writes, null)) {
+      for (long i = 0; i < rows; i++) {
+        if (i == 1 && refusedUntil > 0) {
+          other.acquireMemory(128 * MIB);
+          // Room for blocks, but none for larger buffers.
+          other.freeMemory(600 << 10);
+        } else if (i == refusedUntil) {
+          other.freeMemory(other.getUsed());
+        }
+        random.nextBytes(row);
+        Arrays.fill(row, 0, 56, (byte) 0);
+        all.add((int) (i % partitions), row, Platform.BYTE_ARRAY_OFFSET, row.length);
+      }
+      all.writeTo(out);
+      return Arrays.stream(out.lengths).sum();
+    } finally {
+      none.close();
+      other.freeMemory(other.getUsed());
+      assertEquals(0, of.getMemoryConsumptionForThisTask() + of.cleanUpAllAllocatedMemory());
+    }
+  }
+
+  /** 4,000 partitions, and Spark refuses memory in the first 2 % of the rows. */
+  @Test
+  void afterARefusalBuffersGrowAgain() throws IOException {
+    long rows = 400_000;
+    long always = fileOf(4000, RowCodec.LZ4, 32 << 10, 0, rows);
+    long refused = fileOf(4000, RowCodec.LZ4, 32 << 10, rows / 50, rows);
+    assertTrue(refused < always * 1.1, refused + " bytes after a refusal, " + always + " without one");
+  }
+
+  /** Where memory stays refused, few attempts are made: each may cost other consumers a spill. */
+  @Test
+  void whileMemoryIsRefusedItIsSeldomAskedFor() throws IOException {
+    Greedy other = new Greedy(memory, 0);
+    add(0, 8);
+    other.acquireMemory(4 * MIB);
+    other.freeMemory(400 << 10);
+    for (int i = 0; i < 20_000; i++) {
+      add(i % 2, 1000);
+    }
+    assertTrue(other.asked < 200, "asked " + other.asked + " times to spill");
+    other.freeMemory(other.getUsed());
+    writeAndCheck();
+  }
+
+  /** A frame of zstd may take more than half of a page, and most take less. */
+  @Test
+  void pagesOfBlocksAreFilled() throws IOException {
+    Random random = new Random(1);
+    try (BlockCompressor zstd = BlockCompressor.open(RowCodec.ZSTD, 1, 128 << 10);
+        PartitionBuffers frames = new PartitionBuffers(memory, 1, 128 << 10, 32 * MIB,
+            new SpillLimits(Long.MAX_VALUE, Long.MAX_VALUE), zstd, spills)) {
+      byte[] row = new byte[4096];
+      long peak = 0;
+      for (int i = 0; i < 900; i++) {
+        random.nextBytes(row);
+        Arrays.fill(row, 0, 1400, (byte) 0);
+        frames.add(0, row, Platform.BYTE_ARRAY_OFFSET, row.length);
+        peak = Math.max(peak, memory.getMemoryConsumptionForThisTask());
+      }
+      long blocks = peak - (128 << 10);
+      long bytes;
+      try (PartitionFile out = new PartitionFile(directory.resolve("frames").toFile(), context, null)) {
+        frames.writeTo(out);
+        bytes = out.lengths[0];
+      }
+      assertEquals(0, spills.diskBytes());
+      assertTrue(blocks < bytes * 1.25, blocks + " bytes of pages for " + bytes + " of frames");
     }
   }
 
