@@ -103,6 +103,8 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir, archive
 
     if scenario.hosts:
         conf["spark.executorEnv.JAVA_HOME"] = str(java_of_hosts(place))
+    if scenario.volumes:
+        conf["spark.executorEnv.JAVA_HOME"] = str(java_with_volumes(place))
 
     service = None
     started = time.monotonic()
@@ -161,13 +163,35 @@ def home_of_links(place, home):
     return own_home
 
 
-def java_of_hosts(place):
-    """A JAVA_HOME whose java gives each executor a host of its own: all workers of a local-cluster
-    have the same."""
+def java_home(place, script):
+    """A JAVA_HOME whose java is this script."""
     java = place / "java" / "bin" / "java"
     java.parent.mkdir(parents=True)
-    java.write_text(
-        f"""#!/usr/bin/env bash
+    java.write_text(f"#!/usr/bin/env bash\n{script}")
+    java.chmod(0o755)
+    return java.parents[1]
+
+
+def java_with_volumes(place):
+    """Gives each worker's executors one volume, where Spark's recovery looks: in the directories
+    beside spark-*/executor-*/blockmgr-*. A worker names its directory when it starts."""
+    volumes = place / "volumes"
+    return java_home(
+        place,
+        f"""
+volume={volumes}/${{SPARK_EXECUTOR_DIRS##*/}}
+export SPARK_EXECUTOR_DIRS=$volume/spark-x/executor-x
+mkdir -p "$SPARK_EXECUTOR_DIRS"
+exec {java_program()} "$@"
+""",
+    )
+
+
+def java_of_hosts(place):
+    """Gives each executor a host of its own: all workers of a local-cluster have the same."""
+    return java_home(
+        place,
+        f"""
 words=("$@")
 for i in "${{!words[@]}}"; do
   case ${{words[i]}} in
@@ -177,10 +201,8 @@ for i in "${{!words[@]}}"; do
 done
 words[host]=127.0.0.$((2 + id))
 exec {java_program()} "${{words[@]}}"
-"""
+""",
     )
-    java.chmod(0o755)
-    return java.parents[1]
 
 
 def java_program(name="java"):

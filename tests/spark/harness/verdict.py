@@ -96,6 +96,12 @@ def faro_result(scenario, outcome):
             logs = "\n".join(outcome.executor_logs.values())
             found = re.search(f".*(?:{scenario.must_not_log}).*", logs)
             problems += [f"an executor logged: {found.group()[:200]}"] if found else []
+        for pattern in scenario.must_log_once:
+            problems += [
+                f"executor {executor} logged {count} times: {pattern}"
+                for executor, log in outcome.executor_logs.items()
+                if (count := len(re.findall(pattern, log))) != 1
+            ]
         for name in scenario.must_not_count:
             if counters.get(name, -1) != 0:
                 problems.append(f"{name} is {counters.get(name, 'not counted')}")

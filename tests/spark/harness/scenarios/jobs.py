@@ -45,6 +45,10 @@ SCENARIOS = [
         [*FEW, "megabyteBlocks", "aqeCoalesced"],
         {"spark.io.encryption.enabled": "true"},
         must_count=("sparkWriters.encryption",),
+        must_log_once=(
+            r"Faro leaves shuffle \d+ to Spark's own writer: spark.io.encryption.enabled is true",
+            r"Faro leaves shuffle \d+ to Spark's own reader: spark.io.encryption.enabled is true",
+        ),
         must_not_count=("rowWriters",),
     ),
     Scenario(
@@ -52,7 +56,9 @@ SCENARIOS = [
         [*FEW, "writerFiles", "corruptDiagnosed"],
         {
             "spark.shuffle.checksum.enabled": "true",
-            "spark.shuffle.checksum.algorithm": "CRC32",
+            # Spark takes any case.
+            "spark.shuffle.checksum.algorithm": "crc32",
+            "spark.shuffle.sync": "TRUE",
             "spark.shuffle.push.enabled": "false",
         },
         newest=True,

@@ -92,10 +92,12 @@ class Scenario:
     python: bool = False  # the cases are those of tests/spark/python/jobs.py
     must_count: tuple = ()  # counters that must not be zero; crcErrors must be, unless it is here
     must_not_log: str = ""  # of any executor
+    must_log_once: tuple = ()  # patterns: one line of each executor that ran tasks of a shuffle
     no_log_has: str = ""  # neither the driver's nor an executor's
     must_not_count: tuple = ()  # counters that must be there and zero
     executors: int = 2
     cores: int = 1  # tasks at a time in an executor
+    volumes: bool = False  # an executor has the local directory of its predecessor
     hosts: bool = False  # each executor has a host of its own, 127.0.0.2 and so on
     # With the JVM's defaults, as users run it; otherwise with what lets a short application start
     # and end soon (launch.SHORT_LIVED).
@@ -104,7 +106,7 @@ class Scenario:
 
     def checks_faro(self):
         """Whether there is something to look at in what Faro's executors counted and logged."""
-        looks = (self.must_count, self.must_not_count, self.must_not_log, self.no_log_has)
+        looks = (self.must_count, self.must_not_count, self.must_not_log, self.must_log_once, self.no_log_has)
         return self.faro != ANY or any(looks)
 
     def names(self):

@@ -1,6 +1,6 @@
-"""Faro's own settings: fabrics, the exchange, wrong values."""
+"""Faro's own settings: fabrics, the exchange, wrong values; and settings of Spark's that Faro obeys."""
 
-from .model import ANY, FEW, OTHER_DISK, Scenario
+from .model import ANY, FEW, KRYO, OTHER_DISK, Scenario
 
 # key, value, and a word that must be in the message because it is allowed.
 BAD_VALUES = [
@@ -45,6 +45,67 @@ SCENARIOS = [
         fallback="auto",
         faro_only=True,
         bad_values=[("spark.faro.fallback", "never", "spark.shuffle.sort.io.plugin.class")],
+    ),
+    # Executors recover what their predecessors left on a volume (spark-kubernetes).
+    Scenario(
+        "volumes",
+        ["volumesReused"],
+        {
+            "spark.shuffle.sort.io.plugin.class": "org.apache.spark.shuffle."
+            "KubernetesLocalDiskShuffleDataIO",
+            "spark.kubernetes.driver.reusePersistentVolumeClaim": "true",
+        },
+        volumes=True,
+        newest=True,
+        must_count=("rowReaders", "rowWriters"),
+        waits=True,
+    ),
+    # One host name, and files that only their own executor sees: read by Faro's readers, by Spark's,
+    # and into files.
+    Scenario(
+        "hidden-directories",
+        [*FEW, "hostLocalOff", "megabyteBlocks"],
+        {
+            "spark.shuffle.readHostLocalDisk": "true",
+            "spark.plugins": "io.faro.e2e.HiddenDirectories",
+            "spark.network.maxRemoteBlockSizeFetchToMem": "100k",
+            "spark.task.maxFailures": "1",
+            "spark.stage.maxConsecutiveAttempts": "1",
+        },
+        newest=True,
+        must_count=("rowReaders",),
+        must_log_once=("over the network, although it has this host's name",),
+    ),
+    Scenario(
+        "hidden-directories-records",
+        ["streams", "streamsSorted"],
+        {
+            "spark.shuffle.readHostLocalDisk": "true",
+            "spark.plugins": "io.faro.e2e.HiddenDirectories",
+            "spark.stage.maxConsecutiveAttempts": "1",
+            **KRYO,
+        },
+        newest=True,
+        apart=True,
+        must_count=("groupedReaders",),
+    ),
+    # Java does not let Spark's client be replaced: Faro's readers fetch all the same.
+    Scenario(
+        "fixed-fields",
+        [*FEW, "rowTypes"],
+        {"spark.plugins": "io.faro.e2e.FixedFields"},
+        fallback="auto",
+        faro_only=True,
+        newest=True,
+        must_count=("rowReaders",),
+        must_log_once=("this Java does not let it replace the final field",),
+    ),
+    Scenario(
+        "task-of-half-a-core",
+        ["sqlJoin"],
+        {"spark.task.cpus": "0.5"},
+        newest=True,
+        version="4.3.0",
     ),
     Scenario("bad-values", ["badConfig"], faro=ANY, faro_only=True, bad_values=BAD_VALUES),
 ]

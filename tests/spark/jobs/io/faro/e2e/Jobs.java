@@ -58,6 +58,7 @@ public final class Jobs {
         WriterFailures.register(known);
         UiCases.register(known);
         PluginCases.register(known);
+        SettingCases.register(known);
         CometCases.register(known);
         registerFaroCases(known);
 

@@ -160,7 +160,7 @@ final class StreamCases {
                     FetchFailed failed = (FetchFailed) end.reason();
                     synchronized (named) {
                         named.add(failed.mapId() + " " + failed.reduceId()
-                            + (failed.message().contains("DISK_ISSUE") ? "" : ": " + failed.message()));
+                            + (failed.message().contains(" is corrupted due to DISK_ISSUE") ? "" : ": " + failed.message()));
                     }
                 }
             }

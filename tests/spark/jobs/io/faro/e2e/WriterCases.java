@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.TreeSet;
@@ -109,7 +110,7 @@ final class WriterCases {
             throws Exception {
         SparkConf conf = c.jsc.getConf();
         String algorithm = conf.getBoolean("spark.shuffle.checksum.enabled", true)
-            ? conf.get("spark.shuffle.checksum.algorithm", "ADLER32") : null;
+            ? conf.get("spark.shuffle.checksum.algorithm", "ADLER32").toUpperCase(Locale.ROOT) : null;
         Map<String, File> all = LocalFiles.all(c.jsc);
         long written = 0;
         for (MapStatus status : statuses(dependency.shuffleId())) {
@@ -292,7 +293,7 @@ final class WriterCases {
                 c.jsc.sc().removeSparkListener(listener);
             }
             synchronized (messages) {
-                Check.that("diagnosis: " + messages, messages.stream().anyMatch(m -> m.contains("DISK_ISSUE")));
+                Check.that("diagnosis: " + messages, messages.stream().anyMatch(m -> m.matches("(?s).*Block shuffle_\\d+_\\d+_\\d+ is corrupted due to DISK_ISSUE.*")));
             }
         }, c);
     }

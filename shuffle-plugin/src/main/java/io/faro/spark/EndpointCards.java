@@ -1,5 +1,6 @@
 package io.faro.spark;
 
+import io.faro.spark.settings.SparkSettings;
 import java.io.IOException;
 import java.io.InputStream;
 import java.lang.reflect.InvocationTargetException;
@@ -36,7 +37,7 @@ final class EndpointCards implements CardStore {
 
   EndpointCards(SparkEnv env) {
     this.env = env;
-    boolean service = env.conf().getBoolean("spark.shuffle.service.enabled", false);
+    boolean service = SparkSettings.flag(env.conf(), "spark.shuffle.service.enabled", false);
     this.executors = service ? new ExecutorDirectory(this::alive, System::nanoTime) : null;
   }
 

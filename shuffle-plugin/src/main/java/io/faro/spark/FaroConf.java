@@ -1,5 +1,6 @@
 package io.faro.spark;
 
+import io.faro.spark.settings.SparkSettings;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Locale;
@@ -46,7 +47,7 @@ final class FaroConf {
     writesRows = FaroKeys.WRITER.of(conf).equals("auto");
     requestTimeoutMillis = FaroKeys.REQUEST_TIMEOUT.of(conf);
     port = FaroKeys.PORT.of(conf);
-    portRetries = Math.max(0, conf.getInt("spark.port.maxRetries", 16));
+    portRetries = Math.max(0, SparkSettings.count(conf, "spark.port.maxRetries", 16));
     bindAddress = FaroKeys.BIND_ADDRESS.of(conf);
     security = ChannelSecurity.of(conf);
     wantsCommits = FaroKeys.STAGING.of(conf).equals("onCommit") || !FaroKeys.REGIONS.of(conf).equals("unpinned");

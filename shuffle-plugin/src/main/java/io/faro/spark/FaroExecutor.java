@@ -63,20 +63,24 @@ final class FaroExecutor {
   private volatile boolean used;
   /** Guarded by this. */
   private State state = State.SERVING;
-  /** In INSTALLED, and after it. */
+  /** {@code null} in SERVING and SERVING_ONLY. */
   private FaroBlockStoreClient client;
   private final RowWriters writers;
-  /** {@code null} before INSTALLED. */
+  /** {@code null} before READING. */
   private volatile RowReaders readers;
 
   /** The states, in their order. */
   private enum State {
     /** Peers can fetch from this executor. */
     SERVING,
-    /** This executor also fetches through Faro. */
+    /** Faro's readers also fetch through Faro. */
+    READING,
+    /** Spark's readers too. */
     INSTALLED,
-    /** Instead of INSTALLED, with fallback=auto: this Java or Spark refuses to replace Spark's client. */
+    /** Instead of READING, with fallback=auto: another plug-in has replaced Spark's client. */
     SERVING_ONLY,
+    /** Instead of INSTALLED, with fallback=auto: this Java or Spark refuses to replace Spark's client. */
+    READING_ONLY,
     STOPPED
   }
 
@@ -194,15 +198,24 @@ final class FaroExecutor {
     return addresses;
   }
 
-  /** Replaces the client of Spark's block manager by Faro's, which uses Spark's. Once. */
+  /**
+   * Makes Faro's client, for Faro's readers, and replaces the client of Spark's block manager by it. Once; with
+   * fallback=never each task tries again and fails.
+   */
   synchronized void install() throws ReflectiveOperationException {
-    if (state != State.SERVING) {
-      return;
+    if (state == State.SERVING) {
+      state = conf.never ? State.SERVING : State.SERVING_ONLY;
+      makeClient();
+      state = State.READING;
     }
-    if (!conf.never) {
-      // Until the client is replaced. With fallback=never each task tries again and fails.
-      state = State.SERVING_ONLY;
+    if (state == State.READING) {
+      state = conf.never ? State.READING : State.READING_ONLY;
+      replaceClient();
+      state = State.INSTALLED;
     }
+  }
+
+  private void makeClient() {
     BlockManager blocks = env.blockManager();
     BlockStoreClient spark = blocks.blockStoreClient();
     if (!SPARKS_CLIENTS.contains(spark.getClass().getName())) {
@@ -219,20 +232,23 @@ final class FaroExecutor {
     boolean closesSpark = spark != blocks.blockTransferService();
     FaroBlockStoreClient ours = new FaroBlockStoreClient(spark, closesSpark, conf, transport, peers, fallBack,
         new ToFile(sparkConf, threads.files), counters, nanos);
-    Field field = BlockManager.class.getDeclaredField("blockStoreClient");
-    field.setAccessible(true);
-    field.set(blocks, ours);
-    if (blocks.blockStoreClient() != ours) {
-      throw new IllegalAccessException("BlockManager.blockStoreClient was set and has not changed");
-    }
     client = ours;
     readers = new RowReaders(sparkConf, conf.readsRows, ours, endpoint, outputs,
         counters.rowReaders::increment, counters.groupedReaders::increment, counters::declined);
-    state = State.INSTALLED;
     long longest = TimeUnit.MILLISECONDS.toNanos(conf.requestTimeoutMillis) * UNRESPONSIVE_TIMEOUTS;
     threads.timer.scheduleWithFixedDelay(
         () -> ours.endUnresponsive(longest), SWEEP_SECONDS, SWEEP_SECONDS, TimeUnit.SECONDS);
     threads.timer.scheduleWithFixedDelay(peers::forgetIdle, 1, 1, TimeUnit.MINUTES);
+  }
+
+  private void replaceClient() throws ReflectiveOperationException {
+    BlockManager blocks = env.blockManager();
+    Field field = BlockManager.class.getDeclaredField("blockStoreClient");
+    field.setAccessible(true);
+    field.set(blocks, client);
+    if (blocks.blockStoreClient() != client) {
+      throw new IllegalAccessException("BlockManager.blockStoreClient was set and has not changed");
+    }
   }
 
   RowWriters writers() {
@@ -282,7 +298,6 @@ final class FaroExecutor {
     if (state == State.STOPPED) {
       return;
     }
-    final boolean installed = state == State.INSTALLED;
     state = State.STOPPED;
     if (reporter != null) {
       reporter.stop();
@@ -293,7 +308,7 @@ final class FaroExecutor {
     } catch (IllegalStateException e) {
       // The process is ending; the hook finds that the summary was logged.
     }
-    if (installed) {
+    if (client != null) {
       client.detach();
     }
     env.metricsSystem().removeSource(source);

@@ -9,6 +9,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.ShuffleDependency;
 import org.apache.spark.SparkConf;
 import org.apache.spark.TaskContext;
+import org.apache.spark.shuffle.BaseShuffleHandle;
 import org.apache.spark.shuffle.IndexShuffleBlockResolver;
 import org.apache.spark.shuffle.ShuffleHandle;
 import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
@@ -29,6 +30,9 @@ public final class FaroShuffleManager extends SortShuffleManager {
   private final FaroProcess process;
   /** By shuffle: the map outputs of Faro's writers; Spark's manager knows those of its own. */
   private final Map<Integer, Set<Long>> written = new ConcurrentHashMap<>();
+  private final Object components = new Object();
+  /** Whether Spark's executor components are. */
+  private volatile boolean initialized;
   /** Guarded by this. */
   private UiState uiState;
   /** In OPENED; null if Spark refused it. */
@@ -71,6 +75,7 @@ public final class FaroShuffleManager extends SortShuffleManager {
     RowShuffleWriter<K, V> rows = open == null
         ? null : open.writers().writer(handle, mapId, context, metrics, super.shuffleBlockResolver());
     if (rows != null) {
+      initializeComponents(handle, mapId, context, metrics);
       written.computeIfAbsent(handle.shuffleId(), id -> ConcurrentHashMap.newKeySet()).add(mapId);
     }
     ShuffleWriter<K, V> writer = rows == null ? super.getWriter(handle, mapId, context, metrics) : rows;
@@ -81,20 +86,41 @@ public final class FaroShuffleManager extends SortShuffleManager {
         writer, () -> open.committed(handle.shuffleId(), mapId, rows == null ? null : rows.staged()));
   }
 
+  /**
+   * Lets Spark make and initialise its executor's components ({@code spark.shuffle.sort.io.plugin.class}), which its
+   * manager does when it makes its first writer. Those of Kubernetes recover the files of an executor that was here
+   * before. The writer that comes of it is one for any dependency, and holds nothing.
+   */
+  private void initializeComponents(
+      ShuffleHandle handle, long mapId, TaskContext context, ShuffleWriteMetricsReporter metrics) {
+    if (!initialized) {
+      synchronized (components) {
+        if (!initialized) {
+          super.getWriter(new BaseShuffleHandle<>(
+              handle.shuffleId(), ((BaseShuffleHandle<?, ?, ?>) handle).dependency()), mapId, context, metrics);
+          initialized = true;
+        }
+      }
+    }
+  }
+
   @Override
   public <K, C> ShuffleReader<K, C> getReader(ShuffleHandle handle, int startMapIndex, int endMapIndex,
       int startPartition, int endPartition, TaskContext context, ShuffleReadMetricsReporter metrics) {
     FaroExecutor open = awaitOpen();
+    RowReaders readers = null;
     if (open != null) {
       process.install(open);
-      RowReaders readers = open.readers();
+      readers = open.readers();
       ShuffleReader<K, C> reader = readers == null ? null : readers.reader(
           handle, startMapIndex, endMapIndex, startPartition, endPartition, context, metrics);
       if (reader != null) {
         return reader;
       }
     }
-    return super.getReader(handle, startMapIndex, endMapIndex, startPartition, endPartition, context, metrics);
+    ShuffleReader<K, C> spark =
+        super.getReader(handle, startMapIndex, endMapIndex, startPartition, endPartition, context, metrics);
+    return readers == null ? spark : readers.spark(spark, handle, startMapIndex, endMapIndex, context);
   }
 
   /** Spark calls this to serve, store or migrate shuffle blocks; an executor may get its first blocks by migration. */

@@ -1,8 +1,10 @@
 package io.faro.spark;
 
+import io.faro.spark.settings.SparkSettings;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.spark.SparkConf;
+import org.apache.spark.network.util.ByteUnit;
 
 /**
  * The limit of the arena when {@code spark.faro.memory.limit} is not set: what the tasks of a join may have in flight,
@@ -25,10 +27,15 @@ final class MemoryDefault {
   private MemoryDefault() {}
 
   static long bytes(SparkConf conf, int cores) {
-    int tasks = Math.max(1, cores / Math.max(1, conf.getInt("spark.task.cpus", 1)));
-    double inFlight = (double) mib(conf, "spark.reducer.maxSizeInFlight", "48m") * tasks * INPUTS;
+    double inFlight = (double) mib(conf, "spark.reducer.maxSizeInFlight", 48) * tasks(conf, cores) * INPUTS;
     long allowed = Math.min(MOST, overhead(conf) / 2);
     return Math.max(LEAST, Math.min((long) inFlight, allowed) / STEP * STEP);
+  }
+
+  /** Tasks at a time. A task has a fraction of a core from Spark 4.3 on. */
+  static int tasks(SparkConf conf, int cores) {
+    double cpus = SparkSettings.number(conf, "spark.task.cpus", 1);
+    return (int) Math.max(1, cores / (cpus > 0 ? cpus : 1));
   }
 
   /**
@@ -39,21 +46,22 @@ final class MemoryDefault {
   static int cores(SparkConf conf, String command) {
     Matcher given = CORES.matcher(command);
     return given.find() ? Integer.parseInt(given.group(1))
-        : conf.getInt("spark.executor.cores", Runtime.getRuntime().availableProcessors());
+        : Math.max(1, conf.contains("spark.executor.cores")
+            ? SparkSettings.count(conf, "spark.executor.cores", 1) : Runtime.getRuntime().availableProcessors());
   }
 
   /** As YARN and Kubernetes compute it for programs of the JVM, in bytes. */
   private static long overhead(SparkConf conf) {
     if (conf.contains("spark.executor.memoryOverhead")) {
-      return mib(conf, "spark.executor.memoryOverhead", "0");
+      return mib(conf, "spark.executor.memoryOverhead", 0);
     }
-    double factor = conf.getDouble("spark.executor.memoryOverheadFactor", 0.1);
-    long share = (long) (mib(conf, "spark.executor.memory", "1g") * factor);
-    return Math.max(share, mib(conf, "spark.executor.minMemoryOverhead", "384m"));
+    double factor = SparkSettings.number(conf, "spark.executor.memoryOverheadFactor", 0.1);
+    long share = (long) (mib(conf, "spark.executor.memory", 1024) * factor);
+    return Math.max(share, mib(conf, "spark.executor.minMemoryOverhead", 384));
   }
 
   /** A size whose unit is MiB if it has none, in bytes. */
-  private static long mib(SparkConf conf, String key, String otherwise) {
-    return conf.getSizeAsMb(key, otherwise) << 20;
+  private static long mib(SparkConf conf, String key, int otherwise) {
+    return SparkSettings.bytes(conf, key, ByteUnit.MiB, (long) otherwise << 20);
   }
 }

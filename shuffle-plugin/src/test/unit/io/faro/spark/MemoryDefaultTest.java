@@ -51,6 +51,13 @@ class MemoryDefaultTest {
     assertEquals(256L << 20, MemoryDefault.bytes(conf, 8));
   }
 
+  /** Spark 4.3 has tasks of half a core; older ones refuse the value themselves. */
+  @ParameterizedTest
+  @CsvSource({"0.5, 4", "0.3, 4", "1.5, 4", "0, 4", "-1, 4", "two, 4", "2, 2", "8, 1"})
+  void cpusOfATaskThatAreNoWholeNumberDoNotEndTheApplication(String cpus, int tasks) {
+    assertEquals(tasks, MemoryDefault.tasks(new SparkConf(false).set("spark.task.cpus", cpus), 4));
+  }
+
   @Test
   void coresAreThoseThatTheExecutorWasStartedWith() {
     SparkConf conf = new SparkConf(false);

@@ -1,7 +1,9 @@
 package io.faro.spark.rows;
 
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.MapOutputTracker;
 import org.apache.spark.MapOutputTrackerWorker;
 import org.apache.spark.scheduler.MapStatus;
@@ -50,6 +52,16 @@ final class BlockSizes {
     BlockSizes sizes = new BlockSizes(shuffle, merge);
     sizes.add(list);
     return sizes.byAddress;
+  }
+
+  /** The executors that have the map outputs, as far as the tracker knows without asking the driver. */
+  static Set<BlockManagerId> locations(MapOutputTracker tracker, int shuffle, int startMap, int endMap) {
+    Set<BlockManagerId> found = new HashSet<>();
+    MapStatus[] statuses = known(tracker, shuffle, startMap, endMap);
+    for (int map = startMap; statuses != null && map < Math.min(endMap, statuses.length); map++) {
+      found.add(statuses[map].location());
+    }
+    return found;
   }
 
   /** {@code null}: the tracker must ask the driver, or there is an output missing, for which it has an exception. */

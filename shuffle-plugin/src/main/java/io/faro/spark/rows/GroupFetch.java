@@ -42,13 +42,16 @@ class GroupFetch extends BlockStoreClient {
         wanted.add(group);
       }
     }
+    // All blocks of a request have one address.
+    Group any = groups.get(ids[0]);
+    String at = any == null ? host : any.address.host();
     if (!others.isEmpty()) {
-      blocks.fetchBlocks(host, port, executor, others.toArray(new String[0]), listener, files);
+      blocks.fetchBlocks(at, port, executor, others.toArray(new String[0]), listener, files);
     }
     if (!wanted.isEmpty()) {
       Arrivals arrivals = new Arrivals(wanted, listener);
       underWay.add(arrivals);
-      client.fetch(host, port, executor, arrivals.parts, arrivals);
+      client.fetch(at, port, executor, arrivals.parts, arrivals);
       if (over) {
         arrivals.abandon();
       }

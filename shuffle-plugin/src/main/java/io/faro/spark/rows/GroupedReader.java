@@ -45,7 +45,7 @@ final class GroupedReader<K, C> implements ShuffleReader<K, C> {
     this.dependency = dependency;
     this.context = context;
     this.metrics = metrics;
-    failure = new PartFailure(blocks, readers.conf.checksum);
+    failure = new PartFailure(blocks.blockStoreClient(), readers.conf.checksum);
     repeat = new RepeatedFetch(readers.client, failure, context);
     chunk = new FileChunk(readers.endpoint);
     decompression = new Decompression(SparkEnv.get().serializerManager(), dependency.shuffleId());

@@ -22,7 +22,7 @@ final class PlanStart {
     try {
       local.accept(plan.own, new OwnFiles(blocks, readers.outputs));
       plan.host.forEach((address, parts) -> local.accept(
-          parts, new HostFiles(address, blocks, readers.outputs, context, readers.directories)));
+          parts, new HostFiles(address, blocks, readers.outputs, readers.directories.of(address, blocks, context))));
       FetchedBlocks fetched = plan.fetched.isEmpty() ? null
           : new FetchedBlocks(plan, client, readers.conf, blocks, context, metrics);
       // A task's listeners run in the reverse order: the records let go of fetched bytes before Spark's iterator,

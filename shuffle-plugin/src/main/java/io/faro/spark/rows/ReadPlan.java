@@ -43,7 +43,9 @@ final class ReadPlan {
     /** The fall-back storage. */
     SPARK,
     /** Another executor. */
-    REMOTE
+    REMOTE,
+    /** The same, except that Spark's iterator would look for its files on this host. */
+    HIDDEN
   }
 
   /** Tells a block's place by its address. */
@@ -82,8 +84,11 @@ final class ReadPlan {
         case SPARK:
           plan.addSparks(address, parts);
           break;
+        case HIDDEN:
+          plan.addRemote(address, elsewhere(address), parts);
+          break;
         default:
-          plan.addRemote(address, parts);
+          plan.addRemote(address, address, parts);
       }
     });
     return plan;
@@ -108,7 +113,16 @@ final class ReadPlan {
     fetched.add(new Tuple2<>(address, JavaConverters.asScalaBuffer(rewritten)));
   }
 
-  private void addRemote(BlockManagerId address, Parts all) {
+  /**
+   * The address with another name of its host, the absolute one. Spark's iterator then fetches over the network. No one
+   * is asked at this address: {@link GroupFetch} takes the group's.
+   */
+  private static BlockManagerId elsewhere(BlockManagerId address) {
+    return BlockManagerId.apply(address.executorId(), address.host() + ".", address.port(), address.topologyInfo());
+  }
+
+  /** {@code named}: the address that Spark's iterator gets. */
+  private void addRemote(BlockManagerId address, BlockManagerId named, Parts all) {
     List<Tuple3<BlockId, Object, Object>> rewritten = new ArrayList<>();
     Parts small = new Parts(shuffle);
     for (int i = 0; i < all.count(); i++) {
@@ -124,7 +138,7 @@ final class ReadPlan {
       small.add(all, i);
     }
     close(address, small, rewritten);
-    fetched.add(new Tuple2<>(address, JavaConverters.asScalaBuffer(rewritten)));
+    fetched.add(new Tuple2<>(named, JavaConverters.asScalaBuffer(rewritten)));
   }
 
   private void close(BlockManagerId address, Parts parts, List<Tuple3<BlockId, Object, Object>> rewritten) {

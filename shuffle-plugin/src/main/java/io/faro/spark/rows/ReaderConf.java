@@ -1,8 +1,10 @@
 package io.faro.spark.rows;
 
 import io.faro.rows.RowCodec;
+import io.faro.spark.settings.SparkSettings;
 import org.apache.spark.SparkConf;
 import org.apache.spark.io.CompressionCodec$;
+import org.apache.spark.network.util.ByteUnit;
 
 /** Spark's settings of a shuffle's readers. */
 final class ReaderConf {
@@ -26,19 +28,20 @@ final class ReaderConf {
   /** {@code wanted}: {@code spark.faro.reader} is auto. */
   ReaderConf(SparkConf conf, boolean wanted) {
     this.wanted = wanted;
-    boolean compressed = conf.getBoolean("spark.shuffle.compress", true);
+    boolean compressed = SparkSettings.flag(conf, "spark.shuffle.compress", true);
     codec = !compressed
-        ? RowCodec.NONE : RowCodec.named(conf.get("spark.io.compression.codec", "lz4"));
+        ? RowCodec.NONE : RowCodec.named(SparkSettings.text(conf, "spark.io.compression.codec", "lz4"));
     concatenates = !compressed || codec != null || concatenates(conf);
-    encrypted = conf.getBoolean("spark.io.encryption.enabled", false);
-    oldProtocol = conf.getBoolean("spark.shuffle.useOldFetchProtocol", false);
-    maxBytesInFlight = conf.getSizeAsMb("spark.reducer.maxSizeInFlight", "48m") * MIB;
-    maxRequestsInFlight = conf.getInt("spark.reducer.maxReqsInFlight", Integer.MAX_VALUE);
-    maxBlocksPerAddress = conf.getInt("spark.reducer.maxBlocksInFlightPerAddress", Integer.MAX_VALUE);
-    maxBytesToMemory = conf.getSizeAsBytes("spark.network.maxRemoteBlockSizeFetchToMem", 200 * MIB + "b");
-    nettyAttempts = conf.getInt("spark.shuffle.maxAttemptsOnNettyOOM", 10);
-    checksum = conf.getBoolean("spark.shuffle.checksum.enabled", true)
-        ? conf.get("spark.shuffle.checksum.algorithm", "ADLER32") : null;
+    encrypted = SparkSettings.flag(conf, "spark.io.encryption.enabled", false);
+    oldProtocol = SparkSettings.flag(conf, "spark.shuffle.useOldFetchProtocol", false);
+    maxBytesInFlight = SparkSettings.bytes(conf, "spark.reducer.maxSizeInFlight", ByteUnit.MiB, 48 * MIB);
+    maxRequestsInFlight = SparkSettings.count(conf, "spark.reducer.maxReqsInFlight", Integer.MAX_VALUE);
+    maxBlocksPerAddress = SparkSettings.count(conf, "spark.reducer.maxBlocksInFlightPerAddress", Integer.MAX_VALUE);
+    maxBytesToMemory = SparkSettings.bytes(
+        conf, "spark.network.maxRemoteBlockSizeFetchToMem", ByteUnit.BYTE, 200 * MIB);
+    nettyAttempts = SparkSettings.count(conf, "spark.shuffle.maxAttemptsOnNettyOOM", 10);
+    checksum = SparkSettings.flag(conf, "spark.shuffle.checksum.enabled", true)
+        ? SparkSettings.text(conf, "spark.shuffle.checksum.algorithm", "ADLER32") : null;
   }
 
   private static boolean concatenates(SparkConf conf) {

@@ -1,6 +1,7 @@
 package io.faro.spark.rows;
 
 import io.faro.Endpoint;
+import io.faro.spark.settings.FirstTime;
 import java.lang.reflect.Field;
 import java.util.function.Consumer;
 import org.apache.spark.MapOutputTracker;
@@ -28,10 +29,12 @@ public final class RowReaders {
   final PartClient client;
   final Endpoint endpoint;
   final OutputFinder outputs;
-  final HostFiles.Known directories = new HostFiles.Known();
+  final HostDirectories directories = new HostDirectories();
+  private final HostLocalSwitch hostLocal = new HostLocalSwitch(directories);
   private final Runnable rowReaders;
   private final Runnable groupedReaders;
   private final Consumer<Declined> declined;
+  private final FirstTime logged = new FirstTime();
   private volatile Field numFields;
 
   /** {@code wanted}: {@code spark.faro.reader} is auto; the last three count readers. */
@@ -57,7 +60,12 @@ public final class RowReaders {
     }
     if (why != null) {
       declined.accept(why);
-      LOG.debug("Spark's own reader reads shuffle {}: {}", handle.shuffleId(), why.text);
+      if (logged.of(why)) {
+        LOG.info("Faro leaves shuffle {} to Spark's own reader: {}. Further shuffles with this reason are not logged; "
+            + "the counter sparkReaders.{} has the number of tasks", handle.shuffleId(), why.text, why.key);
+      } else {
+        LOG.debug("Faro leaves shuffle {} to Spark's own reader: {}", handle.shuffleId(), why.text);
+      }
       return null;
     }
     MapOutputTracker tracker = SparkEnv.get().mapOutputTracker();
@@ -65,13 +73,26 @@ public final class RowReaders {
     ReadPlan plan = ReadPlan.of(handle.shuffleId(),
         BlockSizes.of(
             tracker, handle.shuffleId(), startMapIndex, endMapIndex, startPartition, endPartition, merge),
-        places(SparkEnv.get().blockManager()), conf.limits());
+        places(SparkEnv.get().blockManager(), context), conf.limits());
     if (fields < 0) {
       groupedReaders.run();
       return new GroupedReader<>(this, plan, dependency, context, metrics);
     }
     rowReaders.run();
     return new RowShuffleReader<>(this, plan, fields, context, metrics);
+  }
+
+  /** Spark's own reader of the shuffle, made able to read from executors of this host whose files it cannot see. */
+  public <K, C> ShuffleReader<K, C> spark(
+      ShuffleReader<K, C> reader, ShuffleHandle handle, int startMapIndex, int endMapIndex, TaskContext context) {
+    // Blocks that push-based shuffle merged can be read only with the setting as it is.
+    if (!HostDirectories.wanted(SparkEnv.get().blockManager())
+        || ((BaseShuffleHandle<?, ?, ?>) handle).dependency().isShuffleMergeFinalizedMarked()) {
+      return reader;
+    }
+    return new SparkReader<>(reader, hostLocal,
+        BlockSizes.locations(SparkEnv.get().mapOutputTracker(), handle.shuffleId(), startMapIndex, endMapIndex),
+        context);
   }
 
   /** Why Spark's own reader is to be used; {@code null}: it is not, as far as all readers need. */
@@ -123,18 +144,18 @@ public final class RowReaders {
     }
   }
 
-  /** As Spark's fetch iterator decides. */
-  private static ReadPlan.Places places(BlockManager blocks) {
-    BlockManagerId own = blocks.blockManagerId();
-    boolean hostLocal = blocks.hostLocalDirManager().isDefined();
+  /** As Spark's fetch iterator decides, except where this executor cannot read another one's directories. */
+  private ReadPlan.Places places(BlockManager blocks, TaskContext context) {
+    String own = blocks.blockManagerId().executorId();
     return address -> {
-      if (address.executorId().equals(own.executorId())) {
+      if (address.executorId().equals(own)) {
         return ReadPlan.Place.OWN;
-      }
-      if (address.executorId().equals("fallback")) {
+      } else if (address.executorId().equals("fallback")) {
         return ReadPlan.Place.SPARK;
+      } else if (!HostDirectories.ofThisHost(blocks, address)) {
+        return ReadPlan.Place.REMOTE;
       }
-      return hostLocal && address.host().equals(own.host()) ? ReadPlan.Place.HOST : ReadPlan.Place.REMOTE;
+      return directories.of(address, blocks, context) == null ? ReadPlan.Place.HIDDEN : ReadPlan.Place.HOST;
     };
   }
 }

@@ -40,7 +40,7 @@ final class RowShuffleReader<K, C> implements ShuffleReader<K, C> {
     this.fields = fields;
     this.context = context;
     this.metrics = metrics;
-    this.failure = new PartFailure(blocks, readers.conf.checksum);
+    this.failure = new PartFailure(blocks.blockStoreClient(), readers.conf.checksum);
     this.repeat = new RepeatedFetch(readers.client, failure, context);
   }
 

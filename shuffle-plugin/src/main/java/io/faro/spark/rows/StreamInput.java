@@ -5,6 +5,7 @@ import io.faro.rows.RowReader;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
+import java.util.zip.Checksum;
 import org.apache.spark.shuffle.FetchFailedException;
 import org.apache.spark.storage.BlockManagerId;
 
@@ -38,6 +39,8 @@ final class StreamInput implements Input {
   private final Parts part;
   private final PartFailure failure;
   private final Chunk chunk;
+  /** Of the bytes that were read; {@code null}: the part has none. */
+  private final Checksum sum;
   private boolean ended;
 
   StreamInput(InputStream stream, BlockManagerId address, Parts part, PartFailure failure, Chunk chunk) {
@@ -46,6 +49,7 @@ final class StreamInput implements Input {
     this.part = part;
     this.failure = failure;
     this.chunk = chunk;
+    sum = failure.running(part, 0);
   }
 
   @Override
@@ -70,7 +74,11 @@ final class StreamInput implements Input {
 
   private int read() throws FetchFailedException {
     try {
-      return stream.read(chunk.heap());
+      int bytes = stream.read(chunk.heap());
+      if (sum != null && bytes > 0) {
+        sum.update(chunk.heap(), 0, bytes);
+      }
+      return bytes;
     } catch (IOException e) {
       throw failure.failed(address, part, 0, "its file cannot be read", e);
     }
@@ -78,7 +86,10 @@ final class StreamInput implements Input {
 
   @Override
   public void failed(int at, String problem, boolean corrupt, boolean handedOut) throws FetchFailedException {
-    throw failure.corrupt(address, part, 0, problem, null);
+    while (read() >= 0) {
+      // The checksum is of all bytes.
+    }
+    throw failure.corrupt(address, part, 0, problem, sum == null ? null : (Long) sum.getValue());
   }
 
   @Override

@@ -108,9 +108,15 @@ final class PartitionFile implements AutoCloseable {
     buffered = 0;
   }
 
-  /** Everything was appended: writes what is left and closes the file. */
+  /** Everything was appended: writes what is left, onto the disk if this is configured, and closes the file. */
   void end() throws IOException {
     flush();
+    if (channel != null && context.sync) {
+      long started = System.nanoTime();
+      // With the file's length, as Spark's DiskBlockObjectWriter does it.
+      channel.force(true);
+      context.wrote(started);
+    }
     close();
   }
 

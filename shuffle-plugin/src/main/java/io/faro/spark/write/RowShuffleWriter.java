@@ -68,7 +68,7 @@ public final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
     int partitions = partitioner.numPartitions();
     PartitionSums sums = new PartitionSums(conf.checksum, partitions);
     RowSums rowSums = RowSums.of(dependency);
-    WriteContext writes = new WriteContext(partitions, sums, context::killTaskIfInterrupted);
+    WriteContext writes = new WriteContext(partitions, sums, conf.sync, context::killTaskIfInterrupted);
     Spills spills = new Spills(() -> blocks.diskBlockManager().createTempShuffleBlock()._2(), writes);
     try (BlockCompressor compressor = BlockCompressor.open(conf.codec, conf.zstdLevel, conf.blockBytes);
         PartitionBuffers buffers = new PartitionBuffers(context.taskMemoryManager(), partitions, conf.blockBytes,

@@ -1,6 +1,7 @@
 package io.faro.spark.write;
 
 import io.faro.StagedOutput;
+import io.faro.spark.settings.FirstTime;
 import java.lang.reflect.Field;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
@@ -25,6 +26,7 @@ public final class RowWriters {
   private final Supplier<StagedOutput> stage;
   private final Runnable rowWriters;
   private final Consumer<NotWritten> declined;
+  private final FirstTime logged = new FirstTime();
   private volatile Field dataSize;
 
   /**
@@ -56,7 +58,12 @@ public final class RowWriters {
     }
     if (why != null) {
       declined.accept(why);
-      LOG.debug("Spark's own writer writes shuffle {}: {}", handle.shuffleId(), why.text);
+      if (logged.of(why)) {
+        LOG.info("Faro leaves shuffle {} to Spark's own writer: {}. Further shuffles with this reason are not logged; "
+            + "the counter sparkWriters.{} has the number of tasks", handle.shuffleId(), why.text, why.key);
+      } else {
+        LOG.debug("Faro leaves shuffle {} to Spark's own writer: {}", handle.shuffleId(), why.text);
+      }
       return null;
     }
     rowWriters.run();

@@ -1,6 +1,8 @@
 package io.faro.spark.write;
 
+import io.faro.spark.settings.SparkSettings;
 import org.apache.spark.SparkConf;
+import org.apache.spark.network.util.ByteUnit;
 
 /** Spark's settings that make a writer spill although there is memory. */
 final class SpillLimits {
@@ -8,8 +10,9 @@ final class SpillLimits {
   private final long bytes;
 
   SpillLimits(SparkConf conf) {
-    this(conf.getLong("spark.shuffle.spill.numElementsForceSpillThreshold", Integer.MAX_VALUE),
-        conf.getSizeAsBytes("spark.shuffle.spill.maxSizeInBytesForSpillThreshold", Long.MAX_VALUE));
+    this(SparkSettings.count(conf, "spark.shuffle.spill.numElementsForceSpillThreshold", Integer.MAX_VALUE),
+        SparkSettings.bytes(
+            conf, "spark.shuffle.spill.maxSizeInBytesForSpillThreshold", ByteUnit.BYTE, Long.MAX_VALUE));
   }
 
   SpillLimits(long rows, long bytes) {

@@ -4,13 +4,16 @@ package io.faro.spark.write;
 final class WriteContext {
   final int partitions;
   final PartitionSums sums;
+  /** Whether a file is forced to the disk when it is whole. */
+  final boolean sync;
   private final Runnable endIfKilled;
   private long writeNanos;
 
   /** {@code endIfKilled} throws when the task was killed. */
-  WriteContext(int partitions, PartitionSums sums, Runnable endIfKilled) {
+  WriteContext(int partitions, PartitionSums sums, boolean sync, Runnable endIfKilled) {
     this.partitions = partitions;
     this.sums = sums;
+    this.sync = sync;
     this.endIfKilled = endIfKilled;
   }
 

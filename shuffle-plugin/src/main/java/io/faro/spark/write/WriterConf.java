@@ -1,7 +1,9 @@
 package io.faro.spark.write;
 
 import io.faro.rows.RowCodec;
+import io.faro.spark.settings.SparkSettings;
 import org.apache.spark.SparkConf;
+import org.apache.spark.network.util.ByteUnit;
 
 /** Spark's settings of a shuffle's writers. */
 final class WriterConf {
@@ -24,6 +26,8 @@ final class WriterConf {
   /** {@code null}: not one that native code compresses. */
   final RowCodec codec;
   final boolean encrypted;
+  /** Whether files are forced to the disk before they are used. */
+  final boolean sync;
   /** {@code null}: map outputs have no checksums. */
   final String checksum;
   final int zstdLevel;
@@ -34,14 +38,15 @@ final class WriterConf {
   /** {@code wanted}: {@code spark.faro.writer} is auto. */
   WriterConf(SparkConf conf, boolean wanted) {
     this.wanted = wanted;
-    codec = !conf.getBoolean("spark.shuffle.compress", true)
-        ? RowCodec.NONE : RowCodec.named(conf.get("spark.io.compression.codec", "lz4"));
-    encrypted = conf.getBoolean("spark.io.encryption.enabled", false);
-    checksum = conf.getBoolean("spark.shuffle.checksum.enabled", true)
-        ? conf.get("spark.shuffle.checksum.algorithm", "ADLER32") : null;
-    zstdLevel = conf.getInt("spark.io.compression.zstd.level", 1);
+    codec = !SparkSettings.flag(conf, "spark.shuffle.compress", true)
+        ? RowCodec.NONE : RowCodec.named(SparkSettings.text(conf, "spark.io.compression.codec", "lz4"));
+    encrypted = SparkSettings.flag(conf, "spark.io.encryption.enabled", false);
+    checksum = SparkSettings.flag(conf, "spark.shuffle.checksum.enabled", true)
+        ? SparkSettings.text(conf, "spark.shuffle.checksum.algorithm", "ADLER32") : null;
+    sync = SparkSettings.flag(conf, "spark.shuffle.sync", false);
+    zstdLevel = SparkSettings.count(conf, "spark.io.compression.zstd.level", 1);
     long block = codec == RowCodec.LZ4
-        ? conf.getSizeAsBytes("spark.io.compression.lz4.blockSize", "32k")
+        ? SparkSettings.bytes(conf, "spark.io.compression.lz4.blockSize", ByteUnit.BYTE, 32 << 10)
         : codec == RowCodec.ZSTD ? FRAME_BYTES : PLAIN_BYTES;
     long most = Math.min(MOST_BUFFER_BYTES, block) / Long.BYTES * Long.BYTES;
     blockBytes = (int) Math.max(PartitionBuffers.LEAST_ROOM, most);

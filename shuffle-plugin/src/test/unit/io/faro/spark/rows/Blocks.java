@@ -33,10 +33,14 @@ final class Blocks {
     return this;
   }
 
-  /** Executor {@code own} is this one, {@code near} is on this host, {@code stored} is the fall-back storage. */
+  /**
+   * Executor {@code own} is this one, {@code near} and {@code hidden} are on this host, {@code stored}
+   * is the fall-back storage.
+   */
   ReadPlan plan(ReadPlan.Limits limits, boolean merge) {
     ReadPlan.Places places = address -> address.executorId().equals("own") ? ReadPlan.Place.OWN
         : address.executorId().equals("near") ? ReadPlan.Place.HOST
+        : address.executorId().equals("hidden") ? ReadPlan.Place.HIDDEN
         : address.executorId().equals("stored") ? ReadPlan.Place.SPARK : ReadPlan.Place.REMOTE;
     return ReadPlan.of(
         SHUFFLE, BlockSizes.of(SHUFFLE, JavaConverters.asScalaIterator(all.iterator()), merge), places, limits);

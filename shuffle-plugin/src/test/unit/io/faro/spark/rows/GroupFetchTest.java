@@ -18,7 +18,9 @@ import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.network.buffer.NettyManagedBuffer;
 import org.apache.spark.network.shuffle.BlockFetchingListener;
 import org.apache.spark.network.shuffle.BlockStoreClient;
+import org.apache.spark.network.shuffle.DownloadFile;
 import org.apache.spark.network.shuffle.DownloadFileManager;
+import org.apache.spark.network.util.TransportConf;
 import org.apache.spark.storage.BlockId;
 import org.junit.jupiter.api.Test;
 import scala.Tuple3;
@@ -30,6 +32,7 @@ class GroupFetchTest {
   private final Map<String, Throwable> failed = new HashMap<>();
   private boolean taskIsOver;
   private final List<String> plain = new ArrayList<>();
+  private String host;
   private Parts asked;
   private PartClient.Listener parts;
   private final ReadPlan plan =
@@ -53,8 +56,9 @@ class GroupFetchTest {
 
   private final class Plain extends BlockStoreClient {
     @Override
-    public void fetchBlocks(String host, int port, String executor, String[] blocks, BlockFetchingListener to,
+    public void fetchBlocks(String at, int port, String executor, String[] blocks, BlockFetchingListener to,
         DownloadFileManager files) {
+      host = at;
       plain.addAll(Arrays.asList(blocks));
     }
 
@@ -64,7 +68,8 @@ class GroupFetchTest {
 
   private final class Recorded implements PartClient {
     @Override
-    public void fetch(String host, int port, String executor, Parts wanted, Listener to) {
+    public void fetch(String at, int port, String executor, Parts wanted, Listener to) {
+      host = at;
       asked = wanted;
       parts = to;
     }
@@ -166,6 +171,28 @@ class GroupFetchTest {
     fetch.fetchBlocks("h", 1, "1", names(), listener, null);
     parts.arrived(3, bytes(20));
     assertNothingLeaks();
+  }
+
+  /** The iterator may have been given another name of the host. */
+  @Test
+  void theGroupsHostIsAsked() {
+    fetch.fetchBlocks("host-1.", 1, "1", new String[] {names()[0]}, listener, null);
+    assertEquals("host-1", host);
+    fetch.fetchBlocks("host-2.", 1, "2", new String[] {names()[1]}, listener, new NoFiles());
+    assertEquals("host-2", host);
+    assertEquals(Arrays.asList(names()[1]), plain);
+  }
+
+  private static final class NoFiles implements DownloadFileManager {
+    @Override
+    public DownloadFile createTempFile(TransportConf conf) {
+      throw new AssertionError("not asked for");
+    }
+
+    @Override
+    public boolean registerTempFileToClean(DownloadFile file) {
+      throw new AssertionError("not asked for");
+    }
   }
 
   @Test

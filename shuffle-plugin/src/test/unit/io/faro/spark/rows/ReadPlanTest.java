@@ -49,6 +49,21 @@ class ReadPlanTest {
     assertEquals(6, plan.host.get(Blocks.address("near")).count());
   }
 
+  /** Spark's iterator compares the host's name; all else is about the real address. */
+  @Test
+  void hiddenBlocksOfThisHostAreFetchedFromAnotherNameOfIt() {
+    ReadPlan plan = new Blocks().of("hidden", 0, 5, 3, 5, 100).of("hidden", 5, 1, 3, 5, 100_000).plan(USUAL, true);
+    assertEquals(0, plan.host.size());
+    assertEquals(1, plan.fetched.size());
+    assertEquals("host-hidden.", plan.fetched.get(0)._1().host());
+    assertEquals("hidden", plan.fetched.get(0)._1().executorId());
+    assertEquals(2, plan.groups.size());
+    plan.groups.forEach((name, group) -> {
+      assertEquals(Blocks.address("hidden"), group.address);
+      assertEquals(Blocks.address("hidden"), plan.stream(name)._1());
+    });
+  }
+
   @Test
   void smallBlocksOfOneExecutorAreOneGroup() {
     ReadPlan plan = new Blocks().of("1", 0, 400, 3, 4, 200).of("2", 400, 400, 3, 4, 200).plan(USUAL, false);

@@ -37,7 +37,8 @@ class PartitionBuffersTest {
   private int names;
   private final TaskMemoryManager memory =
       new TaskMemoryManager(new UnifiedMemoryManager(new SparkConf(false), 4 * MIB, 0, 1), 0);
-  private final WriteContext context = new WriteContext(PARTITIONS, new PartitionSums(null, PARTITIONS), () -> { });
+  private final WriteContext context = new WriteContext(
+      PARTITIONS, new PartitionSums(null, PARTITIONS), false, () -> { });
   private final Spills spills = new Spills(() -> directory.resolve("spill" + names++).toFile(), context);
   private final BlockCompressor compressor = BlockCompressor.open(RowCodec.NONE, 1, 32 << 20);
   private PartitionBuffers buffers = buffers(BLOCK_BYTES);

@@ -24,7 +24,7 @@ class SpillsTest {
   private int names;
   private boolean killed;
   private final PartitionSums sums = new PartitionSums("ADLER32", 3);
-  private final WriteContext context = new WriteContext(3, sums, () -> {
+  private final WriteContext context = new WriteContext(3, sums, false, () -> {
     if (killed) {
       throw new IllegalStateException("killed");
     }
@@ -45,6 +45,30 @@ class SpillsTest {
     Adler32 sum = new Adler32();
     sum.update(bytes(text), 0, text.length());
     return sum.getValue();
+  }
+
+  /** A device that takes bytes cannot be forced to a disk, so that trying it fails. */
+  @Test
+  void filesAreForcedToTheDiskIfThatIsConfigured() throws IOException {
+    File device = new File("/dev/null");
+    try (PartitionFile out = new PartitionFile(device, context, null)) {
+      out.append(0, bytes("a"));
+      out.end();
+    }
+    WriteContext synced = new WriteContext(3, sums, true, () -> { });
+    try (PartitionFile out = new PartitionFile(device, synced, null)) {
+      out.append(0, bytes("a"));
+      assertThrows(IOException.class, out::end);
+    }
+    try (Spills spills = new Spills(() -> device, synced)) {
+      assertThrows(IOException.class, () -> spills.write(file -> file.append(0, bytes("a"))));
+    }
+    File data = directory.resolve("data").toFile();
+    try (PartitionFile out = new PartitionFile(data, synced, null)) {
+      out.append(0, bytes("a"));
+      out.end();
+    }
+    assertEquals(1, data.length());
   }
 
   @Test

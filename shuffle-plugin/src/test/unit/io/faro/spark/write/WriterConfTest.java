@@ -32,6 +32,13 @@ class WriterConfTest {
     assertFalse(conf.encrypted);
   }
 
+  @Test
+  void sparksSpellings() {
+    assertEquals("CRC32", with("spark.shuffle.checksum.algorithm", "crc32").checksum);
+    assertTrue(with("spark.shuffle.sync", "TRUE").sync);
+    assertFalse(with().sync);
+  }
+
   /** Buffers, whose bytes a block holds, are multiples of 8 between 64 bytes and 32 MiB. */
   @Test
   void blockSizesOfLz4() {
