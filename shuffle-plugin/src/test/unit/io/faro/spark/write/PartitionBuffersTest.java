@@ -217,7 +217,7 @@ class PartitionBuffersTest {
   private long fileOf(int partitions, RowCodec codec, int blockBytes, long refusedUntil, long rows) throws IOException {
     TaskMemoryManager of = new TaskMemoryManager(
         new UnifiedMemoryManager(new SparkConf(false), 128 * MIB, 0, 1), 0);
-    WriteContext writes = new WriteContext(partitions, new PartitionSums(null, partitions), () -> { });
+    WriteContext writes = new WriteContext(partitions, new PartitionSums(null, partitions), false, () -> { });
     Spills none = new Spills(() -> directory.resolve("spill" + names++).toFile(), writes);
     Greedy other = new Greedy(of, 0);
     Random random = new Random(1);
