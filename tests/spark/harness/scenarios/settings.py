@@ -1,4 +1,4 @@
-"""Faro's own settings: fabrics, the exchange, wrong values; and settings of Spark's that Faro obeys."""
+"""Faro's own settings: fabrics, the exchange, wrong values. And settings of Spark's that it obeys."""
 
 from .model import ANY, FEW, KRYO, OTHER_DISK, Scenario
 
@@ -60,8 +60,8 @@ SCENARIOS = [
         must_count=("rowReaders", "rowWriters"),
         waits=True,
     ),
-    # One host name, and files that only their own executor sees: read by Faro's readers, by Spark's,
-    # and into files.
+    # One host name, and files that only their own executor sees: read by Faro's readers, by
+    # Spark's, and into files.
     Scenario(
         "hidden-directories",
         [*FEW, "hostLocalOff", "megabyteBlocks"],
@@ -89,7 +89,8 @@ SCENARIOS = [
         apart=True,
         must_count=("groupedReaders",),
     ),
-    # Java does not let Spark's client be replaced: Faro's readers fetch all the same.
+    # Java does not let Spark's client be replaced: Faro's readers fetch all the same. As a Java
+    # with a security manager, up to 17, or one that denies it by JEP 500.
     Scenario(
         "fixed-fields",
         [*FEW, "rowTypes"],
