@@ -107,11 +107,8 @@ class Scenario:
     def checks_faro(self):
         """Whether there is something to look at in what Faro's executors counted and logged."""
         looks = (
-            self.must_count,
-            self.must_not_count,
-            self.must_not_log,
-            self.must_log_once,
-            self.no_log_has,
+            *(self.must_count, self.must_not_count, self.must_log_once),
+            *(self.must_not_log, self.no_log_has),
         )
         return self.faro != ANY or any(looks)
 

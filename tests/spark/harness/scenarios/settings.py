@@ -1,4 +1,4 @@
-"""Faro's own settings: fabrics, the exchange, wrong values. And settings of Spark's that it obeys."""
+"""Faro's own settings: fabrics, the exchange, wrong values; settings of Spark's that it obeys."""
 
 from .model import ANY, FEW, KRYO, OTHER_DISK, Scenario
 
