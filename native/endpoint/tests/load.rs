@@ -5,6 +5,7 @@
 mod support;
 
 use faro_endpoint::{Config, Endpoint, FabricChoice};
+use faro_pool::{Purpose, PAGE_BYTES};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,7 +92,55 @@ fn a_server_without_room_serves_all_in_the_end(fabric: FabricChoice) {
     );
 }
 
+/// Many requests of many peers wait for the few pages that their server has. A page that returns goes to one of them,
+/// and the others do not ask for it.
+fn a_page_that_returns_wakes_one(fabric: FabricChoice) {
+    const CLIENTS: usize = 4;
+    const REQUESTS: usize = 25;
+    const FREE_PAGES: u64 = 12;
+    let server = Server::start(Config {
+        request_timeout: LONG,
+        ..config("server", fabric)
+    });
+    let bytes = pattern(1, 1 << 20);
+    server.put(0, 0, std::slice::from_ref(&bytes));
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|_| Endpoint::start(config("client", fabric)).unwrap())
+        .collect();
+    // Connections first: those of RDMA take memory.
+    for client in &clients {
+        let peer = server.peer_of(client);
+        let first = support::fetch_within(client, peer, &[block(0, 0, 0, 1)], LONG);
+        assert!(first.bytes() == [bytes.clone()]);
+    }
+    let pool = server.endpoint.pool();
+    let mut taken = Vec::new();
+    let limit = pool.share_bytes(Purpose::Serve);
+    while pool.counters().held_bytes + FREE_PAGES * PAGE_BYTES as u64 <= limit {
+        taken.push(pool.try_lease(PAGE_BYTES, Purpose::Serve).unwrap());
+    }
+    let before = counter(&server.endpoint, "pool.exhausted");
+    let asked: Vec<Vec<u64>> = clients
+        .iter()
+        .map(|client| {
+            let peer = server.peer_of(client);
+            let fetch = |_| client.fetch(peer, &[block(0, 0, 0, 1)], LONG).unwrap();
+            (0..REQUESTS).map(fetch).collect()
+        })
+        .collect();
+    for (client, ids) in clients.iter().zip(&asked) {
+        for (_, fetched) in collect(client, ids) {
+            assert!(fetched.bytes() == [bytes.clone()]);
+        }
+    }
+    let refused = counter(&server.endpoint, "pool.exhausted") - before;
+    // Four pages each; a page that returns leads to one look at most that finds none.
+    let most = (CLIENTS * REQUESTS * 8) as u64;
+    assert!(refused <= most, "{refused} refused leases, at most {most}");
+}
+
 over_every_fabric!(
+    a_page_that_returns_wakes_one,
     replies_hold_little_more_than_their_bytes,
     a_server_without_room_serves_all_in_the_end,
 );

@@ -55,6 +55,8 @@ pub(crate) struct ServeService {
     pub(super) deadlines: Deadlines,
     /// Turns that have their permit and wait for memory.
     pub(super) starved: MemoryQueue,
+    /// The arena has refused memory to the first of them: it is asked again when some has returned.
+    arena_is_empty: bool,
     /// When each peer last took bytes, while it is connected.
     pub(super) taken: HashMap<EndpointId, Instant>,
     /// How long a peer may take no bytes, whatever it asks for.
@@ -88,6 +90,7 @@ impl ServeService {
             budget: Budget::new(budget),
             deadlines: Deadlines::default(),
             starved: MemoryQueue::default(),
+            arena_is_empty: false,
             taken: HashMap::new(),
             longest_wait,
             next_serial: 0,
@@ -126,7 +129,7 @@ impl ServeService {
     /// Begins the turns that wait for memory, in order, as far as there is some. After a refusal of the arena the next
     /// return of memory calls `on_memory`; after one because of the peer's share the next end of its writes does.
     pub(super) fn begin_starved(&mut self) {
-        while let Some((_, serial)) = self.starved.first() {
+        while let Some((_, serial)) = self.starved.first().filter(|_| !self.arena_is_empty) {
             let (entry, memory) = (self.entries.get_mut(&serial), &self.memory);
             let reserved = entry.map(|entry| entry.stage.on_memory(|job| job.reserve(memory)));
             match reserved {
@@ -138,7 +141,7 @@ impl ServeService {
                 // A fetch that has ended has removed its turn.
                 None | Some(Ok(None)) => self.starved.first_began(),
                 Some(Err(NoLease::HasItsShare)) => self.starved.first_has_its_share(),
-                Some(Err(NoLease::Arena(_))) => return,
+                Some(Err(NoLease::Arena(_))) => self.arena_is_empty = true,
             }
         }
     }
@@ -282,6 +285,7 @@ impl Service for ServeService {
     }
 
     fn on_memory(&mut self, _net: &mut Net) {
+        self.arena_is_empty = false;
         self.begin_starved();
     }
 
@@ -289,6 +293,7 @@ impl Service for ServeService {
         self.memory.look_again();
         // Bytes of a peer may have become free on another fabric, and its share may have grown.
         self.starved.all_have_room();
+        self.arena_is_empty = false;
         self.begin_starved();
         let due = self.schedule.tick(now);
         self.start_turns(due);
