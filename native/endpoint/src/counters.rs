@@ -56,6 +56,8 @@ pub(crate) struct FabricCounters {
     pub(crate) served_bytes: Counter,
     /// Connections that there are, begun or open, made by either side.
     pub(crate) connections: Gauge,
+    /// Bytes of ordinary memory that the connections' buffers take.
+    pub(crate) buffer_bytes: Gauge,
 }
 
 /// All of them.
@@ -142,6 +144,9 @@ impl Counters {
         ] {
             out.push((name.to_owned(), counter.get()));
         }
+        let buffers = [&self.tcp, &self.shm, &self.verbs].map(|fabric| fabric.buffer_bytes.get());
+        let buffers = buffers.into_iter().sum();
+        out.push(("memory.connectionBytes".to_owned(), buffers));
         let held = self.connection_bytes.get();
         out.push(("connectionBytes".to_owned(), held));
         out

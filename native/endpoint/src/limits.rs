@@ -67,10 +67,9 @@ pub const PEER_IDLE: Duration = Duration::from_secs(3_600);
 pub const MAX_UNRESOLVED: usize = 65_536;
 /// Those of them that one peer asked for: no peer takes the places of the others.
 pub const MAX_UNRESOLVED_OF_PEER: usize = MAX_UNRESOLVED / 8;
-/// Bytes of memory for what is known of map outputs: their paths and what their files were.
+/// Most bytes of memory for what is known of map outputs (their paths and what their files were), and most
+/// of offset tables. Each is also bounded by an eighth of the arena.
 pub const MAX_KNOWN_BYTES: u64 = 64 << 20;
-/// Bytes of offset tables kept in memory.
-pub const MAX_OFFSET_BYTES: u64 = 64 << 20;
 /// Index files up to this size are read as a whole; of larger ones the two offsets that are needed,
 /// until they are needed often.
 pub const SMALL_INDEX_BYTES: u64 = 8 << 10;

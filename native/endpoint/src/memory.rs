@@ -75,6 +75,8 @@ pub(crate) struct Memory {
     pub(crate) cache: Arc<ChunkCache>,
     pub(crate) regions: RegionMode,
     pub(crate) staging: Staging,
+    /// Bytes beside the arena, of the requests that all progress threads hold for their clients.
+    pub(crate) request_bytes: Arc<AtomicU64>,
     /// Refusals when the cache had nothing left to release but pages that peers may be reading.
     shortages: AtomicU64,
     /// How often everything that is exposed was recalled.
@@ -99,6 +101,7 @@ impl Memory {
             cache,
             regions,
             staging,
+            request_bytes: Arc::default(),
             shortages: AtomicU64::new(0),
             recalls: AtomicU64::new(0),
             nothing_to_release: AtomicBool::new(false),

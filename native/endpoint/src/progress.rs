@@ -263,6 +263,7 @@ impl Progress {
         shared.peers.forget_idle(now);
         shared.catalog.tick(now, shared.question_timeout);
         shared.memory.pool.release_idle();
+        self.net.count_buffers();
     }
 
     /// Answers all peers and closes their connections.

@@ -127,7 +127,10 @@ fn a_request_goes_on(doom: Doom) {
     let pool = Pool::new(64 << 20).unwrap();
     let cache = ChunkCache::new(Arc::clone(&pool), 4).unwrap();
     let memory = Memory::new(pool, cache, RegionMode::Unpinned, Staging::OnDemand);
-    let (counters, catalog) = (Arc::new(Counters::default()), Arc::new(Catalog::new()));
+    let (counters, catalog) = (
+        Arc::new(Counters::default()),
+        Arc::new(Catalog::new(1 << 30)),
+    );
     let doomed = Doorbell::new(Arc::new(|| {}));
     let (doomed_inbox, doomed_commands) = Inbox::new(&doomed);
     let (tcp_inbox, tcp_commands) = Inbox::new(&Doorbell::new(Arc::new(|| {})));

@@ -1,6 +1,7 @@
 //! The counters of an endpoint, by the names that Spark's metrics system shows.
 
 use super::Endpoint;
+use std::sync::atomic::Ordering;
 
 impl Endpoint {
     /// Counters by name, e.g. `remoteBlocks.tcp`.
@@ -16,6 +17,8 @@ impl Endpoint {
         }
         let pool = self.memory.pool.counters();
         let region = self.memory.cache.counters();
+        let (paths, offsets) = self.catalog.held_bytes();
+        let requests = self.memory.request_bytes.load(Ordering::Relaxed);
         for (name, value) in [
             ("pool.limitBytes", pool.limit_bytes),
             ("pool.mappedBytes", pool.mapped_bytes),
@@ -41,6 +44,9 @@ impl Endpoint {
                 "pool.registeredHighWaterBytes",
                 pool.registered_high_water_bytes,
             ),
+            ("memory.requestBytes", requests),
+            ("memory.pathBytes", paths),
+            ("memory.offsetBytes", offsets),
             ("region.hits", region.exits.resident),
             ("region.minorFaults", region.exits.minor),
             ("region.majorFaults", region.exits.major),

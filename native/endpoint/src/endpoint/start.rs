@@ -68,7 +68,8 @@ impl Endpoint {
             .map(|f| f.location());
         let kinds: Vec<FabricKind> = fabrics.iter().map(|fabric| fabric.kind()).collect();
         let threads: Vec<Thread> = fabrics.into_iter().map(Thread::new).collect();
-        let (counters, catalog) = (Arc::new(Counters::default()), Arc::new(Catalog::new()));
+        let counters = Arc::new(Counters::default());
+        let catalog = Arc::new(Catalog::new(config.memory_limit));
         let cache = ChunkCache::new(Arc::clone(&pool), slots(config.memory_limit))?;
         let memory = Memory::new(Arc::clone(&pool), cache, config.regions, config.staging);
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);

@@ -61,20 +61,27 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    pub(crate) fn new() -> Self {
-        Self::with_open_files(open_file_bound())
+    /// For an endpoint whose arena has so many bytes: paths take up to an eighth of that beside the arena,
+    /// and so do offsets.
+    pub(crate) fn new(arena_bytes: u64) -> Self {
+        Self::bounded(open_file_bound(), MAX_KNOWN_BYTES.min(arena_bytes / 8))
     }
 
-    /// With at most so many open files, at least 2.
-    pub(crate) fn with_open_files(bound: usize) -> Self {
-        let outputs = (MAX_KNOWN_BYTES / TYPICAL_OUTPUT) as usize;
+    /// With at most so many open files, at least 2, and so many bytes of paths, and of offsets.
+    fn bounded(open_files: usize, bytes: u64) -> Self {
+        let outputs = (bytes / TYPICAL_OUTPUT) as usize;
         Self {
-            known: cache::new(MAX_KNOWN_BYTES, outputs, OutputBytes),
-            stores: Stores::new(bound),
+            known: cache::new(bytes, outputs, OutputBytes),
+            stores: Stores::new(open_files, bytes),
             questions: Questions::new(),
             looked: Mutex::new(Instant::now()),
             swept: Mutex::new(Instant::now()),
         }
+    }
+
+    /// Bytes of paths, and of offsets.
+    pub(crate) fn held_bytes(&self) -> (u64, u64) {
+        (self.known.weight(), self.stores.offset_bytes())
     }
 
     /// The output that `peer` wants; or `resume`, which is made only then, is called with the answer later.
@@ -240,7 +247,7 @@ mod tests {
     #[test]
     fn one_question_for_many_jobs() {
         let dir = tempfile::tempdir().unwrap();
-        let (catalog, resumed) = (Catalog::new(), Arc::new(AtomicUsize::new(0)));
+        let (catalog, resumed) = (Catalog::new(1 << 30), Arc::new(AtomicUsize::new(0)));
         for _ in 0..3 {
             assert!(matches!(ask(&catalog, id(7), &resumed), Lookup::Waiting));
         }
@@ -253,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_no_is_an_answer_but_is_not_remembered() {
-        let (catalog, resumed) = (Catalog::new(), Arc::new(AtomicUsize::new(0)));
+        let (catalog, resumed) = (Catalog::new(1 << 30), Arc::new(AtomicUsize::new(0)));
         ask(&catalog, id(7), &resumed);
         ask(&catalog, id(7), &resumed);
         catalog.answer(id(7), None);
@@ -266,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_peer_has_its_share_of_the_questions() {
-        let (catalog, resumed) = (Catalog::new(), Arc::new(AtomicUsize::new(0)));
+        let (catalog, resumed) = (Catalog::new(1 << 30), Arc::new(AtomicUsize::new(0)));
         let share = MAX_UNRESOLVED_OF_PEER as i64;
         for map in 0..share {
             let lookup = ask_as(1, &catalog, id(map), &resumed);
@@ -299,7 +306,7 @@ mod tests {
 
     #[test]
     fn old_questions_expire() {
-        let (catalog, resumed) = (Catalog::new(), Arc::new(AtomicUsize::new(0)));
+        let (catalog, resumed) = (Catalog::new(1 << 30), Arc::new(AtomicUsize::new(0)));
         let (asked, age) = (Instant::now(), Duration::from_secs(3600));
         ask(&catalog, id(7), &resumed);
         catalog.tick(asked + TICK, age);
@@ -318,6 +325,22 @@ mod tests {
         assert_eq!(resumed.load(Ordering::SeqCst), 200);
     }
 
+    #[test]
+    fn paths_and_offsets_follow_the_arenas_size() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = files(dir.path());
+        let catalog = Catalog::new(8 << 20);
+        for map in 0..20_000 {
+            catalog.answer(id(map), Some(&files));
+        }
+        let (paths, offsets) = catalog.held_bytes();
+        assert!(
+            paths > 1 << 19 && paths <= 1 << 20,
+            "{paths} bytes of paths"
+        );
+        assert!(offsets <= 1 << 20, "{offsets} bytes of offsets");
+    }
+
     /// A request reads every output of `maps` once.
     fn scan(catalog: &Catalog, maps: std::ops::Range<i64>) {
         for map in maps {
@@ -333,7 +356,7 @@ mod tests {
     fn all_outputs_stay_known_and_few_files_stay_open() {
         let dir = tempfile::tempdir().unwrap();
         let files = files(dir.path());
-        let catalog = Catalog::with_open_files(BOUND);
+        let catalog = Catalog::bounded(BOUND, MAX_KNOWN_BYTES);
         for map in 0..5_000 {
             catalog.answer(id(map), Some(&files));
             assert!(catalog.open_files() <= BOUND);
@@ -351,7 +374,7 @@ mod tests {
     fn a_scan_leaves_what_is_used_often_open() {
         let dir = tempfile::tempdir().unwrap();
         let files = files(dir.path());
-        let catalog = Catalog::with_open_files(BOUND);
+        let catalog = Catalog::bounded(BOUND, MAX_KNOWN_BYTES);
         for map in 0..1_000 {
             catalog.answer(id(map), Some(&files));
         }
@@ -372,7 +395,7 @@ mod tests {
     fn many_threads_share_fewer_descriptors_than_they_are() {
         let dir = tempfile::tempdir().unwrap();
         let files = files(dir.path());
-        let catalog = Catalog::with_open_files(4);
+        let catalog = Catalog::bounded(4, MAX_KNOWN_BYTES);
         std::thread::scope(|scope| {
             for thread in 0..8 {
                 let (catalog, files) = (&catalog, &files);
@@ -396,7 +419,7 @@ mod tests {
     fn what_did_not_change_stays_what_it_was() {
         let dir = tempfile::tempdir().unwrap();
         let files = files(dir.path());
-        let catalog = Catalog::new();
+        let catalog = Catalog::new(1 << 30);
         let name = || catalog.ready(id(7)).unwrap().region().unwrap().id();
         catalog.answer(id(7), Some(&files));
         let first = name();
@@ -416,7 +439,7 @@ mod tests {
     #[test]
     fn deleted_files_are_closed_though_nothing_asks_for_them() {
         let dir = tempfile::tempdir().unwrap();
-        let catalog = Catalog::new();
+        let catalog = Catalog::new(1 << 30);
         for map in 0..3 * SWEPT_FILES as i64 {
             let own = dir.path().join(map.to_string());
             std::fs::create_dir(&own).unwrap();
@@ -439,7 +462,7 @@ mod tests {
 
     #[test]
     fn each_of_several_threads_gets_some_of_many_questions() {
-        let (catalog, resumed) = (Catalog::new(), Arc::new(AtomicUsize::new(0)));
+        let (catalog, resumed) = (Catalog::new(1 << 30), Arc::new(AtomicUsize::new(0)));
         for map in 0..400 {
             ask(&catalog, id(map), &resumed);
         }

@@ -6,7 +6,7 @@ fn open(files: &OutputFiles) -> Result<Output, BlockStatus> {
         shuffle_id: 1,
         map_id: 2,
     };
-    Output::open(&Stores::new(8), id, files)
+    Output::open(&Stores::new(8, 64 << 20), id, files)
 }
 
 fn read(output: &Output, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
@@ -159,7 +159,7 @@ fn large(dir: &std::path::Path, partitions: u64) -> OutputFiles {
 fn of_large_indexes_two_offsets_are_read_until_they_are_asked_for_often() {
     let dir = tempfile::tempdir().unwrap();
     let files = large(dir.path(), 200_000);
-    let stores = Stores::new(8);
+    let stores = Stores::new(8, 64 << 20);
     let id = OutputId {
         shuffle_id: 1,
         map_id: 2,

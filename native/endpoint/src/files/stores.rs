@@ -3,7 +3,6 @@
 use super::cache::{self, Cache};
 use super::descriptors::Descriptors;
 use super::offsets::Offsets;
-use crate::limits::MAX_OFFSET_BYTES;
 use quick_cache::Weighter;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -29,12 +28,12 @@ pub(crate) struct Stores {
 }
 
 impl Stores {
-    /// At most so many open files, at least 2.
-    pub(super) fn new(open_files: usize) -> Arc<Self> {
-        let tables = (MAX_OFFSET_BYTES / TYPICAL_TABLE) as usize;
+    /// At most so many open files, at least 2, and so many bytes of tables.
+    pub(super) fn new(open_files: usize, bytes: u64) -> Arc<Self> {
+        let tables = (bytes / TYPICAL_TABLE) as usize;
         Arc::new(Self {
             descriptors: Descriptors::new(open_files),
-            tables: cache::new(MAX_OFFSET_BYTES, tables, TableBytes),
+            tables: cache::new(bytes, tables, TableBytes),
             generation: AtomicU64::new(1),
         })
     }
@@ -62,7 +61,6 @@ impl Stores {
     }
 
     /// Bytes of all tables.
-    #[cfg(test)]
     pub(super) fn offset_bytes(&self) -> u64 {
         self.tables.weight()
     }

@@ -303,6 +303,15 @@ impl Net {
         }
     }
 
+    /// Counts the memory of the connections' buffers.
+    pub(crate) fn count_buffers(&self) {
+        let named = self.fabric.counters();
+        let memory = named.into_iter().find(|(name, _)| *name == "memory_bytes");
+        let bytes = memory.map_or(0, |(_, bytes)| bytes);
+        let counters = self.counters.fabric(self.kind());
+        counters.buffer_bytes.set(bytes);
+    }
+
     fn count(&self) {
         let counters = self.counters.fabric(self.kind());
         counters.connections.set(self.connections.len() as u64);

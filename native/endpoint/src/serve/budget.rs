@@ -1,11 +1,14 @@
 //! Memory of the requests that a progress thread holds for its clients, in bytes.
 //!
 //! A request is small, but a client chooses how many it sends and how many blocks each names. Beyond
-//! the bound a request is answered `Busy`, and its client asks again. No connection may take more than
-//! a quarter, so that one peer cannot shut the others out.
+//! the bound, which all progress threads of an endpoint share, a request is answered `Busy`, and its
+//! client asks again. No connection may take more than a quarter, so that one peer cannot shut the
+//! others out.
 
 use faro_fabric::ConnectionId;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
 /// Bytes that a request takes beside its blocks: entry, job, message.
 const REQUEST_BYTES: usize = 1 << 10;
@@ -18,6 +21,9 @@ const BUFFER_BYTES: usize = 24;
 #[derive(Debug)]
 pub(super) struct Budget {
     limit: usize,
+    /// Of all progress threads of the endpoint. Relaxed: it orders nothing.
+    of_all: Arc<AtomicU64>,
+    /// Of this one.
     held: usize,
     /// No entry is zero.
     by_connection: HashMap<ConnectionId, usize>,
@@ -34,9 +40,10 @@ pub(super) fn bytes_of_buffers(buffers: usize) -> usize {
 }
 
 impl Budget {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize, of_all: Arc<AtomicU64>) -> Self {
         Self {
             limit,
+            of_all,
             held: 0,
             by_connection: HashMap::new(),
         }
@@ -48,22 +55,35 @@ impl Budget {
     }
 
     /// Takes `bytes` for a request of that connection. False: the bound is reached. A request that is
-    /// larger than a connection's share is taken when the connection has no other.
+    /// larger than a connection's share is taken when the connection has no other, and one larger than
+    /// the rest of the bound when this thread has no other.
     pub(super) fn take(&mut self, connection: ConnectionId, bytes: usize) -> bool {
         let of_connection = self.by_connection.get(&connection).copied().unwrap_or(0);
         let share = of_connection == 0 || of_connection + bytes <= self.limit / 4;
-        let room = self.held == 0 || self.held + bytes <= self.limit;
-        if share && room {
-            self.held += bytes;
-            self.by_connection.insert(connection, of_connection + bytes);
+        if !share || !self.reserve(bytes) {
+            return false;
         }
-        share && room
+        self.held += bytes;
+        self.by_connection.insert(connection, of_connection + bytes);
+        true
+    }
+
+    /// Counts the bytes for all threads, within the bound if this one has a request already.
+    fn reserve(&self, bytes: usize) -> bool {
+        if self.held == 0 {
+            self.of_all.fetch_add(bytes as u64, Ordering::Relaxed);
+            return true;
+        }
+        let fits = |all: u64| Some(all + bytes as u64).filter(|all| *all <= self.limit as u64);
+        let (set, read) = (Ordering::Relaxed, Ordering::Relaxed);
+        self.of_all.fetch_update(set, read, fits).is_ok()
     }
 
     /// Adds bytes to what a request of that connection has taken. False: the connection alone has more
     /// than the bound, which no client of this version causes.
     pub(super) fn add(&mut self, connection: ConnectionId, bytes: usize) -> bool {
         self.held += bytes;
+        self.of_all.fetch_add(bytes as u64, Ordering::Relaxed);
         let of_connection = self.by_connection.entry(connection).or_default();
         *of_connection += bytes;
         *of_connection <= self.limit
@@ -71,7 +91,9 @@ impl Budget {
 
     /// Returns what `take` and `add` took.
     pub(super) fn give(&mut self, connection: ConnectionId, bytes: usize) {
-        self.held = self.held.saturating_sub(bytes);
+        let given = bytes.min(self.held);
+        self.held -= given;
+        self.of_all.fetch_sub(given as u64, Ordering::Relaxed);
         if let Some(of_connection) = self.by_connection.get_mut(&connection) {
             *of_connection = of_connection.saturating_sub(bytes);
             if *of_connection == 0 {
@@ -82,8 +104,15 @@ impl Budget {
 
     /// Returns everything.
     pub(super) fn clear(&mut self) {
+        self.of_all.fetch_sub(self.held as u64, Ordering::Relaxed);
         self.held = 0;
         self.by_connection.clear();
+    }
+}
+
+impl Drop for Budget {
+    fn drop(&mut self) {
+        self.clear();
     }
 }
 
@@ -93,9 +122,32 @@ mod tests {
 
     const A: ConnectionId = ConnectionId(1);
 
+    fn budget(limit: usize) -> Budget {
+        Budget::new(limit, Arc::default())
+    }
+
+    #[test]
+    fn the_whole_is_that_of_all_threads() {
+        let all = Arc::<AtomicU64>::default();
+        let mut first = Budget::new(1_000, Arc::clone(&all));
+        let mut second = Budget::new(1_000, Arc::clone(&all));
+        for connection in 0..4 {
+            assert!(first.take(ConnectionId(connection), 220));
+        }
+        assert!(second.take(A, 100), "each thread may have one request");
+        assert!(!second.take(A, 100), "beyond the whole");
+        assert!(second.take(A, 20));
+        assert_eq!(all.load(Ordering::Relaxed), 1_000);
+        first.clear();
+        assert!(second.add(A, 100) && second.take(ConnectionId(2), 100));
+        assert_eq!(all.load(Ordering::Relaxed), 320);
+        drop(second);
+        assert_eq!(all.load(Ordering::Relaxed), 0);
+    }
+
     #[test]
     fn a_connection_has_a_quarter_and_all_have_the_whole() {
-        let mut budget = Budget::new(1_000);
+        let mut budget = budget(1_000);
         assert!(budget.take(A, 200));
         assert!(!budget.take(A, 51), "beyond its quarter");
         assert!(budget.take(A, 50));
@@ -111,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_request_larger_than_the_bound_is_served_by_itself() {
-        let mut budget = Budget::new(1_000);
+        let mut budget = budget(1_000);
         assert!(budget.take(A, 5_000));
         assert!(!budget.take(ConnectionId(2), 1));
         budget.give(A, 5_000);

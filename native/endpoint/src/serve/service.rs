@@ -74,7 +74,10 @@ impl ServeService {
         longest_wait: Duration,
     ) -> Self {
         // A share of what the user allows for transfers, beside the arena.
-        let budget = (memory.whole() / REQUESTS_SHARE) as usize;
+        let budget = Budget::new(
+            (memory.whole() / REQUESTS_SHARE) as usize,
+            Arc::clone(&memory.request_bytes),
+        );
         Self {
             io,
             inbox,
@@ -87,7 +90,7 @@ impl ServeService {
             schedule,
             entries: HashMap::new(),
             by_request: HashMap::new(),
-            budget: Budget::new(budget),
+            budget,
             deadlines: Deadlines::default(),
             starved: MemoryQueue::default(),
             arena_is_empty: false,

@@ -140,6 +140,14 @@ impl Tail {
         }
     }
 
+    /// Of ordinary memory.
+    fn bytes_held(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Nothing | Self::Work(_) | Self::Lease { .. } => 0,
+        }
+    }
+
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Nothing | Self::Work(_) => &[],
@@ -173,6 +181,13 @@ impl Outbound {
     /// Frames waiting.
     pub(crate) fn len(&self) -> usize {
         self.frames.len()
+    }
+
+    /// Bytes of ordinary memory that the queued frames hold; those of leases are the arena's.
+    pub(crate) fn buffered(&self) -> usize {
+        let frames = self.frames.capacity() * size_of::<Frame>();
+        let tails = self.frames.iter().map(|frame| frame.tail.bytes_held());
+        frames + tails.sum::<usize>()
     }
 
     /// The next bytes, in as many slices as one call takes: `(slices used, bytes, descriptor)`.

@@ -287,11 +287,14 @@ impl<D: TransportDriver> Reactor<D> {
         let buffered: usize = conns()
             .map(|conn| conn.inbound.buffered() + sealed(conn))
             .sum();
+        let unsent: usize = conns().map(|conn| conn.session.outbound.buffered()).sum();
+        let memory = buffered + unsent + self.staging.len() + self.records.len();
         let queued: usize = conns().map(|conn| conn.session.outbound.len()).sum();
         let connections = self.conns.len() + self.lingering.len();
         named.push(("connections", connections as u64));
         named.push(("queued_frames", queued as u64));
         named.push(("buffered_bytes", buffered as u64));
+        named.push(("memory_bytes", memory as u64));
         named.push(("exposures", self.shared.exposures.len() as u64));
         named.extend(self.driver.counters());
         named

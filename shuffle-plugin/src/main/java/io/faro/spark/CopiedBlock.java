@@ -2,9 +2,11 @@ package io.faro.spark;
 
 import io.faro.BlockBytes;
 import io.netty.buffer.ByteBuf;
-import io.netty.buffer.PooledByteBufAllocator;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicLong;
 import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.network.buffer.NettyManagedBuffer;
+import org.apache.spark.network.util.NettyUtils;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -13,13 +15,39 @@ import org.slf4j.LoggerFactory;
  *
  * <p>Spark's iterator keeps blocks until a task reads them, and a task may read another input first: a sort-merge join
  * has two. If such blocks stayed in the arena, they could fill it while the blocks that the tasks wait for find no
- * room. The copy is in Netty's pool of direct memory, where Spark's own fetch would have put the block, and is bounded
- * by the same settings ({@code spark.reducer.maxSizeInFlight}).
+ * room. The copy is in the pool of direct memory that Spark's own clients share, where Spark's own fetch would have put
+ * the block: another pool would keep chunks of its own. It is bounded by the same settings
+ * ({@code spark.reducer.maxSizeInFlight}).
  */
-final class CopiedBlock {
+final class CopiedBlock extends NettyManagedBuffer {
   private static final Logger LOG = LoggerFactory.getLogger(CopiedBlock.class);
 
-  private CopiedBlock() {}
+  /** Of all copies of this process that are not released. */
+  private static final AtomicLong HELD = new AtomicLong();
+
+  private final ByteBuf copy;
+  private final long bytes;
+  private final AtomicBoolean counted = new AtomicBoolean(true);
+
+  private CopiedBlock(ByteBuf copy) {
+    super(copy);
+    this.copy = copy;
+    this.bytes = copy.readableBytes();
+    HELD.addAndGet(bytes);
+  }
+
+  static long heldBytes() {
+    return HELD.get();
+  }
+
+  @Override
+  public ManagedBuffer release() {
+    super.release();
+    if (copy.refCnt() == 0 && counted.compareAndSet(true, false)) {
+      HELD.addAndGet(-bytes);
+    }
+    return this;
+  }
 
   /** A copy of the block, whose reference is then released. {@code null}, and nothing done: no memory for a copy. */
   static ManagedBuffer of(BlockBytes bytes) {
@@ -29,7 +57,7 @@ final class CopiedBlock {
     int length = (int) bytes.length();
     ByteBuf copy;
     try {
-      copy = PooledByteBufAllocator.DEFAULT.directBuffer(length);
+      copy = NettyUtils.getSharedPooledByteBufAllocator(true, false).directBuffer(length);
     } catch (OutOfMemoryError e) {
       LOG.debug("A block of {} bytes stays in the arena, although memory is scarce there", length, e);
       return null;
@@ -42,6 +70,6 @@ final class CopiedBlock {
       throw e;
     }
     bytes.release();
-    return new NettyManagedBuffer(copy);
+    return new CopiedBlock(copy);
   }
 }

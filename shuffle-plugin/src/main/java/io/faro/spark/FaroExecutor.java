@@ -54,6 +54,7 @@ final class FaroExecutor {
   private final EndpointCards cards;
   private final Threads threads = new Threads();
   private final PluginCounters counters = new PluginCounters();
+  private final NativeMemory memory = new NativeMemory();
   private final LongSupplier nanos = System::nanoTime;
   private final FaroSource source;
   private final Summary summary;
@@ -289,6 +290,7 @@ final class FaroExecutor {
 
   Map<String, Long> counters() {
     Map<String, Long> all = new LinkedHashMap<>(transport.counters());
+    memory.addTo(all);
     all.put("sealedChannel", conf.security.sealed ? 1L : 0L);
     all.putAll(counters.snapshot());
     return all;

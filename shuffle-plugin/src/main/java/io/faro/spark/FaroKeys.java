@@ -50,11 +50,11 @@ final class FaroKeys {
       oneOf("auto", "spark"));
 
   static final Key<Long> MEMORY_LIMIT = key(
-      "memory.limit", "byte size", "(256m to 2g, by cores)", "a byte size of at least 32m, such as 256m or 1g",
+      "memory.limit", "byte size", "(a third of the overhead, 64m to 2g)", "a byte size of at least 32m, such as 256m or 1g",
       "Hard limit, per executor, of the native memory for blocks in transfer. Faro takes it in steps as needed, "
           + "outside the JVM's heap and its direct memory; it counts against `spark.executor.memoryOverhead`. The "
-          + "default follows the executor's cores, within half of that overhead (see Memory). A number alone is "
-          + "bytes.",
+          + "default is a third of that overhead, 128m for Spark's least, and not more than the executor's cores can "
+          + "use (see Memory). A number alone is bytes.",
       FaroKeys::memory);
 
   static final Key<Long> MEMORY_IDLE_RELEASE = key(

@@ -12,14 +12,19 @@ import org.apache.spark.network.util.ByteUnit;
  *
  * <p>The limit is an upper bound, which the arena reaches only when the job needs it. It counts against
  * {@code spark.executor.memoryOverhead}, which the JVM needs too; a container that exceeds it is killed, and an arena
- * that is short of memory only costs copies. So the default never takes more than half of the overhead, except that
- * it is never less than {@link #LEAST}.
+ * that is short of memory only costs copies. All native memory of Faro is within {@link #ALL} times the limit and some
+ * memory of each task (docs/memory.md). So the default is a third of the overhead, which leaves half of it to the JVM;
+ * except that it is never less than {@link #LEAST}.
  */
 final class MemoryDefault {
-  static final long LEAST = 256L << 20;
+  static final long LEAST = 64L << 20;
   static final long MOST = 2L << 30;
   /** Two inputs, and a quarter more: blocks that were read in part, and the cache of chunks that peers ask for. */
   private static final double INPUTS = 2 * 1.25;
+  /** Arena, requests of peers, and what is known of map outputs, by the limit: 1 + 1/4 + 1/8 + 1/8. */
+  private static final double ALL = 1.5;
+  /** Of the overhead, for {@link #ALL}. */
+  private static final double SHARE = 0.5;
   /** The limit is a multiple of this, the size of a slab. */
   private static final long STEP = 16L << 20;
   private static final Pattern CORES = Pattern.compile(" --cores[ =](\\d{1,6})\\b");
@@ -28,7 +33,7 @@ final class MemoryDefault {
 
   static long bytes(SparkConf conf, int cores) {
     double inFlight = (double) mib(conf, "spark.reducer.maxSizeInFlight", 48) * tasks(conf, cores) * INPUTS;
-    long allowed = Math.min(MOST, overhead(conf) / 2);
+    long allowed = Math.min(MOST, (long) (overhead(conf) * SHARE / ALL));
     return Math.max(LEAST, Math.min((long) inFlight, allowed) / STEP * STEP);
   }
 

@@ -12,7 +12,8 @@ import java.util.function.Supplier;
 final class Summary {
   private static final String[] FIRST = {
     "remoteBlocks.verbs", "remoteBytes.verbs", "remoteBlocks.tcp", "remoteBytes.tcp", "remoteBlocks.shm",
-    "remoteBytes.shm", "fallbacks", "fallbackBlocks", "crcErrors", "pool.highWaterBytes"
+    "remoteBytes.shm", "fallbacks", "fallbackBlocks", "crcErrors", "pool.highWaterBytes",
+    "memory.tasksHighWaterBytes", "memory.totalHighWaterBytes"
   };
 
   private final Supplier<Map<String, Long>> counters;

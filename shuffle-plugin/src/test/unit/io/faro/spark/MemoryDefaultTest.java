@@ -12,22 +12,25 @@ class MemoryDefaultTest {
   /** docs/configuration.md shows the first of these. */
   @ParameterizedTest
   @CsvSource({
-      "1, 4g, , , 256",
+      "1, 1g, , , 112",
+      "2, 1g, , , 128",
+      "1, 4g, , , 112",
       "4, 16g, , , 480",
-      "8, 16g, , , 816",
+      "8, 16g, , , 544",
       "8, 32g, , , 960",
       "16, 64g, , , 1920",
       "32, 64g, , , 2048",
       "64, 128g, , , 2048",
       // The overhead bounds it: the least one of Spark, and what is set.
-      "8, 1g, , , 256",
+      "8, 1g, , , 128",
       "8, 1g, 4g, , 960",
-      "32, 64g, 1g, , 512",
-      "32, 64g, 300, , 256",
+      "32, 64g, 1g, , 336",
+      "32, 64g, 300, , 96",
+      "32, 64g, 100, , 64",
       // Less or more in flight.
       "8, 32g, , 24m, 480",
-      "8, 32g, , 96, 1632",
-      "1, 4g, , 1m, 256"})
+      "8, 32g, , 96, 1088",
+      "1, 4g, , 1m, 64"})
   void followsCoresAndBlocksInFlightWithinTheOverhead(int cores, String memory, String overhead, String inFlight,
       long mib) {
     SparkConf conf = new SparkConf(false).set("spark.executor.memory", memory);
@@ -48,7 +51,7 @@ class MemoryDefaultTest {
     conf.set("spark.task.cpus", "2");
     assertEquals(480L << 20, MemoryDefault.bytes(conf, 8));
     conf.set("spark.task.cpus", "16");
-    assertEquals(256L << 20, MemoryDefault.bytes(conf, 8));
+    assertEquals(112L << 20, MemoryDefault.bytes(conf, 8));
   }
 
   /** Spark 4.3 has tasks of half a core; older ones refuse the value themselves. */

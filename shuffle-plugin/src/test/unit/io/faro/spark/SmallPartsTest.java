@@ -115,6 +115,7 @@ class SmallPartsTest {
     assertEquals(1, said.size());
     assertEquals("Faro summary: remoteBlocks.verbs=0 remoteBytes.verbs=0 remoteBlocks.tcp=0 remoteBytes.tcp=77 "
         + "remoteBlocks.shm=0 remoteBytes.shm=0 fallbacks=0 fallbackBlocks=0 crcErrors=0 pool.highWaterBytes=0 "
+        + "memory.tasksHighWaterBytes=0 memory.totalHighWaterBytes=0 "
         + "requests=3", said.get(0));
   }
 

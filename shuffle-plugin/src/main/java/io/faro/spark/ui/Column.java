@@ -25,7 +25,11 @@ enum Column {
   MEMORY("Memory taken", "pool.mappedBytes", true),
   REGISTERED("Registered memory", "pool.registeredBytes", true),
   HIGH_WATER("Most ever in use", "pool.highWaterBytes", true),
-  CAP("Cap", "pool.limitBytes", true);
+  CAP("Cap", "pool.limitBytes", true),
+  DECODERS("Row decoders", "memory.rowDecoderBytes", true),
+  IDLE_DECODERS("Idle row decoders", "memory.idleRowDecoderBytes", true),
+  NATIVE("All native memory", "memory.totalBytes", true),
+  NATIVE_HIGH_WATER("Most native memory", "memory.totalHighWaterBytes", true);
 
   final String head;
   private final String counter;

@@ -140,6 +140,13 @@ final class Metric {
   private static void besideTheArena() {
     level("memory.rowDecoderBytes", "bytes", "of native memory of the decoders of rows that readers have open");
     level("memory.compressorBytes", "bytes", "of native memory of the compressors of map tasks");
+    level("memory.requestBytes", "bytes", "of native memory of the requests of peers that are being served");
+    level("memory.pathBytes", "bytes", "of native memory of the paths of known map outputs");
+    level("memory.offsetBytes", "bytes", "of native memory of the offsets of known map outputs");
+    level("memory.connectionBytes", "bytes", "of native memory of the stream connections' buffers in this process");
+    level("memory.copiedBytes", "bytes", "of blocks that were copied into Spark's Netty pool because memory was scarce");
+    level("memory.totalBytes", "bytes", "of `pool.mappedBytes`, `pool.externalBytes` and all of `memory.*` together");
+    level("memory.totalHighWaterBytes", "bytes", "highest value of `memory.totalBytes` that was read");
     level("memory.tasksHighWaterBytes", "bytes", "highest sum of these decoders and compressors");
   }
 
