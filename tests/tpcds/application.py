@@ -44,7 +44,18 @@ def jar(version):
 
 class Application:
     def __init__(
-        self, side, version, home, place, tables, faro_jar, logs, conf, memory=1024, **environment
+        self,
+        side,
+        version,
+        home,
+        place,
+        tables,
+        faro_jar,
+        logs,
+        conf,
+        memory=1024,
+        cores=1,
+        **environment,
     ):
         """`place`: for its files, which are removed with it; `environment`: of launch."""
         self.side = side
@@ -60,6 +71,7 @@ class Application:
             faro_jar,
             ["io.faro.tpcds.QueryApp", jar(version), tables],
             memory=memory,
+            cores=cores,
         )
         self.talk = Conversation(
             side,

@@ -1,0 +1,251 @@
+"""Faro's memory is what docs/memory.md says: executors in cgroups as large as a default container.
+
+Stock Spark and Faro get the same jobs, one after the other, each side with two executors. What the
+kernel counts as resident in an executor's group, page cache excluded, is looked at all the time.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import data
+import pytest
+import queries
+import spark_home
+from application import Application, Failed
+from harness import cgroup
+from harness.conversation import Broken
+
+ROOT = Path(__file__).resolve().parents[2]
+LOGS = ROOT / "target" / "test-logs" / "spark-containers"
+VERSIONS = ["4.3.0"]
+JOB_LIMIT = 900  # seconds
+MIB = 1 << 20
+EXECUTORS = 2
+EXECUTOR_MIB = 2048
+# Spark's: max(10 %, 384 MiB).
+OVERHEAD_MIB = max(EXECUTOR_MIB // 10, 384)
+# What two runs of the same job may differ by, since the JVM decides when it collects.
+NOISE = 64 * MIB
+
+# Rows of 100 MB, in small blocks because they compress well. One task of an executor makes them and
+# one reads them: a heap of 2 GB has no room for more in stock Spark.
+ROWS = 6
+PARTITIONS_OF_ROWS = 2
+JOBS = {
+    "coalesce": "SELECT count(*), sum(id), sum(length(s)) FROM (SELECT /*+ COALESCE(1) */ * FROM "
+    "(SELECT /*+ REPARTITION(4000, id) */ id, string(id) s FROM range(0, 2000000, 1, 8)))",
+    "rows": "SELECT count(*), sum(length(s)), max(substr(s, -3)) FROM (SELECT "
+    f"/*+ REPARTITION({PARTITIONS_OF_ROWS}, id) */ id, repeat(string(id % 10), 104857600) s "
+    f"FROM range(0, {ROWS}, 1, 2))",
+    "shuffle": "SELECT count(*), sum(a.v), sum(b.v) FROM (SELECT id k, id % 7 v FROM "
+    "range(0, 4000000, 1, {maps})) a JOIN (SELECT id * 2 k, id % 5 v FROM "
+    "range(0, 4000000, 1, {maps})) b ON a.k = b.k",
+}
+FIGURES = ["pool.highWaterBytes", "memory.tasksHighWaterBytes", "memory.totalHighWaterBytes"]
+# Of docs/memory.md: what each task may take beside its rows.
+TASK_BYTES = 2 * MIB
+ROW_BYTES = 100 * MIB
+SHORT = ["coalesce", "rows", "shuffle"]
+LONG = [*SHORT, "q64", "q72"]
+# Of the join: maps, and partitions.
+SIZES = {False: 100, True: 2000}
+
+
+def pytest_generate_tests(metafunc):
+    options = metafunc.config.option
+    cases = [
+        (version, tasks, name)
+        for version in options.versions or VERSIONS
+        for tasks in ((4, 16) if options.all else (4,))
+        for name in [*(LONG if options.all else SHORT), "formula"]
+    ]
+    metafunc.parametrize(
+        ("version", "tasks", "name"), cases, ids=[f"{v}-{t}-{n}" for v, t, n in cases]
+    )
+
+
+class Side:
+    """One application, its executors in groups of their own."""
+
+    def __init__(self, files, name, version, tasks, options, place, logs):
+        self.name = name
+        limit = (EXECUTOR_MIB + OVERHEAD_MIB) * MIB
+        self.groups = cgroup.Groups(files, f"{name}-{tasks}", place / name, limit)
+        spark = spark_home.versions_named([version])[0]
+        tables = data.ensure(options.scale or "1") if options.all else place / "no-tables"
+        if not options.all:
+            tables.mkdir(exist_ok=True)
+        conf = {
+            "spark.executorEnv.JAVA_HOME": str(self.groups.java_home),
+            "spark.sql.shuffle.partitions": str(SIZES[options.all]),
+            "spark.sql.adaptive.coalescePartitions.enabled": "false",
+            "spark.sql.autoBroadcastJoinThreshold": "-1",
+            "spark.faro.fallback": "never",
+            **dict(pair.split("=", 1) for pair in options.conf),
+        }
+        if name == "faro":
+            conf.setdefault("spark.faro.fabric", "tcp")
+        self.application = Application(
+            *(name, spark, spark_home.ensure(spark), place, tables),
+            options.jar.resolve() if name == "faro" else None,
+            logs,
+            conf,
+            memory=EXECUTOR_MIB,
+            cores=tasks,
+        )
+        self.gone = ""
+
+    def run(self, text, output):
+        """What the executors did and the most that one of them had resident, then and so far."""
+        if self.gone:
+            raise Broken(self.gone)
+        try:
+            done = self.application.run(text, output, JOB_LIMIT)
+        except Broken as error:
+            self.gone = str(error)
+            raise
+        return done, self.groups.most_bytes()
+
+    def stop(self):
+        """Idempotent."""
+        self.gone = self.gone or "stopped"
+        application, self.application = self.application, None
+        try:
+            if application:
+                application.stop()
+        finally:
+            self.groups.remove()
+
+
+class Sides:
+    """Stock Spark's and Faro's applications of one version and number of tasks."""
+
+    def __init__(self, options, version, tasks, files):
+        self.options = options
+        self.place = Path(tempfile.mkdtemp(prefix="faro-containers-"))
+        self.logs = LOGS / f"{version}-{tasks}"
+        shutil.rmtree(self.logs, ignore_errors=True)
+        self.logs.mkdir(parents=True)
+        # Of Faro's executors together, since the first job.
+        self.counted = Counter()
+        self.sides = []
+        try:
+            for name in ("stock", "faro"):
+                self.sides.append(Side(files, name, version, tasks, options, self.place, self.logs))
+            for side in self.sides:
+                side.application.await_ready()
+        except BaseException:
+            self.stop()
+            raise
+
+    def ask(self, name):
+        """By side: what it did, and the most that was resident in an executor."""
+        text = self.place / f"{name}.sql"
+        if name in JOBS:
+            text.write_text(JOBS[name].format(maps=SIZES[self.options.all]))
+        else:
+            text.write_text(queries.without_limit((queries.ensure() / f"{name}.sql").read_text()))
+        answers = {}
+        done = {}
+        for side in self.sides:
+            output = self.place / f"{side.name}.tsv"
+            done[side.name] = side.run(text, output)
+            answers[side.name] = sorted(output.read_text().splitlines())
+        self.counted.update(done["faro"][0].counters)
+        return done, answers
+
+    def killed(self):
+        return [f"{side.name}'s {group}" for side in self.sides for group in side.groups.killed()]
+
+    def stop(self):
+        for side in self.sides:
+            side.stop()
+        shutil.rmtree(self.place, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def sides_of(pytestconfig):
+    """The applications of one parameter at a time, started when the first test asks for them."""
+    files, why = cgroup.found()
+    held = {}
+
+    def of(version, tasks):
+        if not files:
+            pytest.skip(why)
+        if (version, tasks) not in held:
+            for old in held.values():
+                old.stop()
+            held.clear()
+            held[version, tasks] = Sides(pytestconfig.option, version, tasks, files)
+        return held[version, tasks]
+
+    yield of
+    for last in held.values():
+        last.stop()
+
+
+def test_containers(sides_of, version, tasks, name, record_property):
+    """No executor is killed, and Faro's resident memory is within stock's plus the limit."""
+    sides = None
+    try:
+        sides = sides_of(version, tasks)
+        problem, said = formula(sides, tasks) if name == "formula" else compare(sides, name)
+    except (Failed, Broken) as error:
+        killed = ", ".join(sides.killed()) if sides else ""
+        problem, said = f"{error}; killed: {killed or 'none'}", ""
+    record_property("detail", said)
+    if problem:
+        pytest.fail(f"{problem}; {said}", pytrace=False)
+
+
+def compare(sides, name):
+    done, answers = sides.ask(name)
+    stock, faro = (done[side][1] for side in ("stock", "faro"))
+    limit = limit_of(sides)
+    said = (
+        f"resident: stock {stock / MIB:.0f} MiB, Faro {faro / MIB:.0f} MiB, limit "
+        f"{limit / MIB:.0f} MiB; stock {done['stock'][0].seconds:.1f} s, "
+        f"Faro {done['faro'][0].seconds:.1f} s; "
+        f"{done['faro'][0].counted('remoteBytes') / 1e6:.0f} MB remote"
+    )
+    if killed := sides.killed():
+        return f"killed: {', '.join(killed)}", said
+    if answers["stock"] != answers["faro"] and name in JOBS:
+        return "the answers differ", said
+    if not done["faro"][0].counted("remoteBytes"):
+        return "nothing came through Faro", said
+    if faro > stock + limit + NOISE:
+        return f"{(faro - stock) / MIB:.0f} MiB more than stock", said
+    return "", said
+
+
+def limit_of(sides):
+    """`spark.faro.memory.limit` as the executors chose it: nothing sets it here."""
+    for log in (sides.sides[1].application.home / "work").glob("app-*/*/stderr"):
+        if ready := re.search(
+            r"Faro ready: .* memory\.limit=(\d+)", log.read_text(errors="replace")
+        ):
+            return int(ready[1])
+    raise Broken("no executor's log says `Faro ready: ... memory.limit=`")
+
+
+def formula(sides, tasks):
+    """What Faro's executors counted over all jobs is within the formula of docs/memory.md."""
+    if killed := sides.killed():
+        return f"killed: {', '.join(killed)}", ""
+    limit = limit_of(sides)
+    most = {name: sides.counted[name] / EXECUTORS for name in FIGURES}
+    said = ", ".join(f"{name} {value / MIB:.1f} MiB" for name, value in most.items())
+    said += f", the mean of {EXECUTORS} executors"
+    # A task has one reader of rows, which has two of them at a time.
+    in_tasks = tasks * TASK_BYTES + min(tasks, PARTITIONS_OF_ROWS) * 2 * ROW_BYTES
+    bounds = zip(FIGURES, [limit, in_tasks, 1.5 * limit + in_tasks])
+    beyond = [name for name, bound in bounds if most[name] > bound]
+    if not all(most.values()):
+        return "a figure is 0", said
+    return f"beyond the formula: {', '.join(beyond)}" if beyond else "", said
