@@ -6,7 +6,16 @@ SCENARIOS = [
     # FaroPlugin behind Spark's own manager: every kind of shuffle, and executors that are killed.
     Scenario(
         "behind-sort",
-        [*FEW, "sqlOrder", "megabyteBlocks", *AQE, "remoteThroughFaro", "killBetweenStages"],
+        [
+            *FEW,
+            "sqlOrder",
+            "megabyteBlocks",
+            *AQE,
+            "remoteThroughFaro",
+            "killBetweenStages",
+            "switchSession",
+            "switchJobs",
+        ],
         {"spark.task.maxFailures": "8"},
         faro_only=True,
         behind="sort",

@@ -1,9 +1,10 @@
 """Faro's own settings: fabrics, the exchange, wrong values; settings of Spark's that it obeys."""
 
-from .model import ANY, FEW, KRYO, OTHER_DISK, Scenario
+from .model import ANY, DECLINED, FEW, FEWEST, KRYO, OTHER_DISK, Scenario
 
 # key, value, and a word that must be in the message because it is allowed.
 BAD_VALUES = [
+    ("spark.faro.enabled", "perhaps", "true, false"),
     ("spark.faro.fabric", "carrier-pigeon", "tcp"),
     ("spark.faro.fallback", "sometimes", "never"),
     ("spark.faro.security", "off", "required"),
@@ -107,6 +108,24 @@ SCENARIOS = [
         {"spark.task.cpus": "0.5"},
         newest=True,
         version="4.3.0",
+    ),
+    # One application in which sessions, queries and jobs do without Faro.
+    Scenario(
+        "switch",
+        ["switchSession", "switchJobs", "switchAqe", "switchBadValue"],
+        KRYO,
+        faro_only=True,
+        must_count=("rowReaders", "rowWriters", "groupedReaders"),
+    ),
+    # And one that was submitted without it: fallback=never does not mind.
+    Scenario(
+        "switched-off",
+        [*FEWEST, "switchedOff"],
+        {"spark.faro.enabled": "false"},
+        faro=DECLINED,
+        faro_only=True,
+        newest=True,
+        declined_because="spark.faro.enabled=false",
     ),
     Scenario("bad-values", ["badConfig"], faro=ANY, faro_only=True, bad_values=BAD_VALUES),
 ]

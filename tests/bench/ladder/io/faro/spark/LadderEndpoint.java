@@ -92,6 +92,6 @@ public final class LadderEndpoint {
     RateLimitedLog log = new RateLimitedLog(System.err::println, System::nanoTime);
     FallBack fallBack = new FallBack(null, others, conf, counters, log);
     return new FaroBlockStoreClient(null, false, conf, transport, peers, fallBack, new ToFile(spark, here),
-        counters, System::nanoTime);
+        id -> false, counters, System::nanoTime);
   }
 }

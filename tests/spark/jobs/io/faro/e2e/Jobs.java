@@ -59,6 +59,7 @@ public final class Jobs {
         UiCases.register(known);
         PluginCases.register(known);
         SettingCases.register(known);
+        SwitchCases.register(known);
         CometCases.register(known);
         registerFaroCases(known);
 

@@ -38,7 +38,8 @@ final class BehindInExecutor implements ExecutorPlugin {
       return;
     }
     process = new FaroProcess(
-        conf, false, UnsupportedSettings.behindAnotherManager(conf), OtherManager::files);
+        conf, false, UnsupportedSettings.behindAnotherManager(conf), OtherManager::files,
+        Switch::leavesTask);
     if (!process.mayRun) {
       process = null;
     } else if (process.conf.never) {

@@ -34,6 +34,7 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
   private final Peers peers;
   private final FallBack fallBack;
   private final ToFile toFile;
+  private final SparksShuffles sparks;
   private final PluginCounters counters;
   private final LongSupplier nanos;
   private final Set<FetchCall> calls = ConcurrentHashMap.newKeySet();
@@ -43,7 +44,7 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
 
   /** {@code closesSpark}: {@link #close} closes {@code spark} too. */
   FaroBlockStoreClient(BlockStoreClient spark, boolean closesSpark, FaroConf conf, FaroTransport transport, Peers peers,
-      FallBack fallBack, ToFile toFile, PluginCounters counters, LongSupplier nanos) {
+      FallBack fallBack, ToFile toFile, SparksShuffles sparks, PluginCounters counters, LongSupplier nanos) {
     this.spark = spark;
     this.closesSpark = closesSpark;
     this.conf = conf;
@@ -51,6 +52,7 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
     this.peers = peers;
     this.fallBack = fallBack;
     this.toFile = toFile;
+    this.sparks = sparks;
     this.counters = counters;
     this.nanos = nanos;
   }
@@ -59,7 +61,7 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
   public void fetchBlocks(String host, int port, String execId, String[] blockIds, BlockFetchingListener listener,
       DownloadFileManager files) {
     ShuffleIds ids = detached ? null : ShuffleIds.parse(blockIds);
-    if (ids == null) {
+    if (ids == null || sparks.has(ids.shuffle(0))) {
       spark.fetchBlocks(host, port, execId, blockIds, listener, files);
       return;
     }

@@ -15,6 +15,8 @@ import scala.Tuple2;
  * an executor's machine (does this address exist there) are not checked here.
  */
 final class FaroConf {
+  /** {@code spark.faro.enabled}, as the application was submitted. */
+  final boolean enabled;
   final String fabric;
   /** {@code spark.faro.fallback} is never. */
   final boolean never;
@@ -41,6 +43,7 @@ final class FaroConf {
     Long limit = FaroKeys.MEMORY_LIMIT.of(conf);
     memoryLimit = limit == null ? MemoryDefault.bytes(conf, cores) : limit;
     settings = settings(conf, memoryLimit);
+    enabled = FaroKeys.ENABLED.of(conf);
     fabric = FaroKeys.FABRIC.of(conf);
     never = FaroKeys.FALLBACK.of(conf).equals("never");
     readsRows = FaroKeys.READER.of(conf).equals("auto");
@@ -59,7 +62,7 @@ final class FaroConf {
       Object value = key == FaroKeys.MEMORY_LIMIT ? (Object) memoryLimit : key.of(conf);
       // These are this plug-in's, not the endpoint's.
       if (value != null && key != FaroKeys.FALLBACK && key != FaroKeys.READER && key != FaroKeys.WRITER
-          && key != FaroKeys.SECURITY) {
+          && key != FaroKeys.SECURITY && key != FaroKeys.ENABLED) {
         settings.put(key.setting, value.toString());
       }
     }

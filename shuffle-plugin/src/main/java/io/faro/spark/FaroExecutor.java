@@ -51,6 +51,7 @@ final class FaroExecutor {
   private final Endpoint endpoint;
   private final FaroTransport transport;
   private final MapOutputs outputs;
+  private final SparksShuffles sparks;
   private final EndpointCards cards;
   private final Threads threads = new Threads();
   private final PluginCounters counters = new PluginCounters();
@@ -86,8 +87,9 @@ final class FaroExecutor {
   }
 
   private FaroExecutor(Logger log, SparkConf sparkConf, FaroConf conf, SparkEnv env, Endpoint endpoint,
-      MapOutputs outputs) {
+      MapOutputs outputs, SparksShuffles sparks) {
     this.log = log;
+    this.sparks = sparks;
     this.outputs = outputs;
     this.sparkConf = sparkConf;
     this.conf = conf;
@@ -103,13 +105,13 @@ final class FaroExecutor {
   }
 
   static FaroExecutor open(Logger log, SparkConf sparkConf, FaroConf conf,
-      Supplier<IndexShuffleBlockResolver> resolver) throws Exception {
+      Supplier<IndexShuffleBlockResolver> resolver, SparksShuffles sparks) throws Exception {
     SparkEnv env = SparkEnv.get();
     Faro.ensureAvailability();
     MapOutputs outputs = new MapOutputs(resolver);
     Endpoint endpoint = openEndpoint(log, conf, env, outputs);
     try {
-      FaroExecutor executor = new FaroExecutor(log, sparkConf, conf, env, endpoint, outputs);
+      FaroExecutor executor = new FaroExecutor(log, sparkConf, conf, env, endpoint, outputs, sparks);
       executor.announce();
       return executor;
     } catch (Throwable e) {
@@ -232,7 +234,7 @@ final class FaroExecutor {
     // client was another object too, only Faro's client can close it.
     boolean closesSpark = spark != blocks.blockTransferService();
     FaroBlockStoreClient ours = new FaroBlockStoreClient(spark, closesSpark, conf, transport, peers, fallBack,
-        new ToFile(sparkConf, threads.files), counters, nanos);
+        new ToFile(sparkConf, threads.files), sparks, counters, nanos);
     client = ours;
     readers = new RowReaders(sparkConf, conf.readsRows, ours, endpoint, outputs,
         counters.rowReaders::increment, counters.groupedReaders::increment, counters::declined);

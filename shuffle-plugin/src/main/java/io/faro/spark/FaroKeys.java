@@ -22,6 +22,14 @@ final class FaroKeys {
 
   private static final long MIN_MEMORY = 32L << 20;
 
+  static final Key<Boolean> ENABLED = key(
+      "enabled", "boolean", "true", "true, false",
+      "Whether Faro takes part. The only key that can be changed while an application runs: with `false` in a session "
+          + "(`spark.conf.set`) the shuffles of its queries are Spark's alone, with Spark's writer, reader and fetch; "
+          + "with `sc.setLocalProperty` those of the thread's RDD jobs (see The switch). With `false` when the "
+          + "application is submitted Faro opens nothing, and no session can turn it on.",
+      FaroKeys::bool);
+
   static final Key<String> FABRIC = key(
       "fabric", "name", "auto", "auto, verbs, tcp, shm",
       "Transport between executors. `auto` opens every fabric that works on the host and uses the best one for each "
@@ -168,6 +176,10 @@ final class FaroKeys {
 
   private static Function<String, String> oneOf(String... names) {
     return text -> Arrays.asList(names).contains(text) ? text : null;
+  }
+
+  private static Boolean bool(String text) {
+    return text.equalsIgnoreCase("true") ? Boolean.TRUE : text.equalsIgnoreCase("false") ? Boolean.FALSE : null;
   }
 
   private static Long memory(String text) {

@@ -35,6 +35,7 @@ final class FaroProcess {
   private final SparkConf sparkConf;
   private final List<String> unsupported;
   private final Supplier<IndexShuffleBlockResolver> files;
+  private final SparksShuffles sparks;
   /**
    * The executor's endpoint and client: {@code null} while the executor starts, then what it became. Completed with
    * {@code null}: stopped before it was opened.
@@ -43,15 +44,19 @@ final class FaroProcess {
 
   /**
    * Checks the settings, and warns of those that turn Faro off. {@code files} finds map outputs; it is called once
-   * there is an endpoint, and may return {@code null}: none can be found.
+   * there is an endpoint, and may return {@code null}: none can be found. {@code sparks}: the shuffles of which Faro
+   * fetches nothing.
    */
   FaroProcess(SparkConf sparkConf, boolean isDriver, List<String> unsupported,
-      Supplier<IndexShuffleBlockResolver> files) {
+      Supplier<IndexShuffleBlockResolver> files, SparksShuffles sparks) {
     this.sparkConf = sparkConf;
     this.unsupported = unsupported;
     this.files = files;
+    this.sparks = sparks;
     conf = new FaroConf(sparkConf);
-    if (!unsupported.isEmpty()) {
+    if (!conf.enabled) {
+      LOG.info("Faro is off in this application: {}=false", FaroKeys.ENABLED.name);
+    } else if (!unsupported.isEmpty()) {
       if (conf.never) {
         throw UnsupportedSettings.contradiction(unsupported);
       }
@@ -61,7 +66,7 @@ final class FaroProcess {
       FaroConf.unknownKeys(sparkConf).forEach(
           (key, nearest) -> LOG.warn("Faro ignores the unknown key {}; did you mean {}?", key, nearest));
     }
-    mayRun = !isDriver && unsupported.isEmpty();
+    mayRun = !isDriver && !isOff();
     current = this;
   }
 
@@ -72,7 +77,7 @@ final class FaroProcess {
 
   /** Whether Faro is off in all of the application because of its settings. */
   boolean isOff() {
-    return !unsupported.isEmpty();
+    return !conf.enabled || !unsupported.isEmpty();
   }
 
   /** Opens the endpoint as soon as the block manager is there: Spark has no call that says when it has started. */
@@ -117,7 +122,7 @@ final class FaroProcess {
 
   private void openInto(CompletableFuture<FaroExecutor> result) {
     try {
-      result.complete(FaroExecutor.open(LOG, sparkConf, conf, files));
+      result.complete(FaroExecutor.open(LOG, sparkConf, conf, files, sparks));
     } catch (Throwable e) {
       if (processEnds()) {
         LOG.debug("Faro is not started in a process that ends", e);
@@ -200,7 +205,8 @@ final class FaroProcess {
   Endpoint endpoint() {
     if (!mayRun) {
       throw new IllegalStateException("Faro has no endpoint here: "
-          + (unsupported.isEmpty() ? "this is the driver, or local mode"
+          + (!conf.enabled ? FaroKeys.ENABLED.name + " is false"
+              : unsupported.isEmpty() ? "this is the driver, or local mode"
               : "it does not support " + String.join(", ", unsupported)));
     }
     FaroExecutor open = awaitOpen();

@@ -33,6 +33,10 @@ public final class FaroShuffleManager extends SortShuffleManager {
   private final Object components = new Object();
   /** Whether Spark's executor components are. */
   private volatile boolean initialized;
+  /** By id: the shuffles that {@code spark.faro.enabled=false} leaves to Spark, as far as tasks read them here. */
+  private final Set<Integer> sparks = ConcurrentHashMap.newKeySet();
+  /** {@code null} in an executor. */
+  private final Switch choice;
   /** Guarded by this. */
   private UiState uiState;
   /** In OPENED; null if Spark refused it. */
@@ -49,7 +53,9 @@ public final class FaroShuffleManager extends SortShuffleManager {
 
   public FaroShuffleManager(SparkConf conf, boolean isDriver) {
     super(conf);
-    process = new FaroProcess(conf, isDriver, UnsupportedSettings.of(conf), super::shuffleBlockResolver);
+    process = new FaroProcess(conf, isDriver, UnsupportedSettings.of(conf), super::shuffleBlockResolver,
+        sparks::contains);
+    choice = isDriver ? new Switch(process.conf.enabled) : null;
     uiState = isDriver && !process.isOff() ? UiState.READY : UiState.OFF;
     if (process.mayRun) {
       process.openWhenReady();
@@ -64,12 +70,16 @@ public final class FaroShuffleManager extends SortShuffleManager {
         ui = FaroUi.ofActiveContext();
       }
     }
-    return super.registerShuffle(shuffleId, dependency);
+    ShuffleHandle handle = super.registerShuffle(shuffleId, dependency);
+    return choice != null && choice.leaves(shuffleId) ? SparksHandles.of(handle) : handle;
   }
 
   @Override
   public <K, V> ShuffleWriter<K, V> getWriter(
       ShuffleHandle handle, long mapId, TaskContext context, ShuffleWriteMetricsReporter metrics) {
+    if (SparksHandles.has(handle)) {
+      return super.getWriter(handle, mapId, context, metrics);
+    }
     // Opened before the output exists: a peer that learns of the output then finds this executor's card.
     FaroExecutor open = awaitOpen();
     RowShuffleWriter<K, V> rows = open == null
@@ -107,6 +117,11 @@ public final class FaroShuffleManager extends SortShuffleManager {
   @Override
   public <K, C> ShuffleReader<K, C> getReader(ShuffleHandle handle, int startMapIndex, int endMapIndex,
       int startPartition, int endPartition, TaskContext context, ShuffleReadMetricsReporter metrics) {
+    if (SparksHandles.has(handle)) {
+      // Before the reader is there: the block client asks for it.
+      sparks.add(handle.shuffleId());
+      return super.getReader(handle, startMapIndex, endMapIndex, startPartition, endPartition, context, metrics);
+    }
     FaroExecutor open = awaitOpen();
     RowReaders readers = null;
     if (open != null) {
@@ -138,6 +153,7 @@ public final class FaroShuffleManager extends SortShuffleManager {
 
   @Override
   public boolean unregisterShuffle(int shuffleId) {
+    sparks.remove(shuffleId);
     FaroExecutor open = process.ifOpen();
     if (open == null) {
       return super.unregisterShuffle(shuffleId);

@@ -32,10 +32,15 @@ final class Key<T> {
     if (text.equals(defaultText) && defaultText.startsWith("(")) {
       return null;
     }
+    return parse(text);
+  }
+
+  /** The value that {@code text} stands for; throws as {@link #of} does. */
+  T parse(String text) {
     T value = null;
     RuntimeException cause = null;
     try {
-      value = parser.apply(text);
+      value = parser.apply(text.trim());
     } catch (RuntimeException e) {
       cause = e;
     }

@@ -4,7 +4,9 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import org.apache.spark.SparkConf;
 import org.apache.spark.network.shuffle.DownloadFileManager;
 
@@ -27,6 +29,8 @@ final class ClientHarness {
   final PluginCounters counters = new PluginCounters();
   final List<String> said = new ArrayList<>();
   final List<PeerKey> asked = new ArrayList<>();
+  /** The shuffles that are Spark's alone. */
+  final Set<Integer> left = new HashSet<>();
   final FaroBlockStoreClient client;
   final Peers peers;
   /** What a look-up finds. */
@@ -44,7 +48,8 @@ final class ClientHarness {
     peers = new Peers(transport, store, new PerHost(lookUps), steps, steps, never, WAIT_MILLIS, counters);
     FallBack fallBack = new FallBack(spark, new PerHost(fallBackThreads), conf, counters, log);
     ToFile toFile = new ToFile(sparkConf, fileThreads, PIECE_BYTES);
-    client = new FaroBlockStoreClient(spark, true, conf, transport, peers, fallBack, toFile, counters, steps);
+    client = new FaroBlockStoreClient(spark, true, conf, transport, peers, fallBack, toFile, left::contains, counters,
+        steps);
   }
 
   private final class Store implements CardStore {

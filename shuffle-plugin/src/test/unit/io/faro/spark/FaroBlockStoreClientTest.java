@@ -44,6 +44,18 @@ class FaroBlockStoreClientTest {
     assertEquals('*', h.transport.last().peer);
   }
 
+  /** With spark.faro.enabled=false in its session: Spark's client gets the request as it is, and nothing is counted. */
+  @Test
+  void aShuffleThatIsSparksAloneIsFetchedBySpark() {
+    h.left.add(4);
+    h.fetch("shuffle_4_9_1", "shuffle_4_10_1_7");
+    assertEquals(Arrays.asList("shuffle_4_9_1", "shuffle_4_10_1_7"), h.spark.fetched);
+    assertEquals(0, h.transport.started.size());
+    assertEquals(new ClientHarness(false).counters.snapshot(), h.counters.snapshot());
+    h.fetchStarted("shuffle_5_9_1");
+    assertEquals(1, h.transport.started.size());
+  }
+
   @Test
   void aListThatIsTooLongIsSplit() {
     h.transport.maxBlocks = 4;
@@ -198,7 +210,8 @@ class FaroBlockStoreClientTest {
   void doesNotCloseAClientThatSparkClosesItself() throws Exception {
     FakeSpark spark = new FakeSpark();
     FaroConf conf = new FaroConf(new org.apache.spark.SparkConf(false));
-    new FaroBlockStoreClient(spark, false, conf, h.transport, null, null, null, h.counters, h.steps).close();
+    new FaroBlockStoreClient(spark, false, conf, h.transport, null, null, null, id -> false, h.counters, h.steps)
+        .close();
     assertEquals(0, spark.closed);
   }
 

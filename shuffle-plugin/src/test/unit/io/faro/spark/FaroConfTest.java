@@ -43,6 +43,7 @@ class FaroConfTest {
     assertEquals(16, conf.portRetries);
     assertNull(conf.bindAddress);
     assertFalse(conf.wantsCommits);
+    assertTrue(conf.enabled);
   }
 
   /** Keys without a default are not passed on: native code then chooses. */
@@ -78,6 +79,7 @@ class FaroConfTest {
   @Test
   void theEndpointGetsEveryKeyButThoseOfThePlugin() {
     SparkConf conf = with(
+        "spark.faro.enabled", "false",
         "spark.faro.fabric", "verbs", "spark.faro.fallback", "never", "spark.faro.reader", "spark",
         "spark.faro.writer", "spark", "spark.faro.security", "required",
         "spark.faro.memory.limit", "1g", "spark.faro.memory.idleRelease", "5min",
@@ -92,7 +94,7 @@ class FaroConfTest {
         "exchange.slice", "5", "verbs.device", "mlx5_0:1", "verbs.gidIndex", "3", "verbs.trafficClass", "104",
         "verbs.retryCount", "6", "verbs.rnrRetry", "5", "verbs.timeout", "16");
     assertEquals(expected, new FaroConf(conf).settings);
-    assertEquals(FaroKeys.ALL.size(), expected.size() + 4, "a key is missing in this test");
+    assertEquals(FaroKeys.ALL.size(), expected.size() + 5, "a key is missing in this test");
   }
 
   @Test
@@ -112,6 +114,7 @@ class FaroConfTest {
 
   @ParameterizedTest
   @CsvSource(delimiter = '|', value = {
+    "spark.faro.enabled         | yes                  | true, false",
     "spark.faro.fabric          | carrier-pigeon       | tcp",
     "spark.faro.fabric          | TCP                  | tcp",
     "spark.faro.fabric          | rdma                 | auto, verbs, tcp, shm",
