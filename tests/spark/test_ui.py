@@ -235,6 +235,8 @@ def shows_what_was_counted(application, faro_jar, name, settings):
     page = history(application.place, application.home, faro_jar, name, settings, history_page)
     assert rows(page) == counted(application.outcome)
     assert '<tr data-shuffle="0"' in page, "no row of shuffle 0"
+    query = r'<tr data-query="0" [^>]*><td[^>]*><a href="/history/[^/"]*/SQL/execution/\?id=0">'
+    assert re.search(query, page), "no row of query 0 that leads to Spark's page"
     assert "<svg" in page, "no plot"
     assert "channel is in the clear" in page
     assert "<th>Tasks waited</th>" in page

@@ -20,6 +20,8 @@ import scala.Tuple2;
 final class UiCases {
     private static final Pattern ROW =
         Pattern.compile("<tr data-executor=\"([^\"]*)\" data-remote-bytes=\"(\\d+)\"");
+    private static final Pattern QUERY = Pattern.compile(
+        "<tr data-query=\"(\\d+)\" data-remote-bytes=\"(\\d+)\"><td[^>]*><a href=\"([^\"]*)\">");
     private static final Pattern METRIC =
         Pattern.compile("metrics_\\w+_driver_faro_remoteBytes_(?:tcp|shm|verbs)_Value\\{[^}]*} (\\d+)");
 
@@ -39,6 +41,9 @@ final class UiCases {
                 .mapToPair(i -> new Tuple2<>(i % 1_000, Check.mix(i))).groupByKey(8).count();
             Check.equal("groups", 1_000L, groups);
         }
+        SqlCases.facts(context.spark);
+        Check.equal("groups of the query", SqlCases.GROUPS,
+            context.spark.sql("select g, count(*), max(s) from facts group by g").collectAsList().size());
         TreeMap<String, Long> counted = new TreeMap<>();
         long sum = 0;
         for (Map.Entry<String, TreeMap<String, Double>> executor
@@ -56,6 +61,7 @@ final class UiCases {
         Check.that("both executors fetched: " + counted, counted.size() == 2 && sum > 0);
         String ui = context.jsc.sc().uiWebUrl().get();
         Check.await("the tab should show " + counted, 30, () -> rows(get(ui + "/faro/")).equals(counted));
+        query(ui);
         Check.await("Prometheus should read " + expected, 30, () -> metric(get(ui + "/metrics/prometheus/")) == expected);
         Files.write(new File(context.scratch, "faro.html").toPath(),
             get(ui + "/faro/").getBytes(StandardCharsets.UTF_8));
@@ -65,6 +71,22 @@ final class UiCases {
             System.out.println("FARO TAB " + ui + "/faro/");
             Check.awaitFile(new File(hold), 240);
         }
+    }
+
+    /** The query's row has the bytes of its one shuffle, the fourth, and leads to Spark's page of it. */
+    private static void query(String ui) throws Exception {
+        String page = get(ui + "/faro/");
+        Matcher row = QUERY.matcher(page);
+        Check.that("there should be a row of a query:\n" + page, row.find());
+        Check.that("the query should have remote bytes", Long.parseLong(row.group(2)) > 0);
+        String shuffle = "<tr data-shuffle=\"3\" data-remote-bytes=\"" + row.group(2) + "\">";
+        Check.that("there should be " + shuffle + ":\n" + page, page.contains(shuffle));
+        Check.that("there should be one row of a query:\n" + page, !row.find());
+        Matcher first = QUERY.matcher(page);
+        Check.that("there should be a link", first.find());
+        String linked = get(ui + first.group(3));
+        Check.that("the link should lead to the query: " + first.group(3),
+            linked.contains("Details for Query " + first.group(1)));
     }
 
     private static Map<String, Long> rows(String page) {

@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
+import java.util.function.IntToLongFunction;
 import java.util.function.LongSupplier;
 import org.apache.spark.scheduler.SparkListenerEvent;
 
@@ -34,6 +35,7 @@ final class Collector {
   private final LongSupplier nanos;
   private final long mostPaceNanos;
   private final Totals totals;
+  private final IntToLongFunction queryOf;
   private final Map<String, Waiting> waiting = new HashMap<>();
   /** Includes executors that ended: their last report may come after that. */
   private final Map<String, Known> executors = new LinkedHashMap<>();
@@ -61,14 +63,18 @@ final class Collector {
     }
   }
 
-  /** {@code log} posts an event; {@code mostPaceNanos}: Spark's RPC drops an answer that takes longer. */
+  /**
+   * {@code log} posts an event; {@code mostPaceNanos}: Spark's RPC drops an answer that takes longer; {@code queryOf}
+   * finds the query of a shuffle.
+   */
   Collector(FigureStore store, Consumer<SparkListenerEvent> log, LongSupplier nanos, long mostPaceNanos,
-      Totals totals) {
+      Totals totals, IntToLongFunction queryOf) {
     this.store = store;
     this.log = log;
     this.nanos = nanos;
     this.mostPaceNanos = mostPaceNanos;
     this.totals = totals;
+    this.queryOf = queryOf;
     this.lastAsked = nanos.getAsLong() - STAGE_NANOS;
   }
 
@@ -145,6 +151,10 @@ final class Collector {
       }
     }
     ShuffleFigures sum = before.plus(more);
+    if (sum.query == ShuffleFigures.NO_QUERY) {
+      // A report can be here before the event that its job has started.
+      sum.query = queryOf.applyAsLong(shuffle);
+    }
     shuffles.put(shuffle, sum);
     unlogged.put("s" + shuffle, sum);
     store.put(sum);

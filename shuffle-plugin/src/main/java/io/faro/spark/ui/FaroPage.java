@@ -47,12 +47,23 @@ final class FaroPage extends WebUIPage {
   private Seq<Node> page(Object request) {
     try {
       long now = live ? System.currentTimeMillis() : PageHtml.PAST;
-      return frame(request, new Unparsed(PageHtml.of(store.executors(), store.shuffles(), manager(), now)));
+      return frame(request, new Unparsed(PageHtml.of(
+          store.executors(), store.shuffles(), manager(), now, queries(request))));
     } catch (InvocationTargetException e) {
       throw new IllegalStateException("the Faro page cannot be shown: " + e.getCause(), e.getCause());
     } catch (Exception e) {
       throw new IllegalStateException("the Faro page cannot be shown: " + e, e);
     }
+  }
+
+  /** Spark's own page of a query, without its id: below a proxy or the history server it has another place. */
+  private String queries(Object request) throws ReflectiveOperationException {
+    for (Method method : UIUtils.class.getMethods()) {
+      if (method.getName().equals("prependBaseUri") && method.getParameterCount() == 3) {
+        return method.invoke(null, request, tab.basePath(), "/SQL/execution/?id=").toString();
+      }
+    }
+    throw new NoSuchMethodException("UIUtils.prependBaseUri");
   }
 
   /** The application's {@code spark.shuffle.manager}. */

@@ -45,7 +45,8 @@ public final class FaroUi {
     this.store = new FigureStore(context.statusStore().store());
     // Half of the time after which Spark's RPC drops an answer.
     long mostPace = RpcUtils.askRpcTimeout(env.conf()).duration().toNanos() / 2;
-    this.collector = new Collector(store, context.listenerBus()::post, System::nanoTime, mostPace, totals);
+    this.collector = new Collector(store, context.listenerBus()::post, System::nanoTime, mostPace, totals,
+        waits::queryOf);
     this.timer = new ScheduledThreadPoolExecutor(1, work -> {
       Thread thread = new Thread(work, "faro-ui");
       thread.setDaemon(true);

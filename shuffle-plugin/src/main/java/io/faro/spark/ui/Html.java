@@ -4,6 +4,9 @@ import java.util.Locale;
 
 /** A page as text. {@link #text} escapes all text from outside this package. */
 final class Html {
+  /** Opens a table that Spark's pages sort by its heads. */
+  static final String TABLE =
+      "<table class=\"table table-bordered table-sm table-striped table-head-clickable sortable\">";
   private static final String SPECIAL = "&<>\"'";
   private static final String[] ENTITIES = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
 
@@ -24,6 +27,14 @@ final class Html {
   Html number(long number) {
     out.append(String.format(Locale.ROOT, "%,d", number));
     return this;
+  }
+
+  Html heads(String... heads) {
+    raw("<thead><tr>");
+    for (String head : heads) {
+      raw("<th>").text(head).raw("</th>");
+    }
+    return raw("</tr></thead><tbody>");
   }
 
   /** A cell that shows one thing and sorts by another. */

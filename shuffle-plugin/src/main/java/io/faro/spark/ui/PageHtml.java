@@ -5,7 +5,6 @@ import io.faro.spark.Reason;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
@@ -16,10 +15,8 @@ import java.util.TreeMap;
  * RDMA.
  */
 final class PageHtml {
-  private static final String[] FABRICS = {"verbs", "shm", "tcp"};
+  static final String[] FABRICS = {"verbs", "shm", "tcp"};
   private static final String REASON = "fallbackReason.";
-  private static final String TABLE =
-      "<table class=\"table table-bordered table-sm table-striped table-head-clickable sortable\">";
   private static final int MOST_PEERS = 20;
   /** Instead of the time: the application is over, so the page shows times and not ages. */
   static final long PAST = -1;
@@ -28,22 +25,29 @@ final class PageHtml {
   private final List<ShuffleFigures> shuffles;
   private final String manager;
   private final long nowMillis;
+  private final String queries;
   private final Html html = new Html();
   private final Map<String, Long> sums = new TreeMap<>();
 
-  private PageHtml(List<ExecutorFigures> executors, List<ShuffleFigures> shuffles, String manager, long nowMillis) {
+  private PageHtml(List<ExecutorFigures> executors, List<ShuffleFigures> shuffles, String manager, long nowMillis,
+      String queries) {
     this.executors = executors;
     this.shuffles = shuffles;
     this.manager = manager;
     this.nowMillis = nowMillis;
+    this.queries = queries;
     for (ExecutorFigures executor : executors) {
       executor.counters.forEach((name, value) -> sums.merge(name, value, Long::sum));
     }
   }
 
-  /** The content below Spark's navigation; {@code manager}: the application's {@code spark.shuffle.manager}. */
-  static String of(List<ExecutorFigures> executors, List<ShuffleFigures> shuffles, String manager, long nowMillis) {
-    return new PageHtml(executors, shuffles, manager, nowMillis).page();
+  /**
+   * The content below Spark's navigation; {@code manager}: the application's {@code spark.shuffle.manager}; {@code
+   * queries}: the address of Spark's page of a query, without the query's id.
+   */
+  static String of(List<ExecutorFigures> executors, List<ShuffleFigures> shuffles, String manager, long nowMillis,
+      String queries) {
+    return new PageHtml(executors, shuffles, manager, nowMillis, queries).page();
   }
 
   private String page() {
@@ -55,7 +59,7 @@ final class PageHtml {
       executorTable();
     }
     if (!shuffles.isEmpty()) {
-      shuffleTable();
+      new ShuffleTables(html, shuffles, queries).write();
     }
     peerTable();
     reasonTable();
@@ -66,7 +70,7 @@ final class PageHtml {
     return sums.getOrDefault(name, 0L);
   }
 
-  private static long total(Map<String, Long> counters, String name) {
+  static long total(Map<String, Long> counters, String name) {
     long total = 0;
     for (String fabric : FABRICS) {
       total += counters.getOrDefault(name + "." + fabric, 0L);
@@ -145,24 +149,16 @@ final class PageHtml {
     }
   }
 
-  private void heads(String... heads) {
-    html.raw("<thead><tr>");
-    for (String head : heads) {
-      html.raw("<th>").text(head).raw("</th>");
-    }
-    html.raw("</tr></thead><tbody>");
-  }
-
   private void executorTable() {
     List<Column> columns = Column.present(sums);
-    html.raw("<h4>Executors</h4>").raw(TABLE);
+    html.raw("<h4>Executors</h4>").raw(Html.TABLE);
     List<String> heads = new ArrayList<>();
     heads.add("Executor");
     heads.add("Host");
     columns.forEach(column -> heads.add(column.head));
     heads.add("Fall-backs by reason");
     heads.add("Reported");
-    heads(heads.toArray(new String[0]));
+    html.heads(heads.toArray(new String[0]));
     for (ExecutorFigures executor : executors) {
       html.raw("<tr data-executor=\"").text(executor.executor).raw("\" data-remote-bytes=\"")
           .raw(Long.toString(total(executor.counters, "remoteBytes"))).raw("\" data-remote-blocks=\"")
@@ -196,37 +192,6 @@ final class PageHtml {
     return reasons.toString();
   }
 
-  private void shuffleTable() {
-    List<String> fabrics = new ArrayList<>();
-    List<String> heads = new ArrayList<>();
-    heads.add("Shuffle");
-    for (String fabric : FABRICS) {
-      if (shuffles.stream().anyMatch(shuffle -> shuffle.counter("remoteBlocks." + fabric) > 0)) {
-        fabrics.add(fabric);
-        heads.add("Blocks " + fabric);
-        heads.add("Bytes " + fabric);
-      }
-    }
-    heads.addAll(Arrays.asList(
-        "Blocks left to Spark", "Tasks waited", "Requests", "Requests took", "Slowest request"));
-    html.raw("<h4>Shuffles</h4>").raw(TABLE);
-    heads(heads.toArray(new String[0]));
-    for (int i = shuffles.size() - 1; i >= 0; i--) {
-      ShuffleFigures shuffle = shuffles.get(i);
-      html.raw("<tr data-shuffle=\"" + shuffle.shuffle + "\" data-remote-bytes=\""
-          + total(shuffle.counters, "remoteBytes") + "\">").cell(shuffle.shuffle);
-      for (String fabric : fabrics) {
-        html.cell(shuffle.counter("remoteBlocks." + fabric)).bytesCell(shuffle.counter("remoteBytes." + fabric));
-      }
-      html.cell(shuffle.counter(Traffic.FALLBACK_BLOCKS)).millisCell(shuffle.counter(Traffic.TASK_WAIT))
-          .cell(shuffle.counter(Traffic.REQUESTS)).millisCell(shuffle.counter(Traffic.REQUEST_NANOS))
-          .millisCell(shuffle.counter(Traffic.SLOWEST)).raw("</tr>");
-    }
-    html.raw("</tbody></table><p>").text("Tasks waited: Spark's fetch wait, summed over the tasks of the stages that "
-        + "read this shuffle; a stage that reads several counts for each. Requests took: Faro's requests, of which a "
-        + "task has many under way at a time.").raw("</p>");
-  }
-
   private static final class Pair {
     final String client;
     final PeerFigures peer;
@@ -246,8 +211,8 @@ final class PageHtml {
       return;
     }
     pairs.sort(Comparator.comparingLong((Pair pair) -> -pair.peer.slowestNanos));
-    html.raw("<h4>Slowest pairs of executors</h4>").raw(TABLE);
-    heads("Client", "Server", "Slowest request", "Mean request", "Requests", "Blocks", "Bytes");
+    html.raw("<h4>Slowest pairs of executors</h4>").raw(Html.TABLE);
+    html.heads("Client", "Server", "Slowest request", "Mean request", "Requests", "Blocks", "Bytes");
     for (Pair pair : pairs.subList(0, Math.min(MOST_PEERS, pairs.size()))) {
       PeerFigures peer = pair.peer;
       long mean = peer.requests == 0 ? 0 : peer.nanos / peer.requests;
@@ -262,8 +227,8 @@ final class PageHtml {
     if (sum("fallbacks") == 0) {
       return;
     }
-    html.raw("<h4>Why blocks were left to Spark's own fetch</h4>").raw(TABLE);
-    heads("Reason", "Requests", "What to do");
+    html.raw("<h4>Why blocks were left to Spark's own fetch</h4>").raw(Html.TABLE);
+    html.heads("Reason", "Requests", "What to do");
     for (Reason reason : Reason.values()) {
       long requests = sum(REASON + reason.key);
       if (requests > 0) {

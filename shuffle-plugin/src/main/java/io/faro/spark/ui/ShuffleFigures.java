@@ -7,8 +7,13 @@ import org.apache.spark.util.kvstore.KVIndex;
 
 /** What all executors fetched of one shuffle so far; stored and logged as {@link ExecutorFigures} are. */
 public final class ShuffleFigures implements SparkListenerEvent {
+  /** Of a shuffle that no query of Spark SQL has, or one that is not known. */
+  static final long NO_QUERY = -1;
+
   @KVIndex
   public int shuffle;
+  /** Spark SQL's id of the first query that ran the shuffle; logs of older versions do not have it. */
+  public long query = NO_QUERY;
   /** {@code remoteBlocks.<fabric>} and the like, as for an executor, and {@link Traffic#SLOWEST}. */
   public Map<String, Long> counters = new TreeMap<>();
 
@@ -20,6 +25,7 @@ public final class ShuffleFigures implements SparkListenerEvent {
   ShuffleFigures plus(Map<String, Long> more) {
     ShuffleFigures sum = new ShuffleFigures();
     sum.shuffle = shuffle;
+    sum.query = query;
     sum.counters.putAll(counters);
     more.forEach((name, value) ->
         sum.counters.merge(name, value, name.equals(Traffic.SLOWEST) ? Math::max : Long::sum));

@@ -20,7 +20,9 @@ class CollectorTest {
   private final List<String> answered = new ArrayList<>();
   private final Totals totals = new Totals();
   private long now = 1_000_000_000_000L;
-  private final Collector collector = new Collector(store, log::add, () -> now, MOST_PACE, totals);
+  private long query = ShuffleFigures.NO_QUERY;
+  private final Collector collector =
+      new Collector(store, log::add, () -> now, MOST_PACE, totals, shuffle -> query);
 
   private void take(Report report) throws Exception {
     collector.take(report, 5_000, () -> answered.add(report.executor));
@@ -47,6 +49,16 @@ class CollectorTest {
     assertEquals(1, store.shuffles().size(), "no row for a wait of nothing");
     assertEquals(4, store.shuffles().get(0).shuffle);
     assertEquals(17, store.shuffles().get(0).counter(Traffic.TASK_WAIT));
+  }
+
+  @Test
+  void aShuffleKeepsItsFirstQuery() throws Exception {
+    collector.waited(Collections.singletonMap(4, 10L));
+    assertEquals(ShuffleFigures.NO_QUERY, store.shuffles().get(0).query);
+    for (query = 3; query < 5; query++) {
+      collector.waited(Collections.singletonMap(4, 7L));
+      assertEquals(3, store.shuffles().get(0).query);
+    }
   }
 
   @Test

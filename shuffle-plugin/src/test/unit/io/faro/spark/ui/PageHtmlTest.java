@@ -16,10 +16,11 @@ import org.xml.sax.InputSource;
 
 class PageHtmlTest {
   private static final String FAROS = "io.faro.spark.FaroShuffleManager";
+  private static final String QUERIES = "/history/app-1/SQL/execution/?id=";
   private static final String EVIL = "<script>alert('\"x\"')</script>&";
 
   private static String page(List<ExecutorFigures> executors, List<ShuffleFigures> shuffles) {
-    return PageHtml.of(executors, shuffles, FAROS, 10_000);
+    return PageHtml.of(executors, shuffles, FAROS, 10_000, QUERIES);
   }
 
   private static String page(ExecutorFigures executor) {
@@ -95,6 +96,23 @@ class PageHtmlTest {
   }
 
   @Test
+  void aQueryHasTheSumOfItsShufflesAndALinkToSparksPage() throws Exception {
+    ShuffleFigures first = Figures.shuffle(7, "remoteBlocks.tcp", 1, "remoteBytes.tcp", 9);
+    ShuffleFigures second = Figures.shuffle(8, "remoteBlocks.tcp", 2, "remoteBytes.tcp", 20, Traffic.FALLBACK_BLOCKS, 5);
+    first.query = 3;
+    second.query = 3;
+    ShuffleFigures ofRdds = Figures.shuffle(9, "remoteBlocks.tcp", 4, "remoteBytes.tcp", 40);
+    String page = page(Collections.emptyList(), Arrays.asList(first, second, ofRdds));
+    Document document = parsed(page);
+    assertTrue(page.contains("<tr data-query=\"3\" data-remote-bytes=\"29\">"), page);
+    assertEquals(page.indexOf("data-query"), page.lastIndexOf("data-query"), "one row");
+    org.w3c.dom.Element link = (org.w3c.dom.Element) document.getElementsByTagName("a").item(0);
+    assertEquals(QUERIES + 3, link.getAttribute("href"));
+    assertTrue(page.contains("<td>7, 8</td>"), page);
+    assertFalse(page(Collections.emptyList(), Collections.singletonList(ofRdds)).contains("Queries of Spark SQL"));
+  }
+
+  @Test
   void aShuffleHasTheTasksWaitBesideFarosTimes() throws Exception {
     ShuffleFigures shuffle = Figures.shuffle(
         7, Traffic.TASK_WAIT, 3_000_000, Traffic.REQUEST_NANOS, 2_500_000, Traffic.SLOWEST, 1_000_000);
@@ -108,7 +126,7 @@ class PageHtmlTest {
   @Test
   void thePageNamesAShuffleManagerThatIsNotFaros() throws Exception {
     String other = "org.example." + EVIL;
-    String page = PageHtml.of(Collections.emptyList(), Collections.emptyList(), other, 10_000);
+    String page = PageHtml.of(Collections.emptyList(), Collections.emptyList(), other, 10_000, QUERIES);
     assertTrue(parsed(page).getDocumentElement().getTextContent().contains("behind the shuffle manager " + other));
     assertFalse(page(Collections.emptyList(), Collections.emptyList()).contains("behind"));
   }
@@ -138,7 +156,8 @@ class PageHtmlTest {
     List<ExecutorFigures> one = Collections.singletonList(Figures.executor("1", "requests", 1));
     one.get(0).time = 4_000;
     assertTrue(page(one, Collections.emptyList()).contains(">6 s ago<"));
-    assertTrue(PageHtml.of(one, Collections.emptyList(), FAROS, PageHtml.PAST).contains(">1970-01-01T00:00:04Z<"));
+    String past = PageHtml.of(one, Collections.emptyList(), FAROS, PageHtml.PAST, QUERIES);
+    assertTrue(past.contains(">1970-01-01T00:00:04Z<"));
   }
 
   @Test

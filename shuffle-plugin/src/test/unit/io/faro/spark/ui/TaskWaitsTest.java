@@ -10,6 +10,7 @@ import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Properties;
 import org.apache.spark.executor.TaskMetrics;
 import org.apache.spark.scheduler.SparkListenerJobStart;
 import org.apache.spark.scheduler.StageInfo;
@@ -34,7 +35,11 @@ class TaskWaitsTest {
   }
 
   private void start(StageInfo... stages) throws Exception {
-    waits.jobStarted(new SparkListenerJobStart(0, 0, seq(Arrays.asList(stages)), null));
+    start(null, stages);
+  }
+
+  private void start(Properties properties, StageInfo... stages) throws Exception {
+    waits.jobStarted(new SparkListenerJobStart(0, 0, seq(Arrays.asList(stages)), properties));
   }
 
   @Test
@@ -54,6 +59,19 @@ class TaskWaitsTest {
     assertFalse(waits.sawShuffle());
     start(stage(2, 7, 0));
     assertTrue(waits.sawShuffle());
+  }
+
+  @Test
+  void aShuffleBelongsToTheQueryThatFirstRanIt() throws Exception {
+    Properties query = new Properties();
+    query.setProperty("spark.sql.execution.id", "4");
+    start(query, stage(1, 11, 0));
+    query.setProperty("spark.sql.execution.id", "5");
+    start(query, stage(2, 11, 0), stage(3, 12, 0));
+    start(new Properties(), stage(4, 13, 0));
+    assertEquals(4, waits.queryOf(11));
+    assertEquals(5, waits.queryOf(12));
+    assertEquals(ShuffleFigures.NO_QUERY, waits.queryOf(13));
   }
 
   @Test
