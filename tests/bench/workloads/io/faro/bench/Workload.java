@@ -56,7 +56,39 @@ enum Workload {
       return spark.range(0, rows, 1, 24)
           .selectExpr("xxhash64(id) % 2000000 k", "id v", "hash(id) w");
     }
+  },
+  /** 600 map tasks with 100 rows each, 8 reduce tasks: what a task costs before and after its rows. */
+  M600 {
+    @Override
+    Dataset<Row> build(SparkSession spark, int divisor) {
+      return tinyTasks(spark, 600 / divisor, 8);
+    }
+  },
+  /** As M600, with Spark's default number of reduce tasks: most blocks have no or one row. */
+  M600x200 {
+    @Override
+    Dataset<Row> build(SparkSession spark, int divisor) {
+      return tinyTasks(spark, 600 / divisor, 200);
+    }
+  },
+  M3000 {
+    @Override
+    Dataset<Row> build(SparkSession spark, int divisor) {
+      return tinyTasks(spark, 3_000 / divisor, 8);
+    }
+  },
+  /** 3,000 reduce tasks, each with 8 blocks of a few rows. */
+  R3000 {
+    @Override
+    Dataset<Row> build(SparkSession spark, int divisor) {
+      return spark.range(0, 300_000 / divisor, 1, 8)
+          .selectExpr("id", "hash(id) h").repartition(3_000 / divisor, column("h"));
+    }
   };
+
+  private static Dataset<Row> tinyTasks(SparkSession spark, int maps, int reduces) {
+    return spark.range(0, 100L * maps, 1, maps).selectExpr("id", "hash(id) h").repartition(reduces, column("h"));
+  }
 
   private static org.apache.spark.sql.Column column(String name) {
     return org.apache.spark.sql.functions.col(name);
