@@ -112,7 +112,7 @@ SCENARIOS = [
     # One application in which sessions, queries and jobs do without Faro.
     Scenario(
         "switch",
-        ["switchSession", "switchJobs", "switchAqe", "switchBadValue"],
+        ["switchSession", "switchRddOfQuery", "switchJobs", "switchAqe", "switchBadValue"],
         KRYO,
         faro_only=True,
         must_count=("rowReaders", "rowWriters", "groupedReaders"),

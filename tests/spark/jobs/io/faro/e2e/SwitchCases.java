@@ -29,6 +29,7 @@ final class SwitchCases {
 
     static void register(Map<String, Jobs.Case> cases) {
         cases.put("switchSession", SwitchCases::session);
+        cases.put("switchRddOfQuery", SwitchCases::rddOfQuery);
         cases.put("switchJobs", SwitchCases::jobs);
         cases.put("switchAqe", SwitchCases::adaptive);
         cases.put("switchBadValue", SwitchCases::badValue);
@@ -96,9 +97,6 @@ final class SwitchCases {
         spark.conf().set(KEY, "false");
         try {
             Check.equal("rows without Faro", expected, rests(context, "a query of the session", () -> asked(spark)));
-            // Not within an execution of SQL: only the active session knows.
-            Check.equal("rows of its RDD", (long) expected.size(), rests(context, "Dataset.rdd",
-                () -> spark.sql(QUERY).javaRDD().count()));
             Check.equal("rows of another session", expected, moves(context, "a query of another session",
                 () -> asked(other)));
             spark.sql("SET " + KEY + "=true");
@@ -109,6 +107,21 @@ final class SwitchCases {
             spark.conf().unset(KEY);
         }
         Check.equal("rows afterwards", expected, moves(context, "a query afterwards", () -> asked(spark)));
+    }
+
+    /** Not within an execution of SQL: no local property says it, only the active session knows. */
+    private static void rddOfQuery(Jobs.Context context) throws Exception {
+        SparkSession spark = context.spark;
+        SqlCases.facts(spark);
+        SparkSession.setActiveSession(spark);
+        Callable<Long> job = () -> spark.sql(QUERY).javaRDD().count();
+        spark.conf().set(KEY, "false");
+        try {
+            Check.equal("rows without Faro", (long) SqlCases.GROUPS, rests(context, "Dataset.rdd", job));
+        } finally {
+            spark.conf().unset(KEY);
+        }
+        Check.equal("rows afterwards", (long) SqlCases.GROUPS, moves(context, "Dataset.rdd afterwards", job));
     }
 
     private static void jobs(Jobs.Context context) throws Exception {
