@@ -46,9 +46,9 @@ pub const MAX_EXPOSED: usize = 4_096;
 pub const TICK: Duration = Duration::from_millis(50);
 /// Longest sleep of an idle progress thread.
 pub const IDLE: Duration = Duration::from_secs(1);
-/// How long shm and verbs may take to connect before the next fabric is tried.
+/// How long connecting may take where another fabric is tried afterwards.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long TCP may take, which is tried last: a lost first packet is sent again after 1 s, 3 s and 7 s.
+/// How long it may take by the last or only fabric. Of TCP a lost first packet is sent again after 1 s, 3 s and 7 s.
 pub const LAST_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a request without any buffer may wait for the arena.
 pub const MEMORY_WAIT: Duration = Duration::from_secs(5);

@@ -7,11 +7,10 @@ use super::queue::{Command, RequestQueue};
 use super::request::Request;
 use crate::counters::Counters;
 use crate::deadlines::Deadlines;
-use crate::limits::{CONNECT_TIMEOUT, LAST_CONNECT_TIMEOUT};
 use crate::memory::Memory;
 use crate::net::{Closed, Link, Net, Route, Service, Source};
 use crossbeam_channel::Receiver;
-use faro_fabric::{CloseReason, ConnectionId, EndpointId, Exposure, FabricKind, Outcome, Revoked};
+use faro_fabric::{CloseReason, ConnectionId, EndpointId, Exposure, Outcome, Revoked};
 use faro_pool::{Lease, Purpose, PAGE_BYTES};
 use faro_wire::codes::FetchErrorCode;
 use faro_wire::message::{DataWritten, Fetch, ToClient, ToServer};
@@ -104,12 +103,7 @@ impl FetchService {
 
     /// Starts on `request`, connecting first if there is need.
     fn start(&mut self, net: &mut Net, request: Request, route: &Route) {
-        let most = match route.fabric {
-            FabricKind::Shm | FabricKind::Verbs => CONNECT_TIMEOUT,
-            FabricKind::Tcp => LAST_CONNECT_TIMEOUT,
-        };
-        let timeout = most.min(request.idle_timeout);
-        match net.open_to(route, timeout) {
+        match net.open_to(route, request.idle_timeout) {
             Link::Open(connection) => self.issue(net, connection, request),
             Link::Opening => {
                 let waiting = self.waiting.entry(route.peer.endpoint).or_default();

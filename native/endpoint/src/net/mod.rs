@@ -160,15 +160,17 @@ impl Net {
         self.connections.link(endpoint)
     }
 
-    /// What there is to the route's endpoint; begins a connection if there is none. `Link::None`: that
-    /// failed, and the route is in back-off.
-    pub(crate) fn open_to(&mut self, route: &Route, timeout: Duration) -> Link {
+    /// What there is to the route's endpoint; begins a connection if there is none, which may take
+    /// `at_most` and no longer than another route should wait for it. `Link::None`: that failed, and the
+    /// route is in back-off.
+    pub(crate) fn open_to(&mut self, route: &Route, at_most: Duration) -> Link {
         let endpoint = route.peer.endpoint;
         match self.connections.link(endpoint) {
             Link::None => {}
             link @ (Link::Open(_) | Link::Opening) => return link,
         }
-        let deadline = Instant::now() + timeout;
+        let timeout = self.peers.connect_timeout(endpoint, route.fabric);
+        let deadline = Instant::now() + timeout.min(at_most);
         match self.fabric.connect(&route.location, &route.peer, deadline) {
             Ok(connection) => {
                 self.connections.begun(endpoint, connection);

@@ -8,7 +8,7 @@
 use super::routes::{Line, Route, Routes};
 use crate::counters::Counters;
 use crate::fabrics::fabric_name;
-use crate::limits::PEER_IDLE;
+use crate::limits::{CONNECT_TIMEOUT, PEER_IDLE};
 use crate::schedule::{host_of, Exchange};
 use faro_fabric::shm::same_host;
 use faro_fabric::{EndpointId, FabricKind, Identity};
@@ -17,7 +17,7 @@ use faro_sync::lock;
 use faro_wire::Card;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 struct Peer {
     routes: Routes,
@@ -172,6 +172,14 @@ impl PeerTable {
         match self.lock().peers.get(&peer) {
             Some(peer) => peer.routes.choose(Instant::now()).cloned(),
             None => Err("no such peer".to_owned()),
+        }
+    }
+
+    /// How long connecting to `peer` by that fabric may take.
+    pub(crate) fn connect_timeout(&self, peer: EndpointId, fabric: FabricKind) -> Duration {
+        match self.lock().peers.get(&peer) {
+            Some(peer) => peer.routes.connect_timeout(fabric),
+            None => CONNECT_TIMEOUT,
         }
     }
 

@@ -13,7 +13,7 @@
 //! Pure: the time comes in, log lines go out.
 
 use crate::fabrics::fabric_name;
-use crate::limits::{BACKOFF_MAX, BACKOFF_MIN};
+use crate::limits::{BACKOFF_MAX, BACKOFF_MIN, CONNECT_TIMEOUT, LAST_CONNECT_TIMEOUT};
 use faro_fabric::{FabricKind, Identity};
 use log::Level;
 use std::sync::Arc;
@@ -88,6 +88,14 @@ impl Routes {
         };
         let entries = routes.into_iter().map(entry).collect();
         Self { name, entries }
+    }
+
+    /// How long connecting by that fabric may take: little where another route is tried afterwards.
+    pub(crate) fn connect_timeout(&self, fabric: FabricKind) -> Duration {
+        match self.entries.last() {
+            Some(last) if last.route.fabric == fabric => LAST_CONNECT_TIMEOUT,
+            Some(_) | None => CONNECT_TIMEOUT,
+        }
     }
 
     /// The best route that is not in back-off.
@@ -236,6 +244,16 @@ mod tests {
             line.contains("not tried for 2 s"),
             "from the beginning: {line}"
         );
+    }
+
+    #[test]
+    fn the_last_route_has_longer_to_connect() {
+        let pair = routes(&PAIR);
+        assert_eq!(pair.connect_timeout(FabricKind::Verbs), CONNECT_TIMEOUT);
+        assert_eq!(pair.connect_timeout(FabricKind::Tcp), LAST_CONNECT_TIMEOUT);
+        for only in [FabricKind::Verbs, FabricKind::Shm, FabricKind::Tcp] {
+            assert_eq!(routes(&[only]).connect_timeout(only), LAST_CONNECT_TIMEOUT);
+        }
     }
 
     #[test]
