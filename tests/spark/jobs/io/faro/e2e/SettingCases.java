@@ -1,10 +1,10 @@
 package io.faro.e2e;
 
+import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.ArrayList;
 import org.apache.spark.MapOutputTrackerMaster;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.api.java.JavaPairRDD;
@@ -45,7 +45,7 @@ final class SettingCases {
         long expected = digests.reduce(Long::sum);
         c.spark.conf().set("spark.sql.adaptive.enabled", adaptive);
         MapOutputTrackerMaster tracker = (MapOutputTrackerMaster) SparkEnv.get().mapOutputTracker();
-        int shuffle = digests.rdd().context().env().shuffleManager() == null ? -1 : newest(tracker);
+        int shuffle = newest(tracker);
         Check.equal("map outputs", MAPS, tracker.getNumAvailableOutputs(shuffle));
 
         String victim = first.keySet().iterator().next();
@@ -54,6 +54,7 @@ final class SettingCases {
             Set<String> now = Executors.pids(c.jsc, 2).keySet();
             return now.size() == 2 && !now.contains(victim);
         });
+        Check.await("map outputs should be lost", 60, () -> tracker.getNumAvailableOutputs(shuffle) < MAPS);
         Check.await("the map outputs should be recovered", 60, () -> {
             // Executors recover when they write for the first time.
             rows(c.spark).count();

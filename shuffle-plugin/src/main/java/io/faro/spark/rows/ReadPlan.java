@@ -114,11 +114,13 @@ final class ReadPlan {
   }
 
   /**
-   * The address with another name of its host, the absolute one. Spark's iterator then fetches over the network. No one
-   * is asked at this address: {@link GroupFetch} takes the group's.
+   * The address with another name of its host, so that Spark's iterator fetches over the network. Nothing is sent to
+   * this name: {@link GroupFetch} takes the group's. Spark insists on the brackets of an IPv6 address.
    */
-  private static BlockManagerId elsewhere(BlockManagerId address) {
-    return BlockManagerId.apply(address.executorId(), address.host() + ".", address.port(), address.topologyInfo());
+  static BlockManagerId elsewhere(BlockManagerId address) {
+    String host = address.host();
+    String other = host.endsWith("]") ? host.substring(0, host.length() - 1) + "%]" : host + ".";
+    return BlockManagerId.apply(address.executorId(), other, address.port(), address.topologyInfo());
   }
 
   /** {@code named}: the address that Spark's iterator gets. */

@@ -65,6 +65,14 @@ class ReadPlanTest {
   }
 
   @Test
+  void anotherNameOfAnIpv6Host() {
+    BlockManagerId address = BlockManagerId.apply("1", "[fd00::1]", 7337, scala.Option.empty());
+    assertEquals("[fd00::1%]", ReadPlan.elsewhere(address).host());
+    assertEquals("1", ReadPlan.elsewhere(address).executorId());
+    assertEquals(7337, ReadPlan.elsewhere(address).port());
+  }
+
+  @Test
   void smallBlocksOfOneExecutorAreOneGroup() {
     ReadPlan plan = new Blocks().of("1", 0, 400, 3, 4, 200).of("2", 400, 400, 3, 4, 200).plan(USUAL, false);
     List<Tuple3<BlockId, Object, Object>> listed = listed(plan);
