@@ -37,7 +37,7 @@ class FaroConfTest {
     FaroConf conf = new FaroConf(with());
     assertEquals("auto", conf.fabric);
     assertFalse(conf.never);
-    assertEquals(256L << 20, conf.memoryLimit);
+    assertEquals(MemoryDefault.bytes(with(), conf.cores), conf.memoryLimit);
     assertEquals(30_000, conf.requestTimeoutMillis);
     assertEquals(0, conf.port);
     assertEquals(16, conf.portRetries);
@@ -50,10 +50,10 @@ class FaroConfTest {
   @Test
   void theEndpointGetsEveryDefault() {
     assertEquals(
-        map("fabric", "auto", "memory.limit", "268435456", "memory.idleRelease", "60000", "request.timeout", "30000",
+        map("fabric", "auto", "memory.limit", "134217728", "memory.idleRelease", "60000", "request.timeout", "30000",
             "port", "0", "regions", "unpinned", "staging", "onDemand", "exchange", "auto", "exchange.slice", "20",
             "verbs.trafficClass", "0", "verbs.retryCount", "7", "verbs.rnrRetry", "7", "verbs.timeout", "14"),
-        new FaroConf(with()).settings);
+        new FaroConf(with("spark.executor.cores", "4")).settings);
     assertEquals(
         new FaroConf(with()).settings,
         new FaroConf(with(
