@@ -4,8 +4,9 @@ use super::queue::CANCELLED;
 use super::request::{Next, Request};
 use super::FetchService;
 use crate::fabrics::fabric_name;
-use crate::limits::MAX_BUSY_RETRY;
-use crate::net::Net;
+use crate::limits::{BUSY_RETRY, MAX_BUSY_RETRY};
+use crate::net::{Link, Net};
+use faro_fabric::EndpointId;
 use faro_wire::codes::FetchErrorCode;
 use faro_wire::message::{Failed, FailureCode, ToServer};
 use std::time::{Duration, Instant};
@@ -18,12 +19,13 @@ impl FetchService {
         let code = match failed.code {
             FailureCode::DeadlinePassed => FetchErrorCode::TimedOut,
             FailureCode::Busy if failed.retry_ms > 0 => {
-                let hint = Duration::from_millis(u64::from(failed.retry_ms)).min(MAX_BUSY_RETRY);
-                let (seed, timeout) = (request.id, request.idle_timeout);
-                match request.busy.refused(Instant::now(), hint, seed, timeout) {
-                    Some(at) => return self.later.put(at, request),
-                    None => FetchErrorCode::Refused,
+                let now = Instant::now();
+                request.busy.waits(now);
+                if !request.busy.has_waited(now, request.idle_timeout) {
+                    let hint = Duration::from_millis(u64::from(failed.retry_ms));
+                    return self.lines.refused(request, hint.min(MAX_BUSY_RETRY), now);
                 }
+                FetchErrorCode::Refused
             }
             FailureCode::Cancelled
             | FailureCode::Busy
@@ -32,6 +34,37 @@ impl FetchService {
         };
         let detail = format!("the server says {:?}: {}", failed.code, failed.detail);
         self.queue.fail(request, code, detail);
+    }
+
+    /// A request to the server was taken or has ended, so that there may be room for one more: the first one of those
+    /// that wait for it is sent.
+    pub(super) fn call_next(&mut self, net: &mut Net, server: EndpointId) {
+        if let Some(request) = self.lines.next(server) {
+            self.call(net, request);
+        }
+    }
+
+    /// Sends the requests that have waited for long enough for their servers' room, and ends those that have for too
+    /// long.
+    pub(super) fn call_due(&mut self, net: &mut Net, now: Instant) {
+        for request in self.lines.expired(now) {
+            let timeout = request.idle_timeout.as_millis();
+            let detail = format!("the server had no room for {timeout} ms");
+            self.queue.fail(request, FetchErrorCode::Refused, detail);
+        }
+        for request in self.lines.due(BUSY_RETRY, now) {
+            self.call(net, request);
+        }
+    }
+
+    fn call(&mut self, net: &mut Net, mut request: Request) {
+        match net.link(request.endpoint) {
+            Link::Open(connection) => self.issue(net, connection, request),
+            Link::Opening | Link::None => {
+                request.busy.is_called = true;
+                self.queue.dispatch(request);
+            }
+        }
     }
 
     pub(super) fn cancel(&mut self, net: &mut Net, request: u64) {
@@ -47,7 +80,7 @@ impl FetchService {
     /// Removes a request that no attempt is made at now.
     fn withdraw(&mut self, id: u64) -> Option<Request> {
         let request = self.put_back.remove(&id);
-        let request = request.or_else(|| self.later.withdraw(id));
+        let request = request.or_else(|| self.lines.withdraw(id));
         if let Some(request) = request.or_else(|| self.aside.withdraw(id)) {
             return Some(request);
         }
@@ -95,8 +128,9 @@ impl FetchService {
             let detail = format!("a block of {bytes} bytes, the arena has room for {room}");
             self.queue.fail_block(&mut request, detail);
         }
-        if !request.wanted().is_empty() {
-            self.issue(net, connection, request);
+        match request.wanted().is_empty() {
+            true => self.call_next(net, request.endpoint),
+            false => self.issue(net, connection, request),
         }
     }
 
@@ -104,7 +138,9 @@ impl FetchService {
     pub(super) fn give_up(&mut self, net: &mut Net, id: u64, code: FetchErrorCode, detail: &str) {
         self.tell_server(net, id);
         if let Some(request) = self.end(net, id) {
+            let server = request.endpoint;
             self.queue.fail(request, code, detail.to_owned());
+            self.call_next(net, server);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Requests that a server had no room for, until it is time to ask again.
+//! Requests that are sent again at a certain time, at the latest.
 
 use super::Request;
 use std::collections::BTreeMap;

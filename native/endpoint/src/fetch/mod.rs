@@ -17,6 +17,7 @@ mod deliver;
 mod endings;
 mod ends;
 mod later;
+mod lines;
 mod overdue;
 mod pull;
 mod pull_service;

@@ -121,32 +121,24 @@ impl Drop for Request {
 #[derive(Debug, Default)]
 pub(crate) struct Busy {
     since: Option<Instant>,
-    /// Refusals in a row.
-    times: u32,
+    /// It was first in the line and goes to the server now, past the others.
+    pub(super) is_called: bool,
 }
 
 impl Busy {
-    /// The server had no room. When to ask again: after `hint`, doubled with each refusal up to 32 times
-    /// as long, and spread by `seed`, so that those that were refused together do not come together.
-    /// `None`: it has had no room for `timeout`.
-    pub(crate) fn refused(
-        &mut self,
-        now: Instant,
-        hint: Duration,
-        seed: u64,
-        timeout: Duration,
-    ) -> Option<Instant> {
-        let since = *self.since.get_or_insert(now);
-        let delay = hint.saturating_mul(1 << self.times.min(5));
-        self.times += 1;
-        // Fibonacci hashing (Knuth 6.4): the upper bits of neighbouring seeds differ.
-        let spread = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
-        let after = delay.mul_f64(0.75 + spread as f64 / 512.0);
-        (now.duration_since(since) < timeout).then(|| now + after)
+    /// It waits for room at the server from now on, if it did not before.
+    pub(super) fn waits(&mut self, now: Instant) {
+        self.since.get_or_insert(now);
+    }
+
+    /// It has waited for `timeout`.
+    pub(super) fn has_waited(&self, now: Instant, timeout: Duration) -> bool {
+        self.since
+            .is_some_and(|since| now.duration_since(since) >= timeout)
     }
 
     /// The server has taken it.
-    pub(crate) fn taken(&mut self) {
+    pub(super) fn taken(&mut self) {
         *self = Self::default();
     }
 }
@@ -180,32 +172,5 @@ impl Faults {
             2 => Next::OtherFabric,
             _ => Next::GiveUp,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_busy_server_is_asked_less_and_less_often_until_the_timeout() {
-        let (start, hint, timeout) = (
-            Instant::now(),
-            Duration::from_millis(50),
-            Duration::from_secs(10),
-        );
-        let (mut busy, mut now, mut times) = (Busy::default(), start, 0);
-        while let Some(at) = busy.refused(now, hint, 7, timeout) {
-            let delay = at - now;
-            let longest = hint * (1 << times.min(5));
-            assert!(
-                delay >= longest * 3 / 4 && delay <= longest * 5 / 4,
-                "{times}"
-            );
-            (now, times) = (at, times + 1);
-        }
-        assert!(now >= start + timeout, "{times} times");
-        busy.taken();
-        assert!(busy.refused(now, hint, 7, timeout).is_some(), "a new wait");
     }
 }

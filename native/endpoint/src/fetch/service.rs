@@ -3,6 +3,7 @@
 use super::attempt::Attempt;
 use super::awaiting_room::AwaitingRoom;
 use super::later::Later;
+use super::lines::Lines;
 use super::queue::{Command, RequestQueue};
 use super::request::Request;
 use crate::counters::Counters;
@@ -42,8 +43,8 @@ pub(crate) struct FetchService {
     /// Requests whose servers were silent while others waited for memory; at the latest they are sent again when their
     /// time without progress is over.
     pub(super) aside: Later,
-    /// Requests that their servers had no room for.
-    pub(super) later: Later,
+    /// Requests that their servers had no room for, and those that came after them.
+    pub(super) lines: Lines,
     /// When an attempt last went on.
     pub(super) moved: Instant,
     /// When memory last returned to the arena after a lease was refused.
@@ -90,7 +91,7 @@ impl FetchService {
             deadlines: Deadlines::default(),
             put_back: BTreeMap::new(),
             aside: Later::default(),
-            later: Later::default(),
+            lines: Lines::default(),
             moved: Instant::now(),
             memory_returned: Instant::now(),
             reads: HashMap::new(),
@@ -102,7 +103,11 @@ impl FetchService {
     }
 
     /// Starts on `request`, connecting first if there is need.
-    fn start(&mut self, net: &mut Net, request: Request, route: &Route) {
+    fn start(&mut self, net: &mut Net, mut request: Request, route: &Route) {
+        let is_called = std::mem::take(&mut request.busy.is_called);
+        if !is_called && self.lines.has(request.endpoint) {
+            return self.lines.join(request, Instant::now());
+        }
         match net.open_to(route, request.idle_timeout) {
             Link::Open(connection) => self.issue(net, connection, request),
             Link::Opening => {
@@ -201,12 +206,15 @@ impl Service for FetchService {
             ToClient::FetchResponse(response) => {
                 let too_large = attempt.on_response(response, self.largest_block)?;
                 attempt.request.busy.taken();
+                let server = attempt.request.endpoint;
                 if too_large {
                     self.tell_server(net, id);
                     self.next_part(net, id);
                     return Ok(());
                 }
                 let bytes = attempt.total();
+                self.lines.taken(server);
+                self.call_next(net, server);
                 self.note_reply(bytes);
                 self.await_memory(id);
                 self.offer_buffers(net);
@@ -301,11 +309,10 @@ impl Service for FetchService {
             self.offer_buffers(net);
         }
         self.send_put_back();
-        for list in [&mut self.later, &mut self.aside] {
-            while let Some(request) = list.due(now) {
-                self.queue.dispatch(request);
-            }
+        while let Some(request) = self.aside.due(now) {
+            self.queue.dispatch(request);
         }
+        self.call_due(net, now);
         self.end_overdue(net, now);
     }
 
@@ -313,7 +320,7 @@ impl Service for FetchService {
         self.attempts.is_empty()
             && self.put_back.is_empty()
             && self.aside.is_empty()
-            && self.later.is_empty()
+            && self.lines.is_empty()
     }
 
     fn uses(&self, connection: ConnectionId) -> bool {
@@ -328,7 +335,7 @@ impl Service for FetchService {
         }
         let waiting = std::mem::take(&mut self.waiting).into_values().flatten();
         let put_back = std::mem::take(&mut self.put_back).into_values();
-        let later = self.later.take().chain(self.aside.take());
+        let later = self.lines.take().chain(self.aside.take());
         for request in waiting.chain(put_back).chain(later) {
             self.queue.fail_closing(request);
         }
@@ -337,7 +344,7 @@ impl Service for FetchService {
 
     fn redirect_commands(&mut self) {
         let put_back = std::mem::take(&mut self.put_back).into_values();
-        let later = self.later.take().chain(self.aside.take());
+        let later = self.lines.take().chain(self.aside.take());
         for request in put_back.chain(later) {
             self.queue.dispatch(request);
         }

@@ -2,8 +2,9 @@
 //!
 //! A request is small, but a client chooses how many it sends and how many blocks each names. Beyond
 //! the bound, which all progress threads of an endpoint share, a request is answered `Busy`, and its
-//! client asks again. No connection may take more than a quarter, so that one peer cannot shut the
-//! others out.
+//! client asks again. No connection may take more than a quarter, and none that has some may take more
+//! than it leaves free: so there is room for one that has less, and clients that hear at once of room
+//! do not shut out those that ask now and then.
 
 use faro_fabric::ConnectionId;
 use std::collections::HashMap;
@@ -59,7 +60,10 @@ impl Budget {
     /// the rest of the bound when this thread has no other.
     pub(super) fn take(&mut self, connection: ConnectionId, bytes: usize) -> bool {
         let of_connection = self.by_connection.get(&connection).copied().unwrap_or(0);
-        let share = of_connection == 0 || of_connection + bytes <= self.limit / 4;
+        let free = self
+            .limit
+            .saturating_sub(self.of_all.load(Ordering::Relaxed) as usize);
+        let share = of_connection == 0 || of_connection + bytes <= free.min(self.limit / 4);
         if !share || !self.reserve(bytes) {
             return false;
         }
@@ -135,8 +139,8 @@ mod tests {
             assert!(first.take(ConnectionId(connection), 220));
         }
         assert!(second.take(A, 100), "each thread may have one request");
-        assert!(!second.take(A, 100), "beyond the whole");
-        assert!(second.take(A, 20));
+        assert!(!second.take(ConnectionId(5), 100), "beyond the whole");
+        assert!(second.take(ConnectionId(5), 20));
         assert_eq!(all.load(Ordering::Relaxed), 1_000);
         first.clear();
         assert!(second.add(A, 100) && second.take(ConnectionId(2), 100));
@@ -159,6 +163,23 @@ mod tests {
         budget.give(A, 50);
         assert!(budget.by_connection.len() == 3 && budget.held == 750);
         assert!(budget.take(ConnectionId(9), 250));
+    }
+
+    #[test]
+    fn a_connection_that_has_some_leaves_room_for_one_that_has_less() {
+        let mut budget = budget(1_000);
+        for connection in 1..5 {
+            assert!(budget.take(ConnectionId(connection), 120));
+        }
+        for connection in 1..5 {
+            let second = budget.take(ConnectionId(connection), 120);
+            assert_eq!(second, connection < 4, "{connection}");
+        }
+        assert!(budget.take(ConnectionId(9), 120));
+        // Room that a connection returns is not its own again at once.
+        budget.give(A, 120);
+        assert!(!budget.take(A, 120));
+        assert!(budget.take(ConnectionId(10), 120));
     }
 
     #[test]
