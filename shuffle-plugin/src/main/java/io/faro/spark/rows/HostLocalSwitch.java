@@ -43,8 +43,8 @@ final class HostLocalSwitch {
   private void turnOff(BlockManager blocks) {
     try {
       if (!readers.writeLock().tryLock(WAIT_SECONDS, TimeUnit.SECONDS)) {
-        LOG.info("Faro: tasks that combine or sort while they read are under way, so this task reads as Spark does, and "
-            + "its stage may have to run again; spark.shuffle.readHostLocalDisk=false avoids this");
+        LOG.info("Faro: tasks that combine or sort while they read are under way, so this task reads as Spark does, "
+            + "and its stage may have to run again; spark.shuffle.readHostLocalDisk=false avoids this");
         return;
       }
     } catch (InterruptedException e) {

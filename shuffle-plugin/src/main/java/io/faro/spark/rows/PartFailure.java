@@ -82,8 +82,9 @@ final class PartFailure {
     }
     Cause cause;
     try {
-      cause = sum == null ? Cause.UNKNOWN_ISSUE : client.diagnoseCorruption(address.host(), address.port(), address.executorId(),
-          parts.shuffle, parts.map(i), parts.start(i), sum, checksum);
+      cause = sum == null ? Cause.UNKNOWN_ISSUE
+          : client.diagnoseCorruption(address.host(), address.port(), address.executorId(), parts.shuffle,
+              parts.map(i), parts.start(i), sum, checksum);
     } catch (RuntimeException e) {
       LOG.warn("Faro: the corrupt block {} of {} cannot be diagnosed: {}", parts.id(i), address, e.toString());
       cause = Cause.UNKNOWN_ISSUE;
