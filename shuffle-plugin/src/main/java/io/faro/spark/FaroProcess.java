@@ -181,7 +181,7 @@ final class FaroProcess {
             + "Spark's own fetch delivers all blocks to this executor", why(e));
       } else {
         LOG.warn("Faro fetches blocks for its own readers only, because this Java does not let it replace the final "
-            + "field BlockManager.blockStoreClient: {}. Spark's own fetch delivers the blocks that Spark's reader reads. "
+            + "field BlockManager.blockStoreClient: {}. Spark's own fetch delivers what Spark's reader reads. "
             + "From Java 26 on, spark.executor.extraJavaOptions=--enable-final-field-mutation=ALL-UNNAMED allows it",
             why(e));
       }
