@@ -54,8 +54,8 @@ final class HostDirectories {
     found = hidden == null ? Optional.of(directories) : Optional.empty();
     if (known.putIfAbsent(executor, found) == null && hidden != null) {
       LOG.info("Faro reads the blocks of executor {} over the network, although it has this host's name ({}): its "
-          + "local directory {} cannot be read here. With spark.shuffle.readHostLocalDisk=false no executor is asked for "
-          + "its directories", executor, address.host(), hidden);
+          + "local directory {} cannot be read here. With spark.shuffle.readHostLocalDisk=false no executor is asked "
+          + "for its directories", executor, address.host(), hidden);
     }
     return found.orElse(null);
   }
