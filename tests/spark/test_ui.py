@@ -129,12 +129,20 @@ def history(place, home, faro_jar, name, settings, look):
         launch.stop_group(server, 0)
 
 
+def applications(address):
+    """None while the server has another page there: it answers before its API is in place."""
+    try:
+        return json.loads(fetch(f"{address}/api/v1/applications") or "[]")
+    except json.JSONDecodeError:
+        return None
+
+
 def listed(address, alive):
     """The id of the one application."""
     return awaited(
         "the history server should list the application",
         60,
-        lambda: json.loads(fetch(f"{address}/api/v1/applications") or "[]"),
+        lambda: applications(address),
         alive,
     )[0]["id"]
 
