@@ -26,7 +26,7 @@ SCENARIOS = [
             "rowsCancelled",
             "coalescedReaders",
             "longRowsReturned",
-            # Spark never ends the feeding threads of these tasks, so their readers are not collected.
+            # Spark does not end the feeding threads of these tasks, so their readers stay.
             "transformEndsEarly",
             "streamsSorted",
             "streamsMetrics",

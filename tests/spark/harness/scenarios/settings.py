@@ -90,8 +90,8 @@ SCENARIOS = [
         apart=True,
         must_count=("groupedReaders",),
     ),
-    # Java does not let Spark's client be replaced: Faro's readers fetch all the same. As a Java
-    # with a security manager, up to 17, or one that denies it by JEP 500.
+    # Java does not let Spark's client be replaced: Faro's readers fetch all the same. A security
+    # manager refuses it, which Java has up to 17; later ones refuse it by JEP 500.
     Scenario(
         "fixed-fields",
         [*FEW, "rowTypes"],

@@ -53,8 +53,8 @@ final class TaskFetches {
   static final class Task {
     private final Set<FetchCall> calls = ConcurrentHashMap.newKeySet();
     /**
-     * What each reader (Spark's fetch iterator) has asked for. Guarded by this. A task may have thousands of readers, one
-     * after the other, so this keeps none of them.
+     * What each reader (Spark's fetch iterator) has asked for. Guarded by this. A task may have thousands of readers,
+     * one after the other, so this keeps none of them.
      */
     private final Map<ReaderKey, BlockHashes> asked = new HashMap<>();
     private final ReferenceQueue<Object> gone = new ReferenceQueue<>();

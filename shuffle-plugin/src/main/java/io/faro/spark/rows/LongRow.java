@@ -4,13 +4,13 @@ import io.faro.rows.RowReader;
 import java.util.Arrays;
 
 /**
- * The pieces of a row that is longer than a batch, joined in one array of the heap, where the rows of Spark's own reader
- * are. The array is used again for the next such row.
+ * The pieces of a row that is longer than a batch, joined in one array of the heap, where the rows of Spark's own
+ * reader are. The array is used again for the next such row.
  */
 final class LongRow {
   /**
-   * Rows up to this have memory at once. Of a longer one a sixteenth has to arrive first: its length may be wrong, since
-   * without compression nothing has checked it yet.
+   * Rows up to this have memory at once. Of a longer one a sixteenth has to arrive first: its length may be wrong,
+   * since without compression nothing has checked it yet.
    */
   private static final int TRUSTED_BYTES = 64 << 20;
 

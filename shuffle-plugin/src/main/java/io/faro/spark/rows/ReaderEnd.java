@@ -7,8 +7,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Ends a reader once: when its last record was read, or with its task. Afterwards it holds nothing, because a task keeps
- * its listeners, and a task may have thousands of readers, one after the other ({@code coalesce} after a shuffle).
+ * Ends a reader once: when its last record was read, or with its task. Afterwards it holds nothing, because a task
+ * keeps its listeners, and may have thousands of readers, one after the other ({@code coalesce} after a shuffle).
  */
 final class ReaderEnd implements TaskCompletionListener {
   private static final Logger LOG = LoggerFactory.getLogger(ReaderEnd.class);

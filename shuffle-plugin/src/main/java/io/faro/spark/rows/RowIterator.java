@@ -16,9 +16,9 @@ import scala.Tuple2;
 import scala.collection.AbstractIterator;
 
 /**
- * The rows of a reader: one {@link UnsafeRow} that points at one row of a batch after the other. Batches lie in arrays of
- * the heap, as the rows of Spark's own reader do: a row is valid until the next call of {@link #next}, and another
- * thread may look at the last one for as long as it likes, also when the task has ended.
+ * The rows of a reader: one {@link UnsafeRow} that points at one row of a batch after the other. Batches lie in arrays
+ * of the heap, as the rows of Spark's own reader do: a row is valid until the next call of {@link #next}, and another
+ * thread may look at the last one at any time, also when the task has ended.
  *
  * <p>One thread reads. Another one may call {@link #close}, such as the task's when the rows feed an external program.
  */
@@ -74,8 +74,8 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
     }
   }
 
-  @SuppressWarnings("unchecked")
   /** {@code onEnd} runs when the last row was read. */
+  @SuppressWarnings("unchecked")
   RowIterator(Inputs inputs, RowReader reader, int fields, TaskContext context, ShuffleReadMetricsReporter metrics,
       Runnable onEnd) {
     this.inputs = inputs;
@@ -114,7 +114,8 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
   private void check(int bytes, int most) {
     if (bytes < leastBytes || bytes > most) {
       throw new IllegalStateException("a row of " + bytes + " bytes, allowed: " + leastBytes + " for its "
-          + row.numFields() + " columns to the " + most + " that were decoded; other columns were written than are read");
+          + row.numFields() + " columns to the " + most + " that were decoded; other columns were written than are "
+          + "read");
     }
   }
 
@@ -135,8 +136,8 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
   }
 
   /**
-   * Points at the long row when all its pieces are there. The row before it may be in the same array, so they are joined
-   * here and not when it is asked whether there is a row. False: its part was corrupt, and is decoded anew.
+   * Points at the long row when all its pieces are there. The row before it may be in the same array, so they are
+   * joined here and not when it is asked whether there is a row. False: its part was corrupt, and is decoded anew.
    */
   private boolean finishLongRow() {
     check(reader.longRowBytes(), reader.longRowBytes());

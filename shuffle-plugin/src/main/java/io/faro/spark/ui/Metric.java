@@ -144,7 +144,7 @@ final class Metric {
     level("memory.pathBytes", "bytes", "of native memory of the paths of known map outputs");
     level("memory.offsetBytes", "bytes", "of native memory of the offsets of known map outputs");
     level("memory.connectionBytes", "bytes", "of native memory of the stream connections' buffers in this process");
-    level("memory.copiedBytes", "bytes", "of blocks that were copied into Spark's Netty pool because memory was scarce");
+    level("memory.copiedBytes", "bytes", "of blocks that were copied into Spark's Netty pool, as memory was scarce");
     level("memory.totalBytes", "bytes", "of `pool.mappedBytes`, `pool.externalBytes` and all of `memory.*` together");
     level("memory.totalHighWaterBytes", "bytes", "highest value of `memory.totalBytes` that was read");
     level("memory.tasksHighWaterBytes", "bytes", "highest sum of these decoders and compressors");

@@ -98,7 +98,8 @@ class PageHtmlTest {
   @Test
   void aQueryHasTheSumOfItsShufflesAndALinkToSparksPage() throws Exception {
     ShuffleFigures first = Figures.shuffle(7, "remoteBlocks.tcp", 1, "remoteBytes.tcp", 9);
-    ShuffleFigures second = Figures.shuffle(8, "remoteBlocks.tcp", 2, "remoteBytes.tcp", 20, Traffic.FALLBACK_BLOCKS, 5);
+    ShuffleFigures second =
+        Figures.shuffle(8, "remoteBlocks.tcp", 2, "remoteBytes.tcp", 20, Traffic.FALLBACK_BLOCKS, 5);
     first.query = 3;
     second.query = 3;
     ShuffleFigures ofRdds = Figures.shuffle(9, "remoteBlocks.tcp", 4, "remoteBytes.tcp", 40);
