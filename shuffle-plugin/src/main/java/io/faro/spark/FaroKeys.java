@@ -58,7 +58,8 @@ final class FaroKeys {
       oneOf("auto", "spark"));
 
   static final Key<Long> MEMORY_LIMIT = key(
-      "memory.limit", "byte size", "(a third of the overhead, 64m to 2g)", "a byte size of at least 32m, such as 256m or 1g",
+      "memory.limit", "byte size", "(a third of the overhead, 64m to 2g)",
+      "a byte size of at least 32m, such as 256m or 1g",
       "Hard limit, per executor, of the native memory for blocks in transfer. Faro takes it in steps as needed, "
           + "outside the JVM's heap and its direct memory; it counts against `spark.executor.memoryOverhead`. The "
           + "default is a third of that overhead, 128m for Spark's least, and not more than the executor's cores can "

@@ -11,6 +11,7 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.Paths;
 import java.util.Arrays;
 import java.util.function.Supplier;
 import java.util.zip.Adler32;
@@ -50,7 +51,9 @@ class SpillsTest {
   /** A device that takes bytes cannot be forced to a disk, so that trying it fails. */
   @Test
   void filesAreForcedToTheDiskIfThatIsConfigured() throws IOException {
-    File device = new File("/dev/null");
+    // A link, because files that failed are deleted.
+    File device = directory.resolve("device").toFile();
+    Files.createSymbolicLink(device.toPath(), Paths.get("/dev/null"));
     try (PartitionFile out = new PartitionFile(device, context, null)) {
       out.append(0, bytes("a"));
       out.end();
@@ -60,6 +63,8 @@ class SpillsTest {
       out.append(0, bytes("a"));
       assertThrows(IOException.class, out::end);
     }
+    Files.deleteIfExists(device.toPath());
+    Files.createSymbolicLink(device.toPath(), Paths.get("/dev/null"));
     try (Spills spills = new Spills(() -> device, synced)) {
       assertThrows(IOException.class, () -> spills.write(file -> file.append(0, bytes("a"))));
     }
