@@ -66,7 +66,7 @@ class PartFailureTest {
         .getMessage();
   }
 
-  /** The words of ShuffleBlockFetcherIterator.diagnoseCorruption, the same from Spark 3.4 to 4.3. */
+  /** The words of ShuffleBlockFetcherIterator.diagnoseCorruption. */
   @ParameterizedTest
   @CsvSource({
       "DISK_ISSUE, Block shuffle_7_5_3 is corrupted due to DISK_ISSUE (a bad length)",
