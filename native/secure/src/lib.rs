@@ -2,29 +2,42 @@
 //! are sealed.
 //!
 //! ```text
-//!   setup      Secret (of a card), SharedSecret (of Spark) ──▶ Psk ──▶ Connector / Acceptor ──▶ Keys
+//!   setup      Secret (of a card), SharedSecret (of Spark) ──▶ Psk ──┐
+//!              StaticKey (of an endpoint; its id is a hash) ─────────┴▶ Connector / Acceptor ──▶ Keys
 //!   datapath   Sealer, Opener: records of up to 64 KiB
 //! ```
 //! | What | Algorithm | Source |
 //! |---|---|---|
 //! | key that both know before | HKDF-SHA-256 (RFC 5869) of the acceptor's card and Spark's secret | `ring` |
-//! | handshake | Noise `NNpsk0`, X25519, AES-256-GCM, SHA-256 (Noise protocol framework, revision 34) | `snow` |
-//! | proof of the connector | HMAC-SHA-256 (RFC 2104) of the handshake's hash | `ring` |
+//! | endpoint id | SHA-256 of the static public key, 128 bits of it | `ring` |
+//! | handshake | Noise `XXpsk0`, X25519, AES-256-GCM, SHA-256 (Noise protocol framework, revision 34) | `snow`, with `ring` and `curve25519-dalek` |
 //! | records | AES-256-GCM (NIST SP 800-38D), nonces from a counter, a new key every 2^24 records | `ring` |
 //!
-//! The crate has no input or output and no clock.
+//! The crate has no input or output and no clock. Keys are in memory that is overwritten at their end (`wiped`).
 
 mod handshake;
+mod identity;
+mod primitives;
 mod record;
 mod secret;
+mod wiped;
 
 pub use handshake::{
-    Acceptor, Connector, HandshakeError, Keys, Prologue, HELLO_BYTES, PROOF_BYTES, WELCOME_BYTES,
+    Acceptor, Connector, HandshakeError, Keys, Prologue, Proven, Welcomed, HELLO_BYTES,
+    PROOF_BYTES, WELCOME_BYTES,
 };
+pub use identity::StaticKey;
 pub use record::{
     Opener, RecordError, Sealer, HEADER_BYTES, OVERHEAD_BYTES, RECORD_BYTES, TAG_BYTES,
 };
 pub use secret::{Psk, Secret, SharedSecret, SECRET_BYTES};
+
+use thiserror::Error;
+
+/// The library for cryptography gave no key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("no key could be derived")]
+pub struct KeyError;
 
 /// Whether the bytes of a connection are sealed once both ends have proven who they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -7,8 +7,11 @@
 //! missing, repeated or in another place does not open. Each direction has a key of its own, and a new one every
 //! [`REKEY`] records, derived from the last one, which is wiped.
 
+use crate::primitives::aead_key;
 use crate::secret::Secret;
-use ring::aead::{Aad, LessSafeKey, Nonce, UnboundKey, AES_256_GCM, NONCE_LEN};
+use crate::wiped::Wiped;
+use crate::KeyError;
+use ring::aead::{Aad, LessSafeKey, Nonce, NONCE_LEN};
 use thiserror::Error;
 
 /// Most bytes of one record before it is sealed.
@@ -37,44 +40,40 @@ pub enum RecordError {
         /// Its number under its key, from 0.
         number: u64,
     },
+    /// There is no key for it.
+    #[error(transparent)]
+    Key(#[from] KeyError),
 }
 
 /// One direction's key and how far it was used.
 struct Sequence {
-    key: LessSafeKey,
+    key: Wiped<LessSafeKey>,
     secret: Secret,
     next: u64,
     rekey: u64,
 }
 
-fn key_of(secret: &Secret) -> Option<LessSafeKey> {
-    let key = UnboundKey::new(&AES_256_GCM, secret.expose()).ok()?;
-    Some(LessSafeKey::new(key))
-}
-
 impl Sequence {
-    fn new(secret: Secret, rekey: u64) -> Self {
-        let Some(key) = key_of(&secret) else {
-            unreachable!("AES-256 takes any key of 32 bytes")
-        };
-        Self {
+    fn new(secret: Secret, rekey: u64) -> Result<Self, KeyError> {
+        let key = aead_key(secret.expose()).map_err(|_| KeyError)?;
+        Ok(Self {
             key,
             secret,
             next: 0,
             rekey,
-        }
+        })
     }
 
     /// The next record's nonce; under a new key if this one has had its records.
-    fn nonce(&mut self) -> Nonce {
+    fn nonce(&mut self) -> Result<Nonce, KeyError> {
         if self.next == self.rekey {
-            let next = self.secret.derive(b"faro 1", &[b"next key"]);
-            *self = Self::new(next, self.rekey);
+            let next = self.secret.derive(b"faro 2", &[b"next key"])?;
+            *self = Self::new(next, self.rekey)?;
         }
         let mut nonce = [0; NONCE_LEN];
         nonce[NONCE_LEN - 8..].copy_from_slice(&self.next.to_be_bytes());
         self.next += 1;
-        Nonce::assume_unique_for_key(nonce)
+        Ok(Nonce::assume_unique_for_key(nonce))
     }
 }
 
@@ -82,14 +81,14 @@ impl Sequence {
 pub struct Sealer(Sequence);
 
 impl Sealer {
-    pub(crate) fn new(secret: Secret) -> Self {
-        Self(Sequence::new(secret, REKEY))
+    pub(crate) fn new(secret: Secret) -> Result<Self, KeyError> {
+        Ok(Self(Sequence::new(secret, REKEY)?))
     }
 
     /// Seals a record in its buffer: `record` has room for the length, then the bytes, then room for the tag.
     ///
     /// # Errors
-    /// `Length`: there are no bytes, or more than `RECORD_BYTES`. Nothing was sealed.
+    /// `Length`: there are no bytes, or more than `RECORD_BYTES`. `Key`. Nothing was sealed.
     pub fn seal(&mut self, record: &mut [u8]) -> Result<(), RecordError> {
         let bytes = record.len().saturating_sub(OVERHEAD_BYTES);
         if bytes == 0 || bytes > RECORD_BYTES {
@@ -99,15 +98,13 @@ impl Sealer {
         let (header, body) = record.split_at_mut(HEADER_BYTES);
         header.copy_from_slice(&((bytes + TAG_BYTES) as u32).to_le_bytes());
         let (bytes, tag) = body.split_at_mut(bytes);
-        let nonce = self.0.nonce();
-        match self
+        let nonce = self.0.nonce()?;
+        let sealed = self
             .0
             .key
             .seal_in_place_separate_tag(nonce, Aad::from(&*header), bytes)
-        {
-            Ok(sealed) => tag.copy_from_slice(sealed.as_ref()),
-            Err(_) => unreachable!("AES-GCM seals up to 64 GiB"),
-        }
+            .map_err(|_| KeyError)?;
+        tag.copy_from_slice(sealed.as_ref());
         Ok(())
     }
 }
@@ -116,8 +113,8 @@ impl Sealer {
 pub struct Opener(Sequence);
 
 impl Opener {
-    pub(crate) fn new(secret: Secret) -> Self {
-        Self(Sequence::new(secret, REKEY))
+    pub(crate) fn new(secret: Secret) -> Result<Self, KeyError> {
+        Ok(Self(Sequence::new(secret, REKEY)?))
     }
 
     /// Bytes of the whole record that begins with `header`.
@@ -137,7 +134,7 @@ impl Opener {
     /// Opens a whole record where it lies; its bytes. After an error no other record opens.
     ///
     /// # Errors
-    /// `Length`, `Tag`; the buffer then holds anything.
+    /// `Length`, `Tag`, `Key`; the buffer then holds anything.
     pub fn open<'r>(&mut self, record: &'r mut [u8]) -> Result<&'r mut [u8], RecordError> {
         let length = record.len() as u64;
         let Some((header, body)) = record.split_first_chunk_mut::<HEADER_BYTES>() else {
@@ -146,7 +143,7 @@ impl Opener {
         if Self::length(*header)? as u64 != length {
             return Err(RecordError::Length { got: length });
         }
-        let nonce = self.0.nonce();
+        let nonce = self.0.nonce()?;
         let number = self.0.next - 1;
         self.0
             .key
@@ -161,7 +158,7 @@ mod tests {
 
     fn pair(rekey: u64) -> (Sealer, Opener) {
         let secret = Secret::new([7; 32]);
-        let sequence = |secret| Sequence::new(secret, rekey);
+        let sequence = |secret| Sequence::new(secret, rekey).unwrap();
         (Sealer(sequence(secret.clone())), Opener(sequence(secret)))
     }
 

@@ -1,22 +1,43 @@
 //! Bytes that only members of an application know. They are wiped when they are dropped, and no formatting shows them.
 
+use crate::wiped::wipe_stack;
+use crate::KeyError;
 use ring::hkdf;
 use std::fmt;
 use subtle::ConstantTimeEq;
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// Bytes of a [`Secret`].
 pub const SECRET_BYTES: usize = 32;
 
-/// 256 secret bits.
+/// 256 secret bits, in memory of their own: a move leaves no copy.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
-pub struct Secret([u8; SECRET_BYTES]);
+pub struct Secret(Box<[u8; SECRET_BYTES]>);
 
 impl Secret {
-    /// Takes over bytes that are secret already.
+    /// Takes over bytes that are secret already. Only the caller can wipe the bytes that it had: see [`Self::try_fill`].
     #[must_use]
     pub fn new(bytes: [u8; SECRET_BYTES]) -> Self {
-        Self(bytes)
+        let bytes = Zeroizing::new(bytes);
+        let mut secret = Self::zero();
+        secret.0.copy_from_slice(&*bytes);
+        secret
+    }
+
+    fn zero() -> Self {
+        Self(Box::new([0; SECRET_BYTES]))
+    }
+
+    /// What `fill` writes into the secret's memory.
+    ///
+    /// # Errors
+    /// Those of `fill`.
+    pub fn try_fill<E>(
+        fill: impl FnOnce(&mut [u8; SECRET_BYTES]) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let mut secret = Self::zero();
+        fill(&mut secret.0)?;
+        Ok(secret)
     }
 
     /// From the operating system's generator.
@@ -24,9 +45,7 @@ impl Secret {
     /// # Errors
     /// It gives none.
     pub fn random() -> Result<Self, getrandom::Error> {
-        let mut secret = Self([0; SECRET_BYTES]);
-        getrandom::fill(&mut secret.0)?;
-        Ok(secret)
+        Self::try_fill(|bytes| getrandom::fill(bytes))
     }
 
     /// The bytes, for a key or for the text of a card.
@@ -36,29 +55,41 @@ impl Secret {
     }
 
     /// HKDF-SHA-256 with this as its key material.
-    pub(crate) fn derive(&self, salt: &[u8], info: &[&[u8]]) -> Self {
-        expand(
-            &hkdf::Salt::new(hkdf::HKDF_SHA256, salt).extract(&self.0),
-            info,
-        )
+    pub(crate) fn derive(&self, salt: &[u8], info: &[&[u8]]) -> Result<Self, KeyError> {
+        derive(salt, &*self.0, info)
     }
 }
 
-/// 256 bits of a pseudo-random key.
-fn expand(key: &hkdf::Prk, info: &[&[u8]]) -> Secret {
-    let mut secret = Secret([0; SECRET_BYTES]);
-    let filled = key
-        .expand(info, hkdf::HKDF_SHA256)
-        .and_then(|okm| okm.fill(&mut secret.0));
-    // HKDF-SHA-256 gives up to 8,160 bytes.
-    debug_assert!(filled.is_ok());
-    secret
+/// HKDF-SHA-256 (RFC 5869).
+fn derive(salt: &[u8], material: &[u8], info: &[&[u8]]) -> Result<Secret, KeyError> {
+    let derived = expand(salt, material, info, SECRET_BYTES);
+    wipe_stack();
+    derived
+}
+
+/// `length`: what HKDF is asked for, which is part of what it calculates.
+#[inline(never)]
+fn expand(
+    salt: &[u8],
+    material: &[u8],
+    info: &[&[u8]],
+    length: usize,
+) -> Result<Secret, KeyError> {
+    struct Length(usize);
+    impl hkdf::KeyType for Length {
+        fn len(&self) -> usize {
+            self.0
+        }
+    }
+    let key = hkdf::Salt::new(hkdf::HKDF_SHA256, salt).extract(material);
+    let bytes = key.expand(info, Length(length)).map_err(|_| KeyError)?;
+    Secret::try_fill(|room| bytes.fill(room).map_err(|_| KeyError))
 }
 
 impl PartialEq for Secret {
     /// Takes the same time wherever they differ.
     fn eq(&self, other: &Self) -> bool {
-        self.0.ct_eq(&other.0).into()
+        self.0.ct_eq(&*other.0).into()
     }
 }
 
@@ -95,14 +126,34 @@ pub struct Psk(Secret);
 impl Psk {
     /// Of the endpoint with that card, in an application. `shared`: Spark's secret if Spark authenticates; without it,
     /// the card alone proves the membership, so it is protected as well as the way on which cards travel.
-    #[must_use]
-    pub fn derive(card: &Secret, shared: Option<&SharedSecret>, application: &str) -> Self {
+    ///
+    /// # Errors
+    /// `KeyError`.
+    pub fn derive(
+        card: &Secret,
+        shared: Option<&SharedSecret>,
+        application: &str,
+    ) -> Result<Self, KeyError> {
         let shared: &[u8] = shared.map_or(&[], |secret| &secret.0);
-        let key = hkdf::Salt::new(hkdf::HKDF_SHA256, card.expose()).extract(shared);
-        Self(expand(&key, &[b"faro 1 psk", application.as_bytes()]))
+        let info: [&[u8]; 2] = [b"faro 2 psk", application.as_bytes()];
+        Ok(Self(derive(card.expose(), shared, &info)?))
     }
 
     pub(crate) fn bytes(&self) -> &[u8; SECRET_BYTES] {
         self.0.expose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// HKDF-SHA-256 gives up to 8,160 bytes, and a secret has 32.
+    #[test]
+    fn a_derivation_that_fails_is_an_error() {
+        for length in [8_161, 31, 33] {
+            assert_eq!(expand(b"salt", b"material", &[], length), Err(KeyError));
+        }
+        assert!(expand(b"salt", b"material", &[], SECRET_BYTES).is_ok());
     }
 }

@@ -1,0 +1,313 @@
+//! What Noise calculates with: AES-256-GCM and SHA-256 of `ring`, X25519 of `curve25519-dalek`. Each wipes its state.
+//!
+//! `ring` has X25519 for keys that are used once only, and a static key is used in every handshake.
+
+use crate::wiped::Wiped;
+use curve25519_dalek::montgomery::MontgomeryPoint;
+use ring::aead::{Aad, LessSafeKey, Nonce, UnboundKey, AES_256_GCM, NONCE_LEN};
+use ring::digest::{Context, SHA256};
+use snow::params::{CipherChoice, DHChoice, HashChoice};
+use snow::resolvers::CryptoResolver;
+use snow::types::{Cipher, Dh, Hash, Random};
+use snow::Error;
+use subtle::ConstantTimeEq;
+use zeroize::Zeroizing;
+
+/// Bytes of an X25519 key, private or public.
+pub(crate) const KEY_BYTES: usize = 32;
+
+/// The public key of a private one (RFC 7748).
+pub(crate) fn public_of(private: &[u8; KEY_BYTES]) -> [u8; KEY_BYTES] {
+    MontgomeryPoint::mul_base_clamped(*private).to_bytes()
+}
+
+/// An AES-256-GCM key, in memory that is wiped.
+pub(crate) fn aead_key(key: &[u8; KEY_BYTES]) -> Result<Wiped<LessSafeKey>, ring::error::Unspecified> {
+    Wiped::try_new(|| Ok(LessSafeKey::new(UnboundKey::new(&AES_256_GCM, key)?)))
+}
+
+/// Finds the primitives of the one pattern that there is.
+pub(crate) struct Primitives;
+
+impl CryptoResolver for Primitives {
+    fn resolve_rng(&self) -> Option<Box<dyn Random>> {
+        Some(Box::new(System))
+    }
+
+    fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
+        match choice {
+            DHChoice::Curve25519 => Some(Box::new(X25519::default())),
+            _ => None,
+        }
+    }
+
+    fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
+        match choice {
+            HashChoice::SHA256 => {
+                let context = Wiped::try_new(|| Ok::<_, Error>(Context::new(&SHA256)));
+                Some(Box::new(Sha256(context.ok()?)))
+            }
+            _ => None,
+        }
+    }
+
+    fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn Cipher>> {
+        match choice {
+            CipherChoice::AESGCM => Some(Box::new(AesGcm(None))),
+            _ => None,
+        }
+    }
+}
+
+/// The operating system's generator.
+struct System;
+
+impl Random for System {
+    fn try_fill_bytes(&mut self, dest: &mut [u8]) -> Result<(), Error> {
+        getrandom::fill(dest).map_err(|_| Error::Rng)
+    }
+}
+
+/// A key pair.
+#[derive(Default)]
+struct X25519 {
+    private: Zeroizing<[u8; KEY_BYTES]>,
+    public: [u8; KEY_BYTES],
+}
+
+impl Dh for X25519 {
+    fn name(&self) -> &'static str {
+        "25519"
+    }
+
+    fn pub_len(&self) -> usize {
+        KEY_BYTES
+    }
+
+    fn priv_len(&self) -> usize {
+        KEY_BYTES
+    }
+
+    fn set(&mut self, private: &[u8]) {
+        self.private.copy_from_slice(private);
+        self.public = public_of(&self.private);
+    }
+
+    fn generate(&mut self, random: &mut dyn Random) -> Result<(), Error> {
+        random.try_fill_bytes(&mut *self.private)?;
+        self.public = public_of(&self.private);
+        Ok(())
+    }
+
+    fn pubkey(&self) -> &[u8] {
+        &self.public
+    }
+
+    fn privkey(&self) -> &[u8] {
+        &*self.private
+    }
+
+    /// Refuses a point of small order, with which the result does not depend on the private key (RFC 7748, section 6.1).
+    fn dh(&self, public: &[u8], out: &mut [u8]) -> Result<(), Error> {
+        let point = public.first_chunk().ok_or(Error::Dh)?;
+        let shared = MontgomeryPoint(*point).mul_clamped(*self.private);
+        let shared = Zeroizing::new(shared.to_bytes());
+        if bool::from(shared.ct_eq(&[0; KEY_BYTES])) {
+            return Err(Error::Dh);
+        }
+        out.get_mut(..KEY_BYTES)
+            .ok_or(Error::Dh)?
+            .copy_from_slice(&*shared);
+        Ok(())
+    }
+}
+
+/// SHA-256.
+struct Sha256(Wiped<Context>);
+
+impl Hash for Sha256 {
+    fn name(&self) -> &'static str {
+        "SHA256"
+    }
+
+    fn block_len(&self) -> usize {
+        SHA256.block_len()
+    }
+
+    fn hash_len(&self) -> usize {
+        SHA256.output_len()
+    }
+
+    fn reset(&mut self) {
+        *self.0 = Context::new(&SHA256);
+    }
+
+    fn input(&mut self, data: &[u8]) {
+        self.0.update(data);
+    }
+
+    fn result(&mut self, out: &mut [u8]) {
+        let context = std::mem::replace(&mut *self.0, Context::new(&SHA256));
+        out[..SHA256.output_len()].copy_from_slice(context.finish().as_ref());
+    }
+}
+
+/// AES-256-GCM. Without a key nothing is encrypted: the message is shorter than it has to be, and the handshake ends.
+struct AesGcm(Option<Wiped<LessSafeKey>>);
+
+/// Noise, section 12.4: 32 zero bits and the number, big-endian.
+fn nonce(number: u64) -> Nonce {
+    let mut nonce = [0; NONCE_LEN];
+    nonce[NONCE_LEN - 8..].copy_from_slice(&number.to_be_bytes());
+    Nonce::assume_unique_for_key(nonce)
+}
+
+impl AesGcm {
+    fn seal(&self, number: u64, associated: &[u8], plain: &[u8], out: &mut [u8]) -> Option<usize> {
+        let (bytes, rest) = out.split_at_mut_checked(plain.len())?;
+        let place = rest.get_mut(..AES_256_GCM.tag_len())?;
+        let key = self.0.as_ref()?;
+        bytes.copy_from_slice(plain);
+        match key.seal_in_place_separate_tag(nonce(number), Aad::from(associated), bytes) {
+            Ok(tag) => {
+                place.copy_from_slice(tag.as_ref());
+                Some(plain.len() + AES_256_GCM.tag_len())
+            }
+            Err(_) => {
+                bytes.fill(0);
+                None
+            }
+        }
+    }
+}
+
+impl Cipher for AesGcm {
+    fn name(&self) -> &'static str {
+        "AESGCM"
+    }
+
+    fn set(&mut self, key: &[u8; KEY_BYTES]) {
+        self.0 = aead_key(key).ok();
+    }
+
+    fn encrypt(&self, number: u64, associated: &[u8], plain: &[u8], out: &mut [u8]) -> usize {
+        self.seal(number, associated, plain, out).unwrap_or(0)
+    }
+
+    fn decrypt(
+        &self,
+        number: u64,
+        associated: &[u8],
+        sealed: &[u8],
+        out: &mut [u8],
+    ) -> Result<usize, Error> {
+        let key = self.0.as_ref().ok_or(Error::Decrypt)?;
+        let mut bytes = Zeroizing::new(sealed.to_vec());
+        let plain = key
+            .open_in_place(nonce(number), Aad::from(associated), &mut bytes)
+            .map_err(|_| Error::Decrypt)?;
+        out.get_mut(..plain.len())
+            .ok_or(Error::Decrypt)?
+            .copy_from_slice(plain);
+        Ok(plain.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use snow::Builder;
+
+    fn hex(text: &str) -> Vec<u8> {
+        let digits = text.as_bytes().chunks_exact(2);
+        let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+        digits.map(byte).collect()
+    }
+
+    fn side(key: &str, ephemeral: &str, initiates: bool) -> snow::HandshakeState {
+        let (key, ephemeral) = (hex(key), hex(ephemeral));
+        let pattern = "Noise_XX_25519_AESGCM_SHA256".parse().unwrap();
+        let builder = Builder::with_resolver(pattern, Box::new(Primitives))
+            .prologue(b"John Galt")
+            .unwrap()
+            .local_private_key(&key)
+            .unwrap()
+            .fixed_ephemeral_key_for_testing_only(&ephemeral);
+        match initiates {
+            true => builder.build_initiator().unwrap(),
+            false => builder.build_responder().unwrap(),
+        }
+    }
+
+    /// The test vector of this name that the Noise implementation `cacophony` publishes.
+    #[test]
+    fn messages_are_those_of_other_implementations() {
+        let mut sides = [
+            side(
+                "e61ef9919cde45dd5f82166404bd08e38bceb5dfdfded0a34c8df7ed542214d1",
+                "893e28b9dc6ca8d611ab664754b8ceb7bac5117349a4439a6b0569da977c464a",
+                true,
+            ),
+            side(
+                "4a3acbfdb163dec651dfa3194dece676d437029c62a408b4c5ea9114246e4893",
+                "bbdb4cdbd309f1a1f2e1456967fe288cadd6f712d65dc7b7793d5e63da6b375b",
+                false,
+            ),
+        ];
+        let messages = [
+            (
+                &b"Ludwig von Mises"[..],
+                "ca35def5ae56cec33dc2036731ab14896bc4c75dbb07a61f879f8e3afa4c7944\
+                 4c756477696720766f6e204d69736573",
+            ),
+            (
+                b"Murray Rothbard",
+                "95ebc60d2b1fa672c1f46a8aa265ef51bfe38e7ccb39ec5be34069f1448088437571\
+                 17acceb05bd7a45733bc22015c97a9d0cbaf41b80446d5988ff5127235d76b79eade\
+                 70f473d6a4ef521fdcbeda5340d01e028ba793fc059f2724a83af05f12dda0448a76\
+                 21a926b379a92477fd",
+            ),
+            (
+                b"F. A. Hayek",
+                "c90f1cf77eba4e50edb038991565e36c9758943a989229b6051244dc4fbecb694674\
+                 4b401af2ee1a5881b65fbb87fd07cb6a328ececc9ce6ce84c399dc332d4fd521fa4b\
+                 b7f467ce909395",
+            ),
+        ];
+        for (number, (payload, expected)) in messages.into_iter().enumerate() {
+            let [first, second] = &mut sides;
+            let (from, to) = match number {
+                1 => (second, first),
+                _ => (first, second),
+            };
+            let (mut message, mut room) = ([0; 200], [0; 200]);
+            let length = from.write_message(payload, &mut message).unwrap();
+            assert_eq!(message[..length], hex(expected), "message {number}");
+            let read = to.read_message(&message[..length], &mut room).unwrap();
+            assert_eq!(&room[..read], payload);
+        }
+        let hash = hex("1b7aefb1125762aa21a252890d00af54519638b76437444538f9a52f21e2e0dc");
+        assert_eq!(sides[0].get_handshake_hash(), hash);
+    }
+
+    #[test]
+    fn a_point_of_small_order_is_refused() {
+        let mut own = X25519::default();
+        own.set(&[7; KEY_BYTES]);
+        let mut out = [0; KEY_BYTES];
+        for point in [0, 1] {
+            let mut public = [0; KEY_BYTES];
+            public[0] = point;
+            assert!(own.dh(&public, &mut out).is_err());
+        }
+        assert!(own.dh(&own.public, &mut out).is_ok());
+    }
+
+    #[test]
+    fn nothing_is_sealed_without_a_key() {
+        let mut out = [9; 40];
+        assert_eq!(AesGcm(None).encrypt(0, &[], b"plain", &mut out), 0);
+        assert_eq!(out, [9; 40]);
+        assert!(AesGcm(None).decrypt(0, &[], &[0; 20], &mut out).is_err());
+    }
+}
