@@ -2,7 +2,7 @@
 //! handshake from `secure`, so that a mistake of the fabric's own encoder cannot hide in both ends.
 
 use faro_fabric::Identity;
-use faro_secure::{Connector, Keys, Prologue, Protection, WELCOME_BYTES};
+use faro_secure::{Connector, Keys, Prologue, Protection, StaticKey, WELCOME_BYTES};
 use faro_wire::header::{HEADER_BYTES, VERSION};
 use faro_wire::{kind, FrameHeader};
 use zerocopy::IntoBytes;
@@ -18,19 +18,20 @@ fn frame(kind: u8, body: &[u8]) -> Vec<u8> {
 }
 
 impl Greeter {
-    /// The frame with a HELLO to `to`, from the endpoint `own`. `fabric`: the first letter of its name.
+    /// The frame with a HELLO to `to`, from endpoint number `own`. `fabric`: the first letter of its name.
     ///
     /// # Panics
     /// Without random numbers.
     pub fn hello(fabric: u8, protection: Protection, to: &Identity, own: u128) -> (Self, Vec<u8>) {
         let prologue = Prologue {
-            version: VERSION,
+            versions: [VERSION; 2],
             fabric,
             protection,
             acceptor: to.endpoint,
         };
+        let own = StaticKey::public(own).expect("a key");
         let (connector, message) =
-            Connector::hello(&to.psk, &prologue, own).expect("there are random numbers");
+            Connector::hello(&own, &to.psk, &prologue).expect("there are random numbers");
         let sealed = u8::from(protection == Protection::Sealed);
         let mut body = vec![VERSION, VERSION, sealed, 0, 0, 0, 0, 0];
         body.extend_from_slice(&message);
@@ -45,7 +46,7 @@ impl Greeter {
         let header = FrameHeader::parse(&welcome[..HEADER_BYTES]).expect("a frame");
         assert_eq!(header.kind, kind::WELCOME);
         let welcomed = self.0.welcomed(&welcome[HEADER_BYTES..]);
-        let (keys, tag) = welcomed.expect("WELCOME to this HELLO");
-        (frame(kind::PROOF, &tag), keys)
+        let welcomed = welcomed.expect("WELCOME to this HELLO");
+        (frame(kind::PROOF, &welcomed.proof), welcomed.keys)
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::{fill, Bench};
 use faro_fabric::{
-    ConnectionId, Event, Exposure, Fabric, Identity, Message, Outcome, RemoteRange, Revoked, Write,
+    ConnectionId, Event, Exposure, Fabric, Message, Outcome, OwnIdentity, RemoteRange, Revoked,
+    Write,
 };
 use faro_pool::{Lease, Pool, Purpose};
 use std::sync::Arc;
@@ -20,7 +21,7 @@ pub struct Site {
     /// Its memory.
     pub pool: Arc<Pool>,
     /// Its own.
-    pub identity: Identity,
+    pub identity: OwnIdentity,
 }
 
 struct Station {

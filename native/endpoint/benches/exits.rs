@@ -12,7 +12,9 @@ use faro_endpoint::{FabricChoice, Staging};
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric};
-use faro_fabric::{ConnectionId, Event, Exposure, Fabric, Identity, Outcome, Read, RemoteRange};
+use faro_fabric::{
+    ConnectionId, Event, Exposure, Fabric, Identity, Outcome, OwnIdentity, Read, RemoteRange,
+};
 use faro_pool::{Pool, Purpose};
 use faro_secure::Protection;
 use pair::{fabric_named, write, Attempt, Pair, Setup, Shape, LOCALHOST, TIMEOUT};
@@ -50,14 +52,14 @@ impl Plain {
             let shared = Arc::clone(&pool);
             let fabric: Box<dyn Fabric> = match kind {
                 FabricChoice::Shm => Box::new(ShmFabric::new(ShmConfig {
-                    identity: Identity::public(endpoint),
+                    identity: OwnIdentity::public(endpoint),
                     protection: Protection::Clear,
                     pool: shared,
                 })?),
                 FabricChoice::Verbs => Box::new(VerbsFabric::new(VerbsConfig {
                     bind,
                     advertise,
-                    identity: Identity::public(endpoint),
+                    identity: OwnIdentity::public(endpoint),
                     protection: Protection::Clear,
                     pool: shared,
                     options: faro_endpoint::VerbsOptions::default(),
@@ -65,7 +67,7 @@ impl Plain {
                 _ => Box::new(TcpFabric::new(TcpConfig {
                     bind,
                     advertise,
-                    identity: Identity::public(endpoint),
+                    identity: OwnIdentity::public(endpoint),
                     protection: Protection::Clear,
                     pool: shared,
                 })?),

@@ -32,6 +32,7 @@ pub mod limits;
 mod local;
 mod memory;
 mod net;
+mod payer;
 mod progress;
 #[cfg(test)]
 mod progress_test;

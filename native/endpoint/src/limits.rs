@@ -69,6 +69,10 @@ pub const PEER_IDLE: Duration = Duration::from_secs(3_600);
 pub const MAX_UNRESOLVED: usize = 65_536;
 /// Those of them that one peer asked for: no peer takes the places of the others.
 pub const MAX_UNRESOLVED_OF_PEER: usize = MAX_UNRESOLVED / 8;
+/// Open connections of one fabric that one peer has made; it needs one.
+pub const MAX_CONNECTIONS_OF_PEER: usize = 64;
+/// Those of one fabric that peers have made whose card is not here: half of all that a fabric takes.
+pub const MAX_GUEST_CONNECTIONS: usize = 2_048;
 /// Most bytes of memory for what is known of map outputs (their paths and what their files were), and most
 /// of offset tables. Each is also bounded by an eighth of the arena.
 pub const MAX_KNOWN_BYTES: u64 = 64 << 20;

@@ -182,6 +182,7 @@ fn a_request_goes_on(doom: Doom) {
         addresses: addresses.to_vec(),
         secret: faro_secure::Secret::new([0; 32]),
     });
+    let peer = peer.unwrap();
     let block = BlockId {
         map_id: 0.into(),
         shuffle_id: 0.into(),

@@ -8,11 +8,12 @@ mod support;
 
 use faro_endpoint::{Config, Endpoint, FabricChoice};
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric, VerbsOptions};
-use faro_fabric::{CloseReason, ConnectionId, Event, Fabric, Identity};
+use faro_fabric::{CloseReason, ConnectionId, Event, Fabric, Identity, OwnIdentity};
 use faro_pool::Pool;
 use faro_wire::message::Fetch;
 use faro_wire::Card;
 use scripted::Scripted;
+use std::cmp::Ordering;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
@@ -214,41 +215,49 @@ fn idle_connections_make_room_for_new_ones_over_verbs() {
     });
     let card = Card::decode(&server.endpoint.card()).unwrap();
     let location = &card.addresses[0].location;
-    let mut client = VerbsFabric::new(VerbsConfig {
-        bind: SocketAddr::from(([127, 0, 0, 1], 0)),
-        advertise: String::new(),
-        identity: Identity::public(7),
-        protection: faro_secure::Protection::Clear,
-        pool: Pool::new(256 << 20).unwrap(),
-        options: VerbsOptions::default(),
-    })
-    .unwrap();
+    // One peer may have 64 of them.
+    let client = |number| {
+        VerbsFabric::new(VerbsConfig {
+            bind: SocketAddr::from(([127, 0, 0, 1], 0)),
+            advertise: String::new(),
+            identity: OwnIdentity::public(number),
+            protection: faro_secure::Protection::Clear,
+            pool: Pool::new(64 << 20).unwrap(),
+            options: VerbsOptions::default(),
+        })
+        .unwrap()
+    };
+    let mut clients: Vec<_> = (7..12).map(client).collect();
     let (mut begun, mut open, mut closed) = (0, Vec::new(), Vec::new());
     until("all connections were open", || {
         // Beyond 180, only as many as have been closed: the server is to make room by itself.
         if begun < ALL && begun - closed.len() < 180 {
             let deadline = Instant::now() + TIMEOUT;
-            client
+            let next = begun % clients.len();
+            clients[next]
                 .connect(location, &support::identity(&card), deadline)
                 .unwrap();
             begun += 1;
         }
-        let mut events = Vec::new();
-        client.poll(&mut events, Duration::ZERO).unwrap();
-        for event in events {
-            match event {
-                Event::Connected { connection, .. } => open.push(connection),
-                Event::Closed { connection, .. } => {
-                    assert!(open.contains(&connection), "none is refused");
-                    closed.push(connection);
+        for (number, client) in clients.iter_mut().enumerate() {
+            let mut events = Vec::new();
+            client.poll(&mut events, Duration::ZERO).unwrap();
+            for event in events {
+                match event {
+                    Event::Connected { connection, .. } => open.push((number, connection)),
+                    Event::Closed { connection, .. } => {
+                        assert!(open.contains(&(number, connection)), "none is refused");
+                        closed.push((number, connection));
+                    }
+                    _ => {}
                 }
-                _ => {}
             }
         }
         open.len() == ALL
     });
-    let last = closed.iter().map(|id| id.0).max().unwrap();
-    assert!(last < open[ALL - 50].0, "{last} was among the last used");
+    let place = |closed| open.iter().position(|open| open == closed).unwrap();
+    let last = closed.iter().map(place).max().unwrap();
+    assert!(last < ALL - 50, "{last} was among the last used");
     let idle = counter(&server.endpoint, "idleConnections") as usize;
     assert!(idle >= ALL - 180, "{idle} were closed");
     assert!(counter(&server.endpoint, "connectionBytes") <= SMALL / 8);
@@ -257,13 +266,16 @@ fn idle_connections_make_room_for_new_ones_over_verbs() {
 type Asked = (ConnectionId, u64, Fetch);
 
 /// A scripted peer that answers nothing at first and connects on its own at the first fetch; at the
-/// second it answers both, the second one first.
-fn crossing(id: u128, client: &Endpoint) -> (Scripted, Arc<Mutex<Vec<ConnectionId>>>) {
+/// second it answers both, the second one first. `order`: of its id and the client's.
+fn crossing(order: Ordering, client: &Endpoint) -> (Scripted, Arc<Mutex<Vec<ConnectionId>>>) {
     let asked_on = Arc::new(Mutex::new(Vec::new()));
     let (seen, card) = (Arc::clone(&asked_on), client.card());
+    let own = Card::decode(&card).unwrap().endpoint;
+    let is_so = |number: &u128| Identity::public(*number).endpoint.cmp(&own) == order;
+    let number = (0..).find(is_so).unwrap();
     let mut asked: Vec<Asked> = Vec::new();
     let server = Scripted::start_as(
-        id,
+        number,
         Box::new(move |stage, peer, id, fetch, _| {
             let Some(fetch) = fetch else { return };
             seen.lock().unwrap().push(peer);
@@ -300,7 +312,7 @@ fn fetch_across(client: &Endpoint, peer: u64) {
 #[test]
 fn the_larger_id_gives_up_its_own_and_loses_no_fetch_on_it() {
     let client = Endpoint::start(config("client", FabricChoice::Tcp)).unwrap();
-    let (server, asked_on) = crossing(1, &client);
+    let (server, asked_on) = crossing(Ordering::Less, &client);
     fetch_across(&client, client.add_peer(&server.card).unwrap());
     let asked_on = asked_on.lock().unwrap().clone();
     assert_ne!(asked_on[0], asked_on[1], "the second fetch took the other");
@@ -315,7 +327,7 @@ fn the_larger_id_gives_up_its_own_and_loses_no_fetch_on_it() {
 #[test]
 fn the_smaller_id_stays_with_its_own_as_long_as_it_is_there() {
     let client = Endpoint::start(config("client", FabricChoice::Tcp)).unwrap();
-    let (server, asked_on) = crossing(u128::MAX, &client);
+    let (server, asked_on) = crossing(Ordering::Greater, &client);
     let peer = client.add_peer(&server.card).unwrap();
     fetch_across(&client, peer);
     // A third is hung up on; what follows takes the connection that is left.

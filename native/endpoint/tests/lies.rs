@@ -6,10 +6,10 @@
 mod scripted;
 mod support;
 
-use faro_endpoint::limits::MAX_UNRESOLVED_OF_PEER;
+use faro_endpoint::limits::{MAX_CONNECTIONS_OF_PEER, MAX_UNRESOLVED, MAX_UNRESOLVED_OF_PEER};
 use faro_endpoint::{Config, Endpoint, FabricChoice};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
-use faro_fabric::{ConnectionId, Event, Exposure, Fabric, Identity, Message};
+use faro_fabric::{ConnectionId, Event, Exposure, Fabric, Message, OwnIdentity};
 use faro_pool::{Pool, Purpose};
 use faro_secure::Protection;
 use faro_wire::codes::FetchErrorCode;
@@ -194,11 +194,16 @@ struct Liar {
 
 impl Liar {
     fn connect(card: &[u8]) -> Self {
+        Self::connect_as(0xfa50_0000_0000_0002, card)
+    }
+
+    /// With the keys of a number of choice.
+    fn connect_as(number: u128, card: &[u8]) -> Self {
         let pool = Pool::new(support::MEMORY).unwrap();
         let mut fabric = TcpFabric::new(TcpConfig {
             bind: "127.0.0.1:0".parse().unwrap(),
             advertise: "127.0.0.1".to_owned(),
-            identity: Identity::public(0xfa50_0000_0000_0002),
+            identity: OwnIdentity::public(number),
             protection: Protection::Clear,
             pool: Arc::clone(&pool),
         })
@@ -561,4 +566,118 @@ fn invented_outputs_take_no_questions_of_other_peers() {
     });
     assert_eq!(counter(&server, "busyRefusals"), refused);
     assert!(answered as usize >= MAX_UNRESOLVED_OF_PEER / BLOCKS as usize);
+}
+
+/// Fetches the one map output of `server` by a member whose card the server has, while Java answers no question of others.
+fn serves_a_known_member(server: &Arc<Endpoint>) {
+    let dir = tempfile::tempdir().unwrap();
+    let id = OutputId {
+        shuffle_id: 0,
+        map_id: 0,
+    };
+    let files = support::write_output(dir.path(), id, &[pattern(1, 1000)]);
+    let client = Endpoint::start(config("honest", FabricChoice::Tcp)).unwrap();
+    server.add_peer(&client.card()).unwrap();
+    let peer = client.add_peer(&server.card()).unwrap();
+    let request = client.fetch(peer, &[block(0, 0, 0, 1)], TIMEOUT).unwrap();
+    until("the honest question", || {
+        server.unresolved(1, Duration::ZERO) == [id]
+    });
+    server.resolve(id, Some(files));
+    let fetched = support::collect(&client, &[request]).remove(&request);
+    assert_eq!(fetched.unwrap().bytes(), [pattern(1, 1000)]);
+}
+
+/// Anybody who has the server's card can make ids. Nine of them ask for as many invented outputs as nine shares.
+#[test]
+fn nine_ids_take_no_questions_of_a_known_member() {
+    const IDS: u128 = 9;
+    const REQUESTS: u64 = 12;
+    const BLOCKS: i64 = 1_000;
+    let server = Endpoint::start(Config {
+        memory_limit: 512 << 20,
+        ..config("server", FabricChoice::Tcp)
+    })
+    .unwrap();
+    let card = server.card();
+    let mut liars: Vec<_> = (0..IDS).map(|id| Liar::connect_as(id, &card)).collect();
+    for (number, liar) in liars.iter_mut().enumerate() {
+        for request in 1..=REQUESTS {
+            let first = (number as i64 * 100 + request as i64) * BLOCKS;
+            let blocks = (first..first + BLOCKS).map(|map| block(9, map, 0, 1));
+            liar.fetch(request, vec![], blocks.collect());
+        }
+    }
+    let mut open = 0;
+    until("the guests' share is used up", || {
+        for liar in &mut liars {
+            liar.poll();
+        }
+        open += server.unresolved(MAX_UNRESOLVED, Duration::ZERO).len();
+        let refused: usize = liars.iter().map(|liar| liar.inbox.len()).sum();
+        open == MAX_UNRESOLVED / 2 && refused >= liars.len()
+    });
+    serves_a_known_member(&server);
+}
+
+/// A peer has its share of the memory for requests once, not once for each of its connections.
+#[test]
+fn four_connections_have_one_share_of_the_memory_for_requests() {
+    const REQUESTS: u64 = 60;
+    let server = Endpoint::start(config("server", FabricChoice::Tcp)).unwrap();
+    let card = server.card();
+    let mut liar: Vec<_> = (0..4).map(|_| Liar::connect(&card)).collect();
+    let mut most = 0;
+    for connection in &mut liar {
+        for request in 1..=REQUESTS {
+            // One question, which Java does not answer.
+            let blocks = (0..1_000).map(|part| block(9, 1, part, part + 1));
+            connection.fetch(request, vec![], blocks.collect());
+        }
+    }
+    until("more than the share is refused", || {
+        for connection in &mut liar {
+            connection.poll();
+        }
+        most = most.max(counter(&server, "memory.requestBytes"));
+        liar.iter()
+            .map(|connection| connection.inbox.len())
+            .sum::<usize>()
+            >= 4 * 60 - 44
+    });
+    let share = support::MEMORY / 4 / 4;
+    assert!(most <= share, "{most} bytes of {share}");
+    while !server.unresolved(8, Duration::ZERO).is_empty() {}
+    serves_a_known_member(&server);
+}
+
+#[test]
+fn a_peer_that_connects_again_and_again_loses_its_oldest_connections() {
+    let server = server();
+    let mut liar = Liar::connect(&server.endpoint.card());
+    let card = Card::decode(&server.endpoint.card()).unwrap();
+    let (mut open, mut closed) = (1, Vec::new());
+    let deadline = Instant::now() + TIMEOUT;
+    for _ in 0..MAX_CONNECTIONS_OF_PEER + 9 {
+        let (location, to) = (&card.addresses[0].location, support::identity(&card));
+        liar.fabric.connect(location, &to, deadline).unwrap();
+        open += 1;
+    }
+    until("the oldest are closed", || {
+        let mut events = Vec::new();
+        liar.fabric.poll(&mut events, Duration::ZERO).unwrap();
+        for event in events {
+            if let Event::Closed { connection, reason } = event {
+                let text = reason.to_string();
+                assert!(
+                    text.contains("connections that one peer has made"),
+                    "{text}"
+                );
+                closed.push(connection);
+            }
+        }
+        closed.len() == 10 && counter(&server.endpoint, "connections.tcp") == 64
+    });
+    assert_eq!(open, closed.len() + MAX_CONNECTIONS_OF_PEER);
+    serves_others(&server);
 }

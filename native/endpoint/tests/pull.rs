@@ -12,7 +12,6 @@ use faro_endpoint::{
     Staging,
 };
 use faro_fabric::Exposure;
-use faro_fabric::Fabric as _;
 use faro_pool::{Purpose, PAGE_BYTES};
 use faro_wire::message::{BlockEntry, FetchResponse, OfferedSlice, ReadOffer, RemoteBuffer};
 use faro_wire::{crc32c, kind, OutputId};

@@ -9,7 +9,9 @@
 //! - *idle*: a slab that is de-registered because it is idle, and registered again for its next use.
 
 use faro_fabric::verbs::{CostProbe, VerbsConfig, VerbsFabric, VerbsOptions};
-use faro_fabric::{ConnectionId, Event, Exposure, Fabric, Identity, Outcome, RemoteRange, Write};
+use faro_fabric::{
+    ConnectionId, Event, Exposure, Fabric, Identity, Outcome, OwnIdentity, RemoteRange, Write,
+};
 use faro_pool::{Lease, Pool, PoolOptions, Purpose, PAGE_BYTES, SLAB_BYTES};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ptr::NonNull;
@@ -75,7 +77,7 @@ fn site(endpoint: u128) -> Site {
     let config = VerbsConfig {
         bind: SocketAddr::new(near(), 0),
         advertise: String::new(),
-        identity: Identity::public(endpoint),
+        identity: OwnIdentity::public(endpoint),
         protection: faro_secure::Protection::Clear,
         pool: pool.clone(),
         options: VerbsOptions::default(),

@@ -6,7 +6,8 @@
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
 use faro_fabric::{
-    ConnectionId, Event, Exposure, Fabric, Identity, Message, Rejected, RemoteRange, Write,
+    ConnectionId, Event, Exposure, Fabric, Identity, Message, OwnIdentity, Rejected, RemoteRange,
+    Write,
 };
 use faro_pool::{Lease, Pool, Purpose};
 use faro_secure::Protection;
@@ -25,7 +26,7 @@ fn site(kind: &str, endpoint: u128) -> (Box<dyn Fabric>, Arc<Pool>) {
             let pool = pool.clone();
             Box::new(
                 ShmFabric::new(ShmConfig {
-                    identity: Identity::public(endpoint),
+                    identity: OwnIdentity::public(endpoint),
                     protection: Protection::Clear,
                     pool,
                 })
@@ -36,7 +37,7 @@ fn site(kind: &str, endpoint: u128) -> (Box<dyn Fabric>, Arc<Pool>) {
             let config = TcpConfig {
                 bind: ([127, 0, 0, 1], 0).into(),
                 advertise: String::new(),
-                identity: Identity::public(endpoint),
+                identity: OwnIdentity::public(endpoint),
                 protection: match kind {
                     "sealed" => Protection::Sealed,
                     _ => Protection::Clear,

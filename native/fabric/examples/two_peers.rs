@@ -7,7 +7,9 @@
 
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
-use faro_fabric::{Event, Exposure, Fabric, Identity, Message, Read, RemoteRange, Write};
+use faro_fabric::{
+    Event, Exposure, Fabric, Identity, Message, OwnIdentity, Read, RemoteRange, Write,
+};
 use faro_pool::{Pool, Purpose, MIN_LIMIT_BYTES};
 use faro_secure::Protection;
 use std::error::Error;
@@ -22,7 +24,7 @@ fn peer(kind: &str, endpoint: u128) -> Result<Peer, Box<dyn Error>> {
     let fabric: Box<dyn Fabric> = if kind == "shm" {
         let pool = pool.clone();
         Box::new(ShmFabric::new(ShmConfig {
-            identity: Identity::public(endpoint),
+            identity: OwnIdentity::public(endpoint),
             protection: Protection::Clear,
             pool,
         })?)
@@ -30,7 +32,7 @@ fn peer(kind: &str, endpoint: u128) -> Result<Peer, Box<dyn Error>> {
         Box::new(TcpFabric::new(TcpConfig {
             bind: ([127, 0, 0, 1], 0).into(),
             advertise: String::new(),
-            identity: Identity::public(endpoint),
+            identity: OwnIdentity::public(endpoint),
             protection: Protection::Clear,
             pool: pool.clone(),
         })?)

@@ -18,7 +18,8 @@ pub mod verbs;
 pub use error::{CloseReason, FabricError, Rejected};
 
 use faro_pool::Lease;
-use faro_secure::{Psk, Secret, SharedSecret};
+use faro_secure::{KeyError, Psk, Secret, SharedSecret, StaticKey};
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -37,7 +38,7 @@ pub enum FabricKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionId(pub u64);
 
-/// Id of an endpoint process (in its card).
+/// Id of an endpoint process (in its card): a hash of its static key, see [`StaticKey::id`].
 pub type EndpointId = u128;
 
 /// An endpoint, and the key that proves to it that a peer knows its card.
@@ -51,22 +52,70 @@ pub struct Identity {
 
 impl Identity {
     /// Of the endpoint whose card has `card` as its secret. `shared`: Spark's secret, if it has one.
-    #[must_use]
+    ///
+    /// # Errors
+    /// `KeyError`.
     pub fn new(
         endpoint: EndpointId,
         card: &Secret,
         shared: Option<&SharedSecret>,
         application: &str,
-    ) -> Self {
-        let psk = Psk::derive(card, shared, application);
-        Self { endpoint, psk }
+    ) -> Result<Self, KeyError> {
+        let psk = Psk::derive(card, shared, application)?;
+        Ok(Self { endpoint, psk })
     }
 
-    /// With a key that everyone can make, of a card without a secret and an application without a name: for tests and
-    /// measurements, where an id is all that is exchanged.
+    /// That of [`OwnIdentity::public`] with this number.
+    ///
+    /// # Panics
+    /// No key can be derived.
     #[must_use]
-    pub fn public(endpoint: EndpointId) -> Self {
-        Self::new(endpoint, &Secret::new([0; 32]), None, "")
+    pub fn public(number: u128) -> Self {
+        OwnIdentity::public(number).identity
+    }
+}
+
+/// This endpoint, with the static key that proves its id.
+#[derive(Debug, Clone)]
+pub struct OwnIdentity {
+    /// What peers know of it.
+    pub identity: Identity,
+    pub(crate) key: StaticKey,
+}
+
+impl OwnIdentity {
+    /// Of the endpoint with that static key; the rest as in [`Identity::new`].
+    ///
+    /// # Errors
+    /// `KeyError`.
+    pub fn new(
+        key: StaticKey,
+        card: &Secret,
+        shared: Option<&SharedSecret>,
+        application: &str,
+    ) -> Result<Self, KeyError> {
+        let identity = Identity::new(key.id(), card, shared, application)?;
+        Ok(Self { identity, key })
+    }
+
+    /// With keys that everyone can make, of a number, of a card without a secret and of an application without a name:
+    /// for tests and measurements.
+    ///
+    /// # Panics
+    /// No key can be derived.
+    #[must_use]
+    pub fn public(number: u128) -> Self {
+        StaticKey::public(number)
+            .and_then(|key| Self::new(key, &Secret::new([0; 32]), None, ""))
+            .unwrap_or_else(|error| panic!("endpoint {number}: {error}"))
+    }
+}
+
+impl Deref for OwnIdentity {
+    type Target = Identity;
+
+    fn deref(&self) -> &Identity {
+        &self.identity
     }
 }
 

@@ -5,7 +5,7 @@
 use faro_conformance::{fabric_conformance, Bench, Site};
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
-use faro_fabric::Identity;
+use faro_fabric::OwnIdentity;
 use faro_pool::Pool;
 use faro_secure::Protection;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -32,7 +32,7 @@ impl Tcp {
 impl Bench for Tcp {
     fn site(&self) -> Site {
         let pool = Pool::new(128 << 20).unwrap();
-        let identity = Identity::public(endpoint());
+        let identity = OwnIdentity::public(endpoint());
         let config = TcpConfig {
             bind: SocketAddr::new(self.0, 0),
             advertise: String::new(),
@@ -63,7 +63,7 @@ struct Shm;
 impl Bench for Shm {
     fn site(&self) -> Site {
         let pool = Pool::new(128 << 20).unwrap();
-        let identity = Identity::public(endpoint());
+        let identity = OwnIdentity::public(endpoint());
         let config = ShmConfig {
             identity: identity.clone(),
             protection: Protection::Clear,

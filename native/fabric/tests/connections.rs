@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric, VerbsOptions};
-use faro_fabric::{CloseReason, ConnectionId, Event, Fabric, Identity, Message};
+use faro_fabric::{CloseReason, ConnectionId, Event, Fabric, Identity, Message, OwnIdentity};
 use faro_pool::{Pool, Purpose};
 use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 use std::collections::{HashMap, HashSet};
@@ -47,7 +47,7 @@ impl Site {
         let fabric = VerbsFabric::new(VerbsConfig {
             bind: SocketAddr::from(([127, 0, 0, 1], 0)),
             advertise: String::new(),
-            identity: Identity::public(endpoint),
+            identity: OwnIdentity::public(endpoint),
             protection: faro_secure::Protection::Clear,
             pool: pool.clone(),
             options: VerbsOptions::default(),

@@ -6,7 +6,8 @@
 use faro_conformance::{Bench, Dice, Greeter, Link, Rig, Site, WELCOME_FRAME_BYTES};
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::{
-    CloseReason, ConnectionId, EndpointId, Event, Exposure, FabricError, Identity, RemoteRange,
+    CloseReason, ConnectionId, EndpointId, Event, Exposure, FabricError, Identity, OwnIdentity,
+    RemoteRange,
 };
 use faro_pool::Pool;
 use faro_secure::Protection;
@@ -27,7 +28,7 @@ struct Shm(Cell<EndpointId>);
 impl Bench for Shm {
     fn site(&self) -> Site {
         let pool = Pool::new(64 << 20).unwrap();
-        let identity = Identity::public(self.0.replace(self.0.get() + 1));
+        let identity = OwnIdentity::public(self.0.replace(self.0.get() + 1));
         let config = ShmConfig {
             identity: identity.clone(),
             protection: Protection::Clear,

@@ -7,7 +7,8 @@
 
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric, VerbsOptions};
 use faro_fabric::{
-    ConnectionId, Event, Exposure, Fabric, Identity, Outcome, RemoteRange, Revoked, Write,
+    ConnectionId, Event, Exposure, Fabric, Identity, Outcome, OwnIdentity, RemoteRange, Revoked,
+    Write,
 };
 use faro_pool::{Lease, Pool, PoolOptions, Purpose, PAGE_BYTES, SLAB_BYTES};
 use std::net::SocketAddr;
@@ -41,7 +42,7 @@ impl Site {
         let fabric = VerbsFabric::new(VerbsConfig {
             bind: SocketAddr::from(([127, 0, 0, 1], 0)),
             advertise: String::new(),
-            identity: Identity::public(endpoint),
+            identity: OwnIdentity::public(endpoint),
             protection: faro_secure::Protection::Clear,
             pool: pool.clone(),
             options: VerbsOptions::default(),

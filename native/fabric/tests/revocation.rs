@@ -5,7 +5,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 
 use faro_fabric::shm::{ShmConfig, ShmFabric};
-use faro_fabric::{Event, Exposure, Fabric, Identity, Outcome, Read, RemoteRange, Revoked};
+use faro_fabric::{
+    Event, Exposure, Fabric, Identity, Outcome, OwnIdentity, Read, RemoteRange, Revoked,
+};
 use faro_pool::{Pool, Purpose};
 use faro_secure::Protection;
 use std::sync::mpsc::{
@@ -20,7 +22,7 @@ const USES: u32 = 3_000;
 fn fabric(endpoint: u128) -> (ShmFabric, Arc<Pool>) {
     let pool = Pool::new(faro_pool::MIN_LIMIT_BYTES).unwrap();
     let config = ShmConfig {
-        identity: Identity::public(endpoint),
+        identity: OwnIdentity::public(endpoint),
         protection: Protection::Clear,
         pool: pool.clone(),
     };

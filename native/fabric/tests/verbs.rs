@@ -8,7 +8,7 @@ mod middle;
 
 use faro_conformance::{fabric_conformance, Bench, Site};
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric, VerbsOptions};
-use faro_fabric::Identity;
+use faro_fabric::OwnIdentity;
 use faro_pool::Pool;
 use faro_secure::Protection;
 use middle::{identity, pass, Side, Stage, Tamper, Way, TIMEOUT};
@@ -24,7 +24,7 @@ impl Bench for Verbs {
     fn site(&self) -> Site {
         let pool = Pool::new(128 << 20).unwrap();
         let id = u128::from(NEXT.fetch_add(1, Ordering::Relaxed)) << 64 | 0xfa20;
-        let identity = Identity::public(id);
+        let identity = OwnIdentity::public(id);
         let config = VerbsConfig {
             bind: SocketAddr::from(([127, 0, 0, 1], 0)),
             advertise: String::new(),

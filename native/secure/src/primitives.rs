@@ -22,7 +22,9 @@ pub(crate) fn public_of(private: &[u8; KEY_BYTES]) -> [u8; KEY_BYTES] {
 }
 
 /// An AES-256-GCM key, in memory that is wiped.
-pub(crate) fn aead_key(key: &[u8; KEY_BYTES]) -> Result<Wiped<LessSafeKey>, ring::error::Unspecified> {
+pub(crate) fn aead_key(
+    key: &[u8; KEY_BYTES],
+) -> Result<Wiped<LessSafeKey>, ring::error::Unspecified> {
     Wiped::try_new(|| Ok(LessSafeKey::new(UnboundKey::new(&AES_256_GCM, key)?)))
 }
 

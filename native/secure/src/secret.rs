@@ -69,12 +69,7 @@ fn derive(salt: &[u8], material: &[u8], info: &[&[u8]]) -> Result<Secret, KeyErr
 
 /// `length`: what HKDF is asked for, which is part of what it calculates.
 #[inline(never)]
-fn expand(
-    salt: &[u8],
-    material: &[u8],
-    info: &[&[u8]],
-    length: usize,
-) -> Result<Secret, KeyError> {
+fn expand(salt: &[u8], material: &[u8], info: &[&[u8]], length: usize) -> Result<Secret, KeyError> {
     struct Length(usize);
     impl hkdf::KeyType for Length {
         fn len(&self) -> usize {

@@ -40,7 +40,7 @@ pub struct CardAddress {
 /// A decoded card.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Card {
-    /// Random id of the endpoint; a restarted executor has a new one.
+    /// Id of the endpoint, a hash of its static key; a restarted executor has a new one.
     pub endpoint: u128,
     /// Executor id, for logs.
     pub name: String,
@@ -205,20 +205,22 @@ fn parse_secret(value: &str) -> Result<Secret, WireError> {
         what: "endpoint card's secret line, with its length",
         got: value.len() as u64,
     };
-    let mut bytes = [0; SECRET_BYTES];
     let digits = value.as_bytes();
     if digits.len() != 2 * SECRET_BYTES {
         return Err(bad());
     }
-    for (byte, digits) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        let digit = |at: usize| match digits[at] {
-            digit @ b'0'..=b'9' => Ok(digit - b'0'),
-            digit @ b'a'..=b'f' => Ok(digit - b'a' + 10),
-            _ => Err(bad()),
-        };
-        *byte = digit(0)? << 4 | digit(1)?;
-    }
-    Ok(Secret::new(bytes))
+    // Where it stays, so that no copy is left on the stack.
+    Secret::try_fill(|bytes| {
+        for (byte, digits) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            let digit = |at: usize| match digits[at] {
+                digit @ b'0'..=b'9' => Ok(digit - b'0'),
+                digit @ b'a'..=b'f' => Ok(digit - b'a' + 10),
+                _ => Err(bad()),
+            };
+            *byte = digit(0)? << 4 | digit(1)?;
+        }
+        Ok(())
+    })
 }
 
 fn parse_name(value: &str) -> Result<String, WireError> {

@@ -19,7 +19,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 /// `b"FARO"`, read as a little-endian integer.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"FARO");
 /// The protocol version this build speaks.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 /// Bytes of a [`FrameHeader`].
 pub const HEADER_BYTES: usize = 32;
 /// Largest body of a two-sided message, in bytes.

@@ -304,12 +304,12 @@ fn the_header_names_what_is_wrong_with_it() {
         Err(WireError::BadMagic { got: 0x5054_5448 })
     );
     let mut other = header.clone();
-    other[4] = 3;
+    other[4] = 4;
     assert_eq!(
         FrameHeader::parse(&other),
         Err(WireError::UnsupportedVersion {
-            got: 3,
-            supported: 2
+            got: 4,
+            supported: 3
         })
     );
     let mut resealed = with(with(header.clone(), 28, 9), 12, 0);

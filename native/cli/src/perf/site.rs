@@ -5,7 +5,7 @@ use super::PerfError;
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric, VerbsOptions};
-use faro_fabric::{ConnectionId, EndpointId, Exposure, Fabric, Identity, Rejected, RemoteRange};
+use faro_fabric::{ConnectionId, EndpointId, Exposure, Fabric, OwnIdentity, Rejected, RemoteRange};
 use faro_pool::{Lease, Pool, Purpose, PAGE_BYTES};
 use faro_secure::Protection;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -33,21 +33,21 @@ impl Site {
         let advertise = String::new();
         let fabric: Box<dyn Fabric> = match args.fabric {
             FabricName::Shm => Box::new(ShmFabric::new(ShmConfig {
-                identity: Identity::public(endpoint),
+                identity: OwnIdentity::public(endpoint),
                 protection: Protection::Clear,
                 pool: owned,
             })?),
             FabricName::Tcp => Box::new(TcpFabric::new(TcpConfig {
                 bind,
                 advertise,
-                identity: Identity::public(endpoint),
+                identity: OwnIdentity::public(endpoint),
                 protection: Protection::Clear,
                 pool: owned,
             })?),
             FabricName::Verbs => Box::new(VerbsFabric::new(VerbsConfig {
                 bind,
                 advertise,
-                identity: Identity::public(endpoint),
+                identity: OwnIdentity::public(endpoint),
                 protection: Protection::Clear,
                 pool: owned,
                 options: VerbsOptions {

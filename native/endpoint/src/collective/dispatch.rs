@@ -1,5 +1,6 @@
 //! How members, on their callers' threads, reach the progress threads.
 
+use super::error::CollectiveError;
 use super::members::MemberTable;
 use super::pending::{PendingSend, PostedWrite};
 use crate::net::{Inbox, PeerTable, Route};
@@ -36,9 +37,12 @@ impl Dispatch {
     }
 
     /// Makes the endpoint on `card` known.
-    pub(super) fn add_peer(&self, card: &Card) -> EndpointId {
-        self.peers.add(card);
-        card.endpoint
+    ///
+    /// # Errors
+    /// `NoKey`.
+    pub(super) fn add_peer(&self, card: &Card) -> Result<EndpointId, CollectiveError> {
+        self.peers.add(card).map_err(CollectiveError::NoKey)?;
+        Ok(card.endpoint)
     }
 
     /// Sends by the best route that is not in back-off.

@@ -3,6 +3,7 @@
 use super::ArrayFault;
 use faro_exchange::ExchangeError;
 use faro_pool::PoolError;
+use faro_secure::KeyError;
 use faro_wire::message::AbortCause;
 use faro_wire::WireError;
 use thiserror::Error;
@@ -46,6 +47,9 @@ pub enum CollectiveError {
     /// The system has no random bytes for a member's number.
     #[error("no random bytes for a member's number: {0}")]
     NoRandomness(getrandom::Error),
+    /// The library for cryptography gave no key for a member's card.
+    #[error(transparent)]
+    NoKey(KeyError),
     /// Another member has the same random number.
     #[error("member number {0:#x} is taken already")]
     NumberTaken(u64),

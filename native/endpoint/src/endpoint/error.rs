@@ -4,6 +4,7 @@ use crate::collective::CollectiveError;
 use crate::fetch::AdmitError;
 use faro_pool::PoolError;
 use faro_region::RegionError;
+use faro_secure::KeyError;
 use faro_wire::WireError;
 use thiserror::Error;
 
@@ -46,6 +47,9 @@ pub enum EndpointError {
     /// The system has no random bytes for the endpoint's id and its card's secret.
     #[error("no random bytes for the endpoint's id and secret: {0}")]
     NoRandomness(getrandom::Error),
+    /// The library for cryptography gave no key for a card.
+    #[error(transparent)]
+    NoKey(KeyError),
 }
 
 impl From<AdmitError> for EndpointError {

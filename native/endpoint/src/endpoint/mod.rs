@@ -50,10 +50,10 @@ impl Endpoint {
     /// peer that is asked for nothing for an hour is forgotten, and has to be added again.
     ///
     /// # Errors
-    /// `Card`.
+    /// `Card`, `NoKey`.
     pub fn add_peer(&self, card: &[u8]) -> Result<u64, EndpointError> {
         let card = Card::decode(card).map_err(EndpointError::Card)?;
-        Ok(self.peers.add(&card))
+        self.peers.add(&card).map_err(EndpointError::NoKey)
     }
 
     /// Starts a fetch of 1 to 32,768 blocks; its completions come from `completions`. It may go

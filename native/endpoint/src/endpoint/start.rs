@@ -17,10 +17,10 @@ use faro_fabric::diagnose::{Host, SettingNames};
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric};
-use faro_fabric::{EndpointId, Fabric, FabricError, FabricKind, Identity};
+use faro_fabric::{EndpointId, Fabric, FabricError, FabricKind, OwnIdentity};
 use faro_pool::{Pool, PoolOptions, PAGE_BYTES};
 use faro_region::{ChunkCache, MAX_SLOTS};
-use faro_secure::Secret;
+use faro_secure::{Secret, StaticKey};
 use faro_sync::lock;
 use faro_wire::{Card, CardAddress};
 use std::io::ErrorKind;
@@ -45,10 +45,12 @@ impl Endpoint {
             idle_release: config.idle_release,
             ..PoolOptions::new(config.memory_limit)
         })?;
-        let id = random_id()?;
+        let key = StaticKey::random().map_err(EndpointError::NoRandomness)?;
+        let id = key.id();
         let secret = Secret::random().map_err(EndpointError::NoRandomness)?;
         let shared = config.security.secret.as_ref();
-        let identity = Identity::new(id, &secret, shared, &config.security.application);
+        let identity = OwnIdentity::new(key, &secret, shared, &config.security.application)
+            .map_err(EndpointError::NoKey)?;
         let fabrics = open_fabrics(&config, &identity, &pool)?;
         let card = Card {
             endpoint: id,
@@ -213,7 +215,7 @@ fn slots(memory_limit: u64) -> usize {
 /// Best first. With `Auto`, a fabric that does not work here is left out; TCP always has to work.
 fn open_fabrics(
     config: &Config,
-    identity: &Identity,
+    identity: &OwnIdentity,
     pool: &Arc<Pool>,
 ) -> Result<Vec<Box<dyn Fabric>>, EndpointError> {
     let mut fabrics: Vec<Box<dyn Fabric>> = Vec::new();
@@ -281,7 +283,7 @@ fn host(config: &Config) -> Host<'_> {
 /// TCP has the configured port, so that RDMA's control channel takes the next one that is free.
 fn open_verbs(
     config: &Config,
-    identity: &Identity,
+    identity: &OwnIdentity,
     pool: &Arc<Pool>,
 ) -> Result<VerbsFabric, FabricError> {
     let open = |port| {
@@ -316,10 +318,4 @@ fn fault(fabric: &'static str, error: &faro_fabric::FabricError) -> EndpointErro
         fabric,
         reason: error.to_string(),
     }
-}
-
-fn random_id() -> Result<EndpointId, EndpointError> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(EndpointError::NoRandomness)?;
-    Ok(EndpointId::from_le_bytes(bytes))
 }

@@ -22,7 +22,7 @@ use super::output::Output;
 use super::questions::{Asked, Questions, Resume};
 use super::stores::Stores;
 use crate::limits::{MAX_KNOWN_BYTES, SWEPT_FILES, TICK};
-use faro_fabric::EndpointId;
+use crate::payer::Payer;
 use faro_wire::{BlockStatus, OutputId};
 use quick_cache::Weighter;
 use std::sync::{Arc, Mutex};
@@ -87,7 +87,7 @@ impl Catalog {
     /// The output that `peer` wants; or `resume`, which is made only then, is called with the answer later.
     pub(crate) fn look_up(
         &self,
-        peer: EndpointId,
+        peer: Payer,
         id: OutputId,
         resume: impl FnOnce() -> Resume,
     ) -> Lookup {
@@ -225,14 +225,9 @@ mod tests {
         ask_as(1, catalog, id, resumed)
     }
 
-    fn ask_as(
-        peer: EndpointId,
-        catalog: &Catalog,
-        id: OutputId,
-        resumed: &Arc<AtomicUsize>,
-    ) -> Lookup {
+    fn ask_as(peer: u128, catalog: &Catalog, id: OutputId, resumed: &Arc<AtomicUsize>) -> Lookup {
         let resumed = Arc::clone(resumed);
-        catalog.look_up(peer, id, || {
+        catalog.look_up(Payer::known(peer), id, || {
             Box::new(move |answer| {
                 let weight = match answer {
                     Ok(_) => 1,

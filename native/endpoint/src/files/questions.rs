@@ -1,10 +1,12 @@
 //! The map outputs that Java was asked for, and what waits for each answer.
 //!
 //! A question counts for the peer that asked it first; others that want the same output wait with it for nothing. What a
-//! peer may have open is bounded, so that one that asks for invented outputs does not shut the others out.
+//! peer may have open is bounded, and what all guests together may have open: so one that asks for invented outputs does
+//! not shut the others out, whatever ids it makes for itself (see [`Payer`]).
 
 use super::output::Output;
 use crate::limits::{MAX_UNRESOLVED, MAX_UNRESOLVED_OF_PEER};
+use crate::payer::{Payer, GUESTS_SHARE};
 use crossbeam_channel::{Receiver, Sender};
 use faro_fabric::EndpointId;
 use faro_sync::lock;
@@ -26,7 +28,7 @@ const SHARE: usize = 4;
 struct Question {
     since: Instant,
     /// The peer that it counts for.
-    peer: EndpointId,
+    peer: Payer,
     waiting: Vec<Resume>,
 }
 
@@ -45,18 +47,23 @@ struct Open {
     questions: HashMap<OutputId, Question>,
     /// How many of them each peer asked. No entry is zero.
     of_peer: HashMap<EndpointId, usize>,
+    /// How many of them guests asked.
+    of_guests: usize,
 }
 
 impl Open {
-    fn has_room(&self, peer: EndpointId) -> bool {
-        let of_peer = self.of_peer.get(&peer).copied().unwrap_or(0);
-        self.questions.len() < MAX_UNRESOLVED && of_peer < MAX_UNRESOLVED_OF_PEER
+    fn has_room(&self, peer: Payer) -> bool {
+        let of_peer = self.of_peer.get(&peer.endpoint).copied().unwrap_or(0);
+        self.questions.len() < MAX_UNRESOLVED
+            && of_peer < MAX_UNRESOLVED_OF_PEER
+            && !(peer.is_guest && self.of_guests >= MAX_UNRESOLVED / GUESTS_SHARE)
     }
 
     /// Removes a question.
     fn close(&mut self, id: OutputId) -> Option<Question> {
         let question = self.questions.remove(&id)?;
-        if let Entry::Occupied(mut of_peer) = self.of_peer.entry(question.peer) {
+        self.of_guests -= usize::from(question.peer.is_guest);
+        if let Entry::Occupied(mut of_peer) = self.of_peer.entry(question.peer.endpoint) {
             *of_peer.get_mut() -= 1;
             if *of_peer.get() == 0 {
                 of_peer.remove();
@@ -83,7 +90,7 @@ impl Questions {
     /// Asks for an output that `peer` wants, unless `known` has it by now.
     pub(super) fn ask(
         &self,
-        peer: EndpointId,
+        peer: Payer,
         id: OutputId,
         known: impl FnOnce() -> Option<Arc<Output>>,
         resume: impl FnOnce() -> Resume,
@@ -106,7 +113,8 @@ impl Questions {
             waiting: vec![resume()],
         };
         open.questions.insert(id, question);
-        *open.of_peer.entry(peer).or_default() += 1;
+        open.of_guests += usize::from(peer.is_guest);
+        *open.of_peer.entry(peer.endpoint).or_default() += 1;
         Asked::Waiting
     }
 

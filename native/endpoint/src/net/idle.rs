@@ -67,6 +67,12 @@ impl Idleness {
         self.by_connection.remove(&connection);
     }
 
+    /// The one of these that was used least recently.
+    pub(super) fn least_used(&self, of: &[ConnectionId]) -> Option<ConnectionId> {
+        let last = |id: &&ConnectionId| self.by_connection.get(id).map(|usage| (usage.last, id.0));
+        of.iter().min_by_key(last).copied()
+    }
+
     /// Connections that are to be closed unless something keeps them, least recently used first.
     pub(super) fn expired(&mut self, crowded: bool) -> Vec<ConnectionId> {
         let now = self.now;

@@ -6,6 +6,7 @@
 //!     ▼
 //!   Net ── connections   which connection a message to an endpoint takes
 //!    ├──── outbox        posts that the fabric has no room for yet
+//!    ├──── guests        how many connections peers may hold that they have made
 //!    ├──── idle          when each connection was last used
 //!    ├──── peers         routes to each peer, best fabric first; back-off
 //!    └──── fabric        moves the bytes
@@ -18,6 +19,7 @@
 mod connections;
 #[cfg(test)]
 mod connections_model;
+mod guests;
 mod idle;
 mod inbox;
 mod outbox;
@@ -32,6 +34,8 @@ pub(crate) use routes::Route;
 pub(crate) use service::{Closed, Service, Source};
 
 use crate::counters::Counters;
+use crate::limits::{MAX_CONNECTIONS_OF_PEER, MAX_GUEST_CONNECTIONS};
+use crate::payer::Payer;
 use connections::Connections;
 use faro_fabric::{
     CloseReason, ConnectionId, EndpointId, Event, Exposure, Fabric, FabricError, FabricKind,
@@ -39,6 +43,7 @@ use faro_fabric::{
 };
 use faro_pool::Lease;
 use faro_wire::message::{ToClient, ToMember, ToServer};
+use guests::Accepted;
 use idle::Idleness;
 use outbox::{Outbox, Post};
 use std::sync::Arc;
@@ -71,6 +76,7 @@ encoded_from!(ToServer, ToClient, ToMember);
 pub(crate) struct Net {
     fabric: Box<dyn Fabric>,
     connections: Connections,
+    accepted: Accepted,
     idleness: Idleness,
     outbox: Outbox,
     peers: Arc<PeerTable>,
@@ -88,6 +94,7 @@ impl Net {
         Self {
             fabric,
             connections: Connections::new(own),
+            accepted: Accepted::default(),
             idleness: Idleness::new(connection_idle, Instant::now()),
             outbox: Outbox::default(),
             peers,
@@ -189,6 +196,12 @@ impl Net {
         self.peers.back_off(endpoint, self.kind(), cause);
     }
 
+    /// What is done for that endpoint counts for it, as a guest as long as its card is not here.
+    pub(crate) fn payer(&self, endpoint: EndpointId) -> Payer {
+        let is_guest = !self.peers.has_card_of(endpoint);
+        Payer { endpoint, is_guest }
+    }
+
     /// The other end of a connection, until it is closed.
     pub(crate) fn endpoint_of(&self, connection: ConnectionId) -> Option<EndpointId> {
         self.connections.endpoint_of(connection)
@@ -251,7 +264,30 @@ impl Net {
             self.counters.connections_surplus.add(1);
             self.fabric.disconnect(unneeded, CloseReason::Local);
         }
+        self.hold_to_shares(connection, endpoint);
         self.count();
+    }
+
+    /// Closes a connection if the peer that has made another one, or guests together, have more than their share.
+    fn hold_to_shares(&mut self, connection: ConnectionId, endpoint: EndpointId) {
+        let is_guest = self.payer(endpoint).is_guest;
+        let mut close = |connection, what, limit: usize| {
+            let limit = limit as u64;
+            let reason = CloseReason::Bound { what, limit };
+            self.fabric.disconnect(connection, reason);
+        };
+        if let Some(oldest) = self.accepted.came(endpoint, connection, is_guest) {
+            let what = "connections that one peer has made";
+            close(oldest, what, MAX_CONNECTIONS_OF_PEER);
+        }
+        let peers = &self.peers;
+        let guests = self
+            .accepted
+            .too_many_guests(|endpoint| !peers.has_card_of(endpoint));
+        if let Some(unused) = self.idleness.least_used(&guests) {
+            let what = "connections of peers whose card is not here";
+            close(unused, what, MAX_GUEST_CONNECTIONS);
+        }
     }
 
     /// A connection has ended. Returns its other end.
@@ -263,6 +299,7 @@ impl Net {
         self.outbox.closed(connection);
         self.idleness.closed(connection);
         let removed = self.connections.removed(connection)?;
+        self.accepted.ended(removed.endpoint, connection);
         if removed.was_opening {
             self.back_off(removed.endpoint, &reason.to_string());
         }
@@ -295,6 +332,7 @@ impl Net {
             // Now, so that no message takes it any more; `Closed` finds nothing to do.
             self.idleness.closed(connection);
             if let Some(removed) = self.connections.removed(connection) {
+                self.accepted.ended(removed.endpoint, connection);
                 if self.connections.link(removed.endpoint) == Link::None {
                     self.peers.disconnected(removed.endpoint);
                 }

@@ -12,7 +12,7 @@ use crate::limits::{CONNECT_TIMEOUT, PEER_IDLE};
 use crate::schedule::{host_of, Exchange};
 use faro_fabric::shm::same_host;
 use faro_fabric::{EndpointId, FabricKind, Identity};
-use faro_secure::SharedSecret;
+use faro_secure::{KeyError, SharedSecret};
 use faro_sync::lock;
 use faro_wire::Card;
 use std::collections::HashMap;
@@ -67,7 +67,10 @@ impl Membership {
     }
 
     /// Of the endpoint with that card.
-    pub(crate) fn identity(&self, card: &Card) -> Identity {
+    ///
+    /// # Errors
+    /// `KeyError`.
+    pub(crate) fn identity(&self, card: &Card) -> Result<Identity, KeyError> {
         let shared = self.secret.as_ref();
         Identity::new(card.endpoint, &card.secret, shared, &self.application)
     }
@@ -92,15 +95,18 @@ impl PeerTable {
     }
 
     /// The handle of the endpoint on `card`, which is the same for one endpoint until it is forgotten.
-    pub(crate) fn add(&self, card: &Card) -> u64 {
+    ///
+    /// # Errors
+    /// `KeyError`.
+    pub(crate) fn add(&self, card: &Card) -> Result<u64, KeyError> {
         let used = Instant::now();
         let mut state = self.lock();
         if let Some(peer) = state.peers.get_mut(&card.endpoint) {
             peer.used = used;
-            return peer.handle;
+            return Ok(peer.handle);
         }
         let routes = self.fabrics.iter();
-        let peer = Arc::new(self.membership.identity(card));
+        let peer = Arc::new(self.membership.identity(card)?);
         let routes = routes.filter_map(|fabric| self.route(*fabric, card, &peer));
         let mut routes = Routes::new(card.name.clone(), routes.collect());
         for (fabric, cause) in &state.lost {
@@ -117,7 +123,7 @@ impl PeerTable {
         state.by_handle.insert(handle, card.endpoint);
         drop(state);
         self.exchange.join(card.endpoint, host_of(card));
-        handle
+        Ok(handle)
     }
 
     fn route(&self, fabric: FabricKind, card: &Card, peer: &Arc<Identity>) -> Option<Route> {
@@ -133,6 +139,11 @@ impl PeerTable {
             location: address.location.clone(),
             peer: Arc::clone(peer),
         })
+    }
+
+    /// Whether the card of that endpoint was added, and not forgotten.
+    pub(crate) fn has_card_of(&self, endpoint: EndpointId) -> bool {
+        self.lock().peers.contains_key(&endpoint)
     }
 
     /// The endpoint behind a handle, which is about to be asked for something.
@@ -260,8 +271,8 @@ mod tests {
             addresses: Vec::new(),
             secret: faro_secure::Secret::new([0; 32]),
         };
-        let (first, second) = (peers.add(&card(10)), peers.add(&card(20)));
-        assert_eq!(peers.add(&card(10)), first);
+        let (first, second) = (peers.add(&card(10)).unwrap(), peers.add(&card(20)).unwrap());
+        assert_eq!(peers.add(&card(10)), Ok(first));
         let start = Instant::now();
         peers.forget_idle(start);
         peers.forget_idle(start + PEER_IDLE / 2);
@@ -273,7 +284,7 @@ mod tests {
             (peers.endpoint(first), peers.endpoint(second)),
             (None, None)
         );
-        let again = peers.add(&card(20));
+        let again = peers.add(&card(20)).unwrap();
         assert!(again != second && again != first, "no handle is used twice");
         assert_eq!(peers.endpoint(again), Some(20));
     }

@@ -2,11 +2,13 @@
 //!
 //! A request is small, but a client chooses how many it sends and how many blocks each names. Beyond
 //! the bound, which all progress threads of an endpoint share, a request is answered `Busy`, and its
-//! client asks again. No connection may take more than a quarter, and none that has some may take more
-//! than it leaves free: so there is room for one that has less, and clients that hear at once of room
-//! do not shut out those that ask now and then.
+//! client asks again. No peer may take more than a quarter, however many connections it has, and none that
+//! has some may take more than it leaves free: so there is room for one that has less, and clients that
+//! hear at once of room do not shut out those that ask now and then. Guests together may take half: see
+//! [`Payer`].
 
-use faro_fabric::ConnectionId;
+use crate::payer::{Payer, GUESTS_SHARE};
+use faro_fabric::EndpointId;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -26,8 +28,18 @@ pub(super) struct Budget {
     of_all: Arc<AtomicU64>,
     /// Of this one.
     held: usize,
+    /// Of guests.
+    of_guests: usize,
     /// No entry is zero.
-    by_connection: HashMap<ConnectionId, usize>,
+    by_peer: HashMap<EndpointId, Held>,
+}
+
+/// What a peer has taken.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    bytes: usize,
+    /// It was a guest when it had nothing.
+    is_guest: bool,
 }
 
 /// Bytes that a request takes.
@@ -46,7 +58,8 @@ impl Budget {
             limit,
             of_all,
             held: 0,
-            by_connection: HashMap::new(),
+            of_guests: 0,
+            by_peer: HashMap::new(),
         }
     }
 
@@ -55,21 +68,39 @@ impl Budget {
         self.limit
     }
 
-    /// Takes `bytes` for a request of that connection. False: the bound is reached. A request that is
-    /// larger than a connection's share is taken when the connection has no other, and one larger than
-    /// the rest of the bound when this thread has no other.
-    pub(super) fn take(&mut self, connection: ConnectionId, bytes: usize) -> bool {
-        let of_connection = self.by_connection.get(&connection).copied().unwrap_or(0);
+    /// Takes `bytes` for a request of that peer. False: the bound is reached. A request that is larger
+    /// than a peer's share is taken when the peer has no other, one larger than the guests' when they have
+    /// no other, and one larger than the rest of the bound when this thread has no other.
+    pub(super) fn take(&mut self, peer: Payer, bytes: usize) -> bool {
+        let Payer { endpoint, is_guest } = peer;
+        let nothing = Held { bytes: 0, is_guest };
+        let held = self.by_peer.get(&endpoint).copied().unwrap_or(nothing);
         let free = self
             .limit
             .saturating_sub(self.of_all.load(Ordering::Relaxed) as usize);
-        let share = of_connection == 0 || of_connection + bytes <= free.min(self.limit / 4);
-        if !share || !self.reserve(bytes) {
+        let share = held.bytes == 0 || held.bytes + bytes <= free.min(self.limit / 4);
+        let guests = !held.is_guest
+            || self.of_guests == 0
+            || self.of_guests + bytes <= self.limit / GUESTS_SHARE;
+        if !share || !guests || !self.reserve(bytes) {
             return false;
         }
         self.held += bytes;
-        self.by_connection.insert(connection, of_connection + bytes);
+        self.by_peer.insert(endpoint, held);
+        self.count(endpoint, bytes);
         true
+    }
+
+    /// Counts bytes of a peer that has an entry. Returns all that it has.
+    fn count(&mut self, endpoint: EndpointId, bytes: usize) -> usize {
+        let Some(held) = self.by_peer.get_mut(&endpoint) else {
+            return 0;
+        };
+        held.bytes += bytes;
+        if held.is_guest {
+            self.of_guests += bytes;
+        }
+        held.bytes
     }
 
     /// Counts the bytes for all threads, within the bound if this one has a request already.
@@ -83,26 +114,29 @@ impl Budget {
         self.of_all.fetch_update(set, read, fits).is_ok()
     }
 
-    /// Adds bytes to what a request of that connection has taken. False: the connection alone has more
-    /// than the bound, which no client of this version causes.
-    pub(super) fn add(&mut self, connection: ConnectionId, bytes: usize) -> bool {
+    /// Adds bytes to what a request of that peer has taken. False: the peer alone has more than the bound,
+    /// which no client of this version causes.
+    pub(super) fn add(&mut self, peer: EndpointId, bytes: usize) -> bool {
         self.held += bytes;
         self.of_all.fetch_add(bytes as u64, Ordering::Relaxed);
-        let of_connection = self.by_connection.entry(connection).or_default();
-        *of_connection += bytes;
-        *of_connection <= self.limit
+        self.count(peer, bytes) <= self.limit
     }
 
     /// Returns what `take` and `add` took.
-    pub(super) fn give(&mut self, connection: ConnectionId, bytes: usize) {
+    pub(super) fn give(&mut self, peer: EndpointId, bytes: usize) {
         let given = bytes.min(self.held);
         self.held -= given;
         self.of_all.fetch_sub(given as u64, Ordering::Relaxed);
-        if let Some(of_connection) = self.by_connection.get_mut(&connection) {
-            *of_connection = of_connection.saturating_sub(bytes);
-            if *of_connection == 0 {
-                self.by_connection.remove(&connection);
-            }
+        let Some(held) = self.by_peer.get_mut(&peer) else {
+            return;
+        };
+        let given = bytes.min(held.bytes);
+        held.bytes -= given;
+        if held.is_guest {
+            self.of_guests = self.of_guests.saturating_sub(given);
+        }
+        if held.bytes == 0 {
+            self.by_peer.remove(&peer);
         }
     }
 
@@ -110,7 +144,8 @@ impl Budget {
     pub(super) fn clear(&mut self) {
         self.of_all.fetch_sub(self.held as u64, Ordering::Relaxed);
         self.held = 0;
-        self.by_connection.clear();
+        self.of_guests = 0;
+        self.by_peer.clear();
     }
 }
 
@@ -124,7 +159,11 @@ impl Drop for Budget {
 mod tests {
     use super::*;
 
-    const A: ConnectionId = ConnectionId(1);
+    const A: EndpointId = 1;
+
+    fn peer(endpoint: EndpointId) -> Payer {
+        Payer::known(endpoint)
+    }
 
     fn budget(limit: usize) -> Budget {
         Budget::new(limit, Arc::default())
@@ -135,59 +174,78 @@ mod tests {
         let all = Arc::<AtomicU64>::default();
         let mut first = Budget::new(1_000, Arc::clone(&all));
         let mut second = Budget::new(1_000, Arc::clone(&all));
-        for connection in 0..4 {
-            assert!(first.take(ConnectionId(connection), 220));
+        for endpoint in 0..4 {
+            assert!(first.take(peer(endpoint), 220));
         }
-        assert!(second.take(A, 100), "each thread may have one request");
-        assert!(!second.take(ConnectionId(5), 100), "beyond the whole");
-        assert!(second.take(ConnectionId(5), 20));
+        assert!(
+            second.take(peer(A), 100),
+            "each thread may have one request"
+        );
+        assert!(!second.take(peer(5), 100), "beyond the whole");
+        assert!(second.take(peer(5), 20));
         assert_eq!(all.load(Ordering::Relaxed), 1_000);
         first.clear();
-        assert!(second.add(A, 100) && second.take(ConnectionId(2), 100));
+        assert!(second.add(A, 100) && second.take(peer(2), 100));
         assert_eq!(all.load(Ordering::Relaxed), 320);
         drop(second);
         assert_eq!(all.load(Ordering::Relaxed), 0);
     }
 
     #[test]
-    fn a_connection_has_a_quarter_and_all_have_the_whole() {
+    fn a_peer_has_a_quarter_and_all_have_the_whole() {
         let mut budget = budget(1_000);
-        assert!(budget.take(A, 200));
-        assert!(!budget.take(A, 51), "beyond its quarter");
-        assert!(budget.take(A, 50));
+        assert!(budget.take(peer(A), 200));
+        assert!(!budget.take(peer(A), 51), "beyond its quarter");
+        assert!(budget.take(peer(A), 50));
         for other in 2..5 {
-            assert!(budget.take(ConnectionId(other), 250));
+            assert!(budget.take(peer(other), 250));
         }
-        assert!(!budget.take(ConnectionId(9), 1), "beyond the whole");
+        assert!(!budget.take(peer(9), 1), "beyond the whole");
         budget.give(A, 200);
         budget.give(A, 50);
-        assert!(budget.by_connection.len() == 3 && budget.held == 750);
-        assert!(budget.take(ConnectionId(9), 250));
+        assert!(budget.by_peer.len() == 3 && budget.held == 750);
+        assert!(budget.take(peer(9), 250));
     }
 
     #[test]
-    fn a_connection_that_has_some_leaves_room_for_one_that_has_less() {
+    fn a_peer_that_has_some_leaves_room_for_one_that_has_less() {
         let mut budget = budget(1_000);
-        for connection in 1..5 {
-            assert!(budget.take(ConnectionId(connection), 120));
+        for endpoint in 1..5 {
+            assert!(budget.take(peer(endpoint), 120));
         }
-        for connection in 1..5 {
-            let second = budget.take(ConnectionId(connection), 120);
-            assert_eq!(second, connection < 4, "{connection}");
+        for endpoint in 1..5 {
+            let second = budget.take(peer(endpoint), 120);
+            assert_eq!(second, endpoint < 4, "{endpoint}");
         }
-        assert!(budget.take(ConnectionId(9), 120));
-        // Room that a connection returns is not its own again at once.
+        assert!(budget.take(peer(9), 120));
+        // Room that a peer returns is not its own again at once.
         budget.give(A, 120);
-        assert!(!budget.take(A, 120));
-        assert!(budget.take(ConnectionId(10), 120));
+        assert!(!budget.take(peer(A), 120));
+        assert!(budget.take(peer(10), 120));
     }
 
     #[test]
     fn a_request_larger_than_the_bound_is_served_by_itself() {
         let mut budget = budget(1_000);
-        assert!(budget.take(A, 5_000));
-        assert!(!budget.take(ConnectionId(2), 1));
+        assert!(budget.take(peer(A), 5_000));
+        assert!(!budget.take(peer(2), 1));
         budget.give(A, 5_000);
-        assert!(budget.take(ConnectionId(2), 1));
+        assert!(budget.take(peer(2), 1));
+    }
+
+    #[test]
+    fn guests_leave_half_to_peers_whose_card_is_here() {
+        let mut budget = budget(1_000);
+        for guest in 10..19 {
+            let first = budget.take(Payer::guest(guest), 100);
+            assert_eq!(first, guest < 15, "{guest}");
+        }
+        assert!(budget.take(peer(A), 250) && budget.take(peer(2), 250));
+        budget.give(10, 100);
+        assert!(budget.take(Payer::guest(18), 100), "what one has returned");
+        // Its card has come meanwhile.
+        budget.give(11, 100);
+        assert!(budget.take(peer(11), 100));
+        assert!(budget.take(Payer::guest(17), 0), "the guests have 400");
     }
 }

@@ -5,7 +5,7 @@ use crate::files::{Answer, FileRange, Output, Unlocated};
 use crate::limits::{MAX_BUFFERS_HELD, MAX_LOOKUPS, PREFETCHED_BLOCKS, TURN_BUFFERS};
 use crate::memory::{Memory, NoLease};
 use crate::net::Encoded;
-use faro_fabric::EndpointId;
+use crate::payer::Payer;
 use faro_pool::{Account, Lease, PoolError, PAGE_BYTES};
 use faro_region::{Sleep, CHUNK_BYTES};
 use faro_wire::message::{BlockEntry, Fetch, FetchResponse, RemoteBuffer, ToClient, WrittenBuffer};
@@ -19,7 +19,7 @@ pub(crate) struct Job {
     /// Its number on the progress thread.
     pub(crate) serial: u64,
     /// The peer that it is for.
-    pub(super) peer: EndpointId,
+    pub(super) peer: Payer,
     blocks: Vec<BlockId>,
     /// Filled while the job waits for its files; taken when the response is made.
     pub(crate) answers: HashMap<OutputId, Answer>,
@@ -110,7 +110,7 @@ impl Job {
     /// A buffer that no client of this version would offer.
     pub(crate) fn new(
         serial: u64,
-        peer: EndpointId,
+        peer: Payer,
         account: Arc<Account>,
         fetch: Fetch,
     ) -> Result<Self, WireError> {

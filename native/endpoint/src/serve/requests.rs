@@ -31,8 +31,9 @@ impl ServeService {
                 got: request,
             });
         }
+        let payer = net.payer(endpoint);
         let bytes = bytes_of_request(fetch.blocks.len(), fetch.buffers.len());
-        if !self.budget.take(connection, bytes) {
+        if !self.budget.take(payer, bytes) {
             let (held, limit) = (self.by_request.len(), self.budget.limit() >> 20);
             let detail =
                 format!("{held} requests are being served, with up to {limit} MiB of memory");
@@ -44,10 +45,10 @@ impl ServeService {
         let wanted = Duration::from_millis(u64::from(fetch.deadline_ms));
         let idle_timeout = wanted.min(self.longest_wait);
         let account = self.memory.account_of(endpoint);
-        let job = match Job::new(serial, endpoint, account, fetch) {
+        let job = match Job::new(serial, payer, account, fetch) {
             Ok(job) => Box::new(job),
             Err(error) => {
-                self.budget.give(connection, bytes);
+                self.budget.give(endpoint, bytes);
                 return Err(error);
             }
         };
@@ -107,9 +108,9 @@ impl ServeService {
         self.schedule.progress(entry.endpoint, now);
         let bytes = bytes_of_buffers(more.buffers.len());
         entry.bytes += bytes;
-        if !self.budget.add(key.0, bytes) {
+        if !self.budget.add(entry.endpoint, bytes) {
             return Err(WireError::TooLarge {
-                what: "bytes of a connection's requests",
+                what: "bytes of a peer's requests",
                 got: bytes as u64,
                 limit: self.budget.limit() as u64,
             });

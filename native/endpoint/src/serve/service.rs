@@ -181,7 +181,7 @@ impl ServeService {
     fn take_entry(&mut self, serial: u64) -> Option<Entry> {
         let entry = self.entries.remove(&serial)?;
         self.deadlines.remove(entry.look_at, serial);
-        self.budget.give(entry.connection, entry.bytes);
+        self.budget.give(entry.endpoint, entry.bytes);
         Some(entry)
     }
 

@@ -57,7 +57,7 @@ pub fn config(name: &str, fabric: FabricChoice) -> Config {
 
 /// What a fabric by hand needs to connect to the endpoint with that card.
 pub fn identity(card: &faro_wire::Card) -> faro_fabric::Identity {
-    faro_fabric::Identity::new(card.endpoint, &card.secret, None, "")
+    faro_fabric::Identity::new(card.endpoint, &card.secret, None, "").unwrap()
 }
 
 pub fn block(shuffle: u32, map: i64, start: u32, end: u32) -> BlockId {

@@ -1,9 +1,12 @@
-//! A peer that follows a script instead of the protocol, on a real TCP fabric.
+//! A peer that follows a script instead of the protocol, on a real fabric.
 #![allow(clippy::unwrap_used)] // Test code; clippy allows it only inside test functions.
 
+use faro_endpoint::FabricChoice;
+use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
+use faro_fabric::verbs::{VerbsConfig, VerbsFabric, VerbsOptions};
 use faro_fabric::{
-    CloseReason, ConnectionId, Event, Exposure, Fabric, Identity, Message, RemoteRange, Write,
+    CloseReason, ConnectionId, Event, Exposure, Fabric, Message, OwnIdentity, RemoteRange, Write,
 };
 use faro_pool::{Pool, Purpose, PAGE_BYTES};
 use faro_secure::Protection;
@@ -17,7 +20,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub struct Stage {
-    pub fabric: TcpFabric,
+    pub fabric: Box<dyn Fabric>,
     pub pool: Arc<Pool>,
 }
 
@@ -129,9 +132,53 @@ impl Stage {
 /// Handles one event; the `Fetch` is decoded when it is one.
 pub type Script = Box<dyn FnMut(&mut Stage, ConnectionId, u64, Option<Fetch>, &Message) + Send>;
 
+/// A fabric without an endpoint, and its name in cards.
+#[allow(dead_code)] // Each test binary uses its own part.
+pub fn fabric_by_hand(
+    choice: FabricChoice,
+    identity: OwnIdentity,
+    protection: Protection,
+    pool: Arc<Pool>,
+) -> (&'static str, Box<dyn Fabric>) {
+    let (bind, advertise) = ("127.0.0.1:0".parse().unwrap(), "127.0.0.1".to_owned());
+    match choice {
+        FabricChoice::Shm => {
+            let config = ShmConfig {
+                identity,
+                protection,
+                pool,
+            };
+            ("shm", Box::new(ShmFabric::new(config).unwrap()))
+        }
+        FabricChoice::Verbs => {
+            let config = VerbsConfig {
+                bind,
+                advertise,
+                identity,
+                protection,
+                pool,
+                options: VerbsOptions::default(),
+            };
+            ("verbs", Box::new(VerbsFabric::new(config).unwrap()))
+        }
+        FabricChoice::Tcp | FabricChoice::Auto => {
+            let config = TcpConfig {
+                bind,
+                advertise,
+                identity,
+                protection,
+                pool,
+            };
+            ("tcp", Box::new(TcpFabric::new(config).unwrap()))
+        }
+    }
+}
+
 #[allow(dead_code)] // Each test binary uses its own part.
 pub struct Scripted {
     pub card: Vec<u8>,
+    /// Its own connections are open.
+    pub connected: Arc<AtomicBool>,
     pub closed: Arc<Mutex<Vec<CloseReason>>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -143,24 +190,40 @@ impl Scripted {
         Self::start_as(0xfa50_0000_0000_0001, script)
     }
 
-    /// With an id of choice: real ones are random, and so lie between 1 and `u128::MAX`.
-    pub fn start_as(endpoint: u128, mut script: Script) -> Self {
+    /// With the keys of a number of choice.
+    pub fn start_as(number: u128, script: Script) -> Self {
+        let own = OwnIdentity::public(number);
+        Self::start_on(FabricChoice::Tcp, own, Protection::Clear, None, script)
+    }
+
+    /// On a fabric of choice; connects to the endpoint on the card `to`.
+    pub fn start_on(
+        choice: FabricChoice,
+        own: OwnIdentity,
+        protection: Protection,
+        to: Option<Vec<u8>>,
+        mut script: Script,
+    ) -> Self {
         let pool = Pool::new(crate::support::MEMORY).unwrap();
-        let fabric = TcpFabric::new(TcpConfig {
-            bind: "127.0.0.1:0".parse().unwrap(),
-            advertise: "127.0.0.1".to_owned(),
-            identity: Identity::public(endpoint),
-            protection: Protection::Clear,
-            pool: Arc::clone(&pool),
-        })
-        .unwrap();
+        let endpoint = own.endpoint;
+        let (scheme, mut fabric) = fabric_by_hand(choice, own, protection, Arc::clone(&pool));
         let card = card(endpoint, &fabric.location());
-        let (stop, closed) = (
+        if let Some(to) = to {
+            let to = Card::decode(&to).unwrap();
+            let mut addresses = to.addresses.iter();
+            let address = addresses.find(|address| address.scheme == scheme).unwrap();
+            let deadline = Instant::now() + crate::support::TIMEOUT;
+            let peer = crate::support::identity(&to);
+            fabric.connect(&address.location, &peer, deadline).unwrap();
+        }
+        let (stop, closed, connected) = (
             Arc::new(AtomicBool::new(false)),
             Arc::new(Mutex::new(Vec::new())),
+            Arc::new(AtomicBool::new(false)),
         );
         let thread = std::thread::spawn({
             let (stop, closed) = (Arc::clone(&stop), Arc::clone(&closed));
+            let connected = Arc::clone(&connected);
             move || {
                 let mut stage = Stage { fabric, pool };
                 let mut events = Vec::new();
@@ -179,6 +242,7 @@ impl Scripted {
                                     .then(|| Fetch::decode(&message.body).unwrap());
                                 script(&mut stage, peer, message.id, fetch, &message);
                             }
+                            Event::Connected { .. } => connected.store(true, Ordering::Release),
                             Event::Closed { reason, .. } => closed.lock().unwrap().push(reason),
                             _ => {}
                         }
@@ -188,6 +252,7 @@ impl Scripted {
         });
         Self {
             card,
+            connected,
             closed,
             stop,
             thread: Some(thread),

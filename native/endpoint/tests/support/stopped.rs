@@ -6,7 +6,9 @@ use faro_endpoint::FabricChoice;
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric, VerbsOptions};
-use faro_fabric::{ConnectionId, Event, Exposure, Fabric, Identity, Message, RemoteRange};
+use faro_fabric::{
+    ConnectionId, Event, Exposure, Fabric, Identity, Message, OwnIdentity, RemoteRange,
+};
 use faro_pool::{Pool, Purpose, PAGE_BYTES, SLAB_BYTES};
 use faro_secure::Protection;
 use faro_wire::message::{Fetch, MoreBuffers, RemoteBuffer};
@@ -27,7 +29,7 @@ impl Stopped {
     pub fn connect(choice: FabricChoice, number: u128, card: &[u8]) -> Self {
         let card = Card::decode(card).unwrap();
         let pool = Pool::new(2 * SLAB_BYTES as u64).unwrap();
-        let identity = Identity::public(0xfa50_0000_0000_0000 + number);
+        let identity = OwnIdentity::public(0xfa50_0000_0000_0000 + number);
         let (bind, advertise) = ("127.0.0.1:0".parse().unwrap(), "127.0.0.1".to_owned());
         let protection = Protection::Clear;
         let page = pool.try_lease(PAGE_BYTES, Purpose::Read).unwrap();
@@ -64,7 +66,7 @@ impl Stopped {
         };
         let address = card.addresses.iter().find(|a| a.scheme == scheme).unwrap();
         let deadline = Instant::now() + Duration::from_secs(20);
-        let peer = Identity::new(card.endpoint, &card.secret, None, "");
+        let peer = Identity::new(card.endpoint, &card.secret, None, "").unwrap();
         let connection = fabric.connect(&address.location, &peer, deadline).unwrap();
         let mut events = Vec::new();
         while !events.iter().any(|e| matches!(e, Event::Connected { .. })) {

@@ -10,7 +10,7 @@ use super::ShmFabric;
 use crate::stream::bounds::Bounds;
 use crate::stream::exposure::random;
 use crate::stream::reactor::Reactor;
-use crate::{FabricError, Identity};
+use crate::{FabricError, OwnIdentity};
 use faro_pool::Pool;
 use faro_secure::Protection;
 use mio::net::UnixListener;
@@ -31,7 +31,7 @@ const LINGER: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub struct ShmConfig {
     /// Identity of this endpoint.
-    pub identity: Identity,
+    pub identity: OwnIdentity,
     /// What both ends have to agree on. The bytes are the same: they do not leave the host, so nothing is encrypted.
     pub protection: Protection,
     /// The pool that all sources and readable exposures come from; its slabs are what peers map.

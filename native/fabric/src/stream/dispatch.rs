@@ -137,6 +137,10 @@ impl<D: TransportDriver> Consumer for Receiver<'_, D> {
         Ok(())
     }
 
+    fn switches(&self) -> bool {
+        !self.opened && self.cx.session.keys.is_some()
+    }
+
     fn frame(&mut self, kind: Self::Kind, id: u64, body: Vec<u8>) -> Result<(), CloseReason> {
         let cx = &mut self.cx;
         cx.shared.counters.frames_in += 1;

@@ -10,9 +10,11 @@ use super::driver::{FramePath, TransportDriver};
 use super::frames::{Goodbye, GoodbyeCode};
 use super::outbound::{Ends, Frame};
 use super::reactor::{Conn, Reactor, LISTENER};
-use super::session::{Context, Phase, Session};
+use super::sealed::seals;
+use super::session::{Context, Phase, Session, Shared};
 use super::socket::Socket;
-use crate::{CloseReason, ConnectionId, Event, Outcome};
+use crate::{CloseReason, ConnectionId, Event, FabricKind, Outcome};
+use faro_secure::Protection;
 use faro_wire::kind;
 use std::io::{self, IoSliceMut};
 use std::net::Shutdown;
@@ -65,7 +67,11 @@ impl<D: TransportDriver> Reactor<D> {
             return;
         };
         let mut told = false;
-        if let (Some((code, text)), true) = (goodbye(&reason), says_goodbye(&conn.session)) {
+        let Shared {
+            fabric, protection, ..
+        } = self.shared;
+        let says = says_goodbye(&conn.session, fabric, protection);
+        if let (Some((code, text)), true) = (goodbye(&reason), says) {
             let body = Goodbye::encode(code, &text);
             let mut cx = Context {
                 connection,
@@ -218,11 +224,11 @@ impl<D: TransportDriver> Reactor<D> {
 }
 
 /// Whether the peer could read a GOODBYE.
-fn says_goodbye(session: &Session) -> bool {
+fn says_goodbye(session: &Session, fabric: FabricKind, protection: Protection) -> bool {
     match session.phase {
         Phase::Connecting => false,
-        // The peer reads records only, and this side sends none before the proof.
-        Phase::AwaitProof => !session.is_sealed,
+        // The connector reads WELCOME before it takes records, and it takes nothing else from then on.
+        Phase::AwaitProof => !seals(fabric, protection),
         Phase::Greeting | Phase::AwaitHello | Phase::Pairing | Phase::Open => true,
     }
 }

@@ -6,9 +6,9 @@
 //! checksum travels end to end above the fabric.
 //!
 //! ```text
-//! HELLO       0 lowest u8, highest u8, protection u8, 5 x u8 0  8 handshake (64)              72
-//! WELCOME     0 handshake (48)                                                               48
-//! PROOF       0 tag (32)                                                                     32
+//! HELLO       0 lowest u8, highest u8, protection u8, 5 x u8 0  8 handshake (48)              56
+//! WELCOME     0 handshake (97)                                                               97
+//! PROOF       0 handshake (64)                                                               64
 //! GOODBYE     0 code u32  4 text_bytes u32  8 text (UTF-8)                                    8 +
 //! WRITE       0 key u64  8 offset u64  16 immediate u32  20 has_immediate u32  24 payload    24 +
 //! READ        0 key u64  8 offset u64  16 length u32  20 0 u32                               24
@@ -61,8 +61,8 @@ pub(crate) use layout;
 
 layout! {
     /// Connector to acceptor: its range of protocol versions, whether it seals bytes, and the first message of the
-    /// handshake, which has the connector's endpoint id.
-    Hello: 72 {
+    /// handshake.
+    Hello: 56 {
         lowest: u8,
         highest: u8,
         protection: u8,
@@ -72,11 +72,11 @@ layout! {
 }
 layout! {
     /// Acceptor to connector: the second message.
-    Welcome: 48 { handshake: [u8; WELCOME_BYTES], }
+    Welcome: 97 { handshake: [u8; WELCOME_BYTES], }
 }
 layout! {
     /// Connector to acceptor: the last one.
-    Proof: 32 { tag: [u8; PROOF_BYTES], }
+    Proof: 64 { handshake: [u8; PROOF_BYTES], }
 }
 layout! {
     /// Head of a GOODBYE; the text follows.

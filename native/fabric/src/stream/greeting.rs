@@ -3,16 +3,17 @@
 //! ```text
 //!  connector: Greeting ──WELCOME──▶ Pairing ──▶ Open       acceptor: AwaitHello ──HELLO──▶ AwaitProof ──PROOF──▶ Pairing ──▶ Open
 //! ```
-//! Until then an acceptor says nothing of itself: neither its id nor, on verbs, anything that names memory. If bytes are
-//! sealed, all that the connector sends after HELLO and all that the acceptor sends after WELCOME is in records.
+//! Until then neither side says anything of itself: neither its id nor, on verbs, anything that names memory. If bytes are
+//! sealed, all that the connector sends after PROOF and all that the acceptor sends after WELCOME is in records.
 
 use super::frames::{Goodbye, Hello, Layout, Proof, Welcome};
 use super::outbound::Frame;
 use super::sealed::seals;
 use super::session::{Context, Phase};
 use crate::{CloseReason, EndpointId, Event, FabricKind};
-use faro_secure::{Acceptor, Connector, Keys, Prologue, Protection};
-use faro_wire::{header, kind, WireError};
+use faro_secure::{Acceptor, Connector, Keys, Prologue, Protection, Welcomed};
+use faro_wire::header::{HEADER_BYTES, VERSION};
+use faro_wire::{kind, WireError};
 use zerocopy::IntoBytes;
 
 /// How far a handshake is.
@@ -22,15 +23,20 @@ pub(crate) enum Handshake {
     #[default]
     None,
     /// HELLO is sent.
-    Said(Connector),
+    Said(Box<Connector>),
     /// WELCOME is sent.
     Welcomed(Box<Acceptor>),
 }
 
 /// What both ends of a handshake on that fabric have to agree on.
-fn prologue(fabric: FabricKind, protection: Protection, acceptor: EndpointId) -> Prologue {
+fn prologue(
+    versions: [u8; 2],
+    fabric: FabricKind,
+    protection: Protection,
+    acceptor: EndpointId,
+) -> Prologue {
     Prologue {
-        version: header::VERSION,
+        versions,
         fabric: match fabric {
             FabricKind::Tcp => b't',
             FabricKind::Shm => b's',
@@ -48,10 +54,11 @@ impl Context<'_> {
             return Ok(());
         };
         let protection = self.shared.protection;
-        let prologue = prologue(self.shared.fabric, protection, expected.endpoint);
-        let own = self.shared.identity.endpoint;
-        let (connector, message) = Connector::hello(&expected.psk, &prologue, own)?;
-        self.session.handshake = Handshake::Said(connector);
+        let versions = [VERSION; 2];
+        let prologue = prologue(versions, self.shared.fabric, protection, expected.endpoint);
+        let own = &self.shared.identity.key;
+        let (connector, message) = Connector::hello(own, &expected.psk, &prologue)?;
+        self.session.handshake = Handshake::Said(Box::new(connector));
         let hello = Hello::new(protection, message);
         self.push(Frame::owned_greeting(kind::HELLO, hello.as_bytes()));
         Ok(())
@@ -60,10 +67,10 @@ impl Context<'_> {
     /// Takes HELLO, and answers it.
     pub(crate) fn on_hello(&mut self, body: &[u8]) -> Result<(), CloseReason> {
         let hello = Hello::decode(body)?;
-        if !hello.speaks(header::VERSION) {
+        if !hello.speaks(VERSION) {
             return Err(WireError::UnsupportedVersion {
                 got: hello.highest,
-                supported: header::VERSION,
+                supported: VERSION,
             }
             .into());
         }
@@ -72,16 +79,16 @@ impl Context<'_> {
             return Err(CloseReason::Protection { ours: protection });
         }
         let own = &self.shared.identity;
-        let prologue = prologue(self.shared.fabric, protection, own.endpoint);
-        let (acceptor, keys, handshake) = Acceptor::welcome(&own.psk, &prologue, &hello.handshake)?;
-        self.session.remote = acceptor.connector;
+        let versions = [hello.lowest, hello.highest];
+        let prologue = prologue(versions, self.shared.fabric, protection, own.endpoint);
+        let (acceptor, handshake) =
+            Acceptor::welcome(&own.key, &own.psk, &prologue, VERSION, &hello.handshake)?;
         self.session.handshake = Handshake::Welcomed(Box::new(acceptor));
         self.session.phase = Phase::AwaitProof;
         self.push(Frame::owned_greeting(
             kind::WELCOME,
             Welcome { handshake }.as_bytes(),
         ));
-        self.seal(keys);
         Ok(())
     }
 
@@ -96,10 +103,15 @@ impl Context<'_> {
             return Err(WireError::UnknownKind { got: kind::WELCOME }.into());
         };
         let remote = expected.endpoint;
-        let (keys, tag) = connector.welcomed(&welcome.handshake)?;
+        // The one version that this side offers.
+        let Welcomed { keys, proof, .. } = connector.welcomed(&welcome.handshake)?;
         self.session.remote = remote;
-        self.push(Frame::small(kind::PROOF, 0, Proof { tag }.as_bytes()));
+        let proof = Proof { handshake: proof };
+        self.push(Frame::owned_greeting(kind::PROOF, proof.as_bytes()));
         self.seal(keys);
+        if self.session.is_sealed {
+            self.session.in_clear = HEADER_BYTES + proof.as_bytes().len();
+        }
         Ok(())
     }
 
@@ -108,7 +120,9 @@ impl Context<'_> {
         let proof = Proof::decode(body)?;
         match std::mem::take(&mut self.session.handshake) {
             Handshake::Welcomed(acceptor) => {
-                acceptor.proven(&proof.tag)?;
+                let proven = acceptor.proven(&proof.handshake)?;
+                self.session.remote = proven.connector;
+                self.seal(proven.keys);
                 self.shared.strangers.left(self.connection);
                 Ok(())
             }

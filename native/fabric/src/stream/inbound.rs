@@ -69,6 +69,10 @@ pub(crate) trait Consumer {
         length: usize,
         dropped: bool,
     ) -> Result<(), CloseReason>;
+    /// What follows the last frame is not for this framing as it is, but in records.
+    fn switches(&self) -> bool {
+        false
+    }
     /// A whole frame came, body checked.
     fn frame(&mut self, kind: Self::Kind, id: u64, body: Vec<u8>) -> Result<(), CloseReason>;
 }
@@ -124,13 +128,13 @@ impl<K: Copy> Inbound<K> {
         })
     }
 
-    /// Takes bytes that were staged.
+    /// Takes bytes that were staged; returns how many of the last ones it left, because records begin with them.
     pub(crate) fn feed(
         &mut self,
         mut bytes: &[u8],
         consumer: &mut impl Consumer<Kind = K>,
-    ) -> Result<(), CloseReason> {
-        while !bytes.is_empty() {
+    ) -> Result<usize, CloseReason> {
+        while !bytes.is_empty() && !consumer.switches() {
             let rest = self.rest();
             let took = match &mut self.state {
                 State::Head => {
@@ -162,7 +166,7 @@ impl<K: Copy> Inbound<K> {
             bytes = &bytes[took..];
             self.settle(consumer)?;
         }
-        Ok(())
+        Ok(bytes.len())
     }
 
     /// Memory to receive the next bytes in, if there are enough of them to be worth it.

@@ -12,7 +12,7 @@ use super::kinds::FrameKind;
 use super::sealed::{seals, Sealed, BATCH_BYTES};
 use super::session::{Context, Phase, Session, Shared};
 use super::strangers::Strangers;
-use crate::{ConnectionId, Event, FabricError, Identity, Waker};
+use crate::{ConnectionId, Event, FabricError, OwnIdentity, Waker};
 use faro_secure::Protection;
 use std::collections::BTreeSet;
 use std::io;
@@ -86,7 +86,7 @@ pub(crate) struct Reactor<D: TransportDriver> {
 
 impl<D: TransportDriver> Reactor<D> {
     pub(crate) fn new(
-        identity: Identity,
+        identity: OwnIdentity,
         protection: Protection,
         bounds: Bounds,
         mut listener: D::Listener,

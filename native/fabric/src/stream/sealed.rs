@@ -9,6 +9,8 @@
 
 use super::dispatch::Receiver;
 use super::driver::TransportDriver;
+use super::inbound::Inbound;
+use super::kinds::FrameKind;
 use super::reactor::Reactor;
 use super::session::{Context, Phase};
 use super::socket::Socket;
@@ -18,6 +20,7 @@ use faro_secure::{
     Keys, Opener, Protection, Sealer, HEADER_BYTES, OVERHEAD_BYTES, RECORD_BYTES, TAG_BYTES,
 };
 use std::io::{self, IoSlice, IoSliceMut};
+use std::ops::Range;
 
 /// Bytes of the longest record.
 const WHOLE_BYTES: usize = RECORD_BYTES + OVERHEAD_BYTES;
@@ -65,6 +68,26 @@ impl Sealed {
         Ok(self.opener.open(record)?)
     }
 
+    /// Opens the whole records in `bytes` and passes their frames on; keeps the front of one whose end is missing.
+    fn open_all<D: TransportDriver>(
+        &mut self,
+        mut bytes: &mut [u8],
+        inbound: &mut Inbound<FrameKind<D::Kind>>,
+        receiver: &mut Receiver<'_, D>,
+    ) -> Result<(), CloseReason> {
+        while let Some(header) = bytes.first_chunk() {
+            let length = Opener::length(*header)?;
+            if bytes.len() < length {
+                break;
+            }
+            let (record, after) = bytes.split_at_mut(length);
+            inbound.feed(self.opener.open(record)?, receiver)?;
+            bytes = after;
+        }
+        self.partial.extend_from_slice(bytes);
+        Ok(())
+    }
+
     /// Whether the kernel has all that was sealed.
     pub(crate) fn is_sent(&self) -> bool {
         self.unsent.is_empty()
@@ -75,8 +98,14 @@ impl Sealed {
         self.unsent.capacity() + self.partial.capacity()
     }
 
-    /// Seals what is queued, up to a batch. Returns its bytes.
+    /// Seals what is queued, up to a batch, behind what goes in the clear before it. Returns its bytes.
     fn fill(&mut self, cx: &mut Context<'_>, batch: &mut [u8]) -> Result<usize, CloseReason> {
+        let in_clear = std::mem::take(&mut cx.session.in_clear);
+        if in_clear > 0 {
+            let bytes = cx.session.outbound.copy_into(&mut batch[..in_clear]);
+            cx.sent(bytes);
+            return Ok(bytes);
+        }
         let mut filled = 0;
         while let Some(record) = batch.get_mut(filled..filled + WHOLE_BYTES) {
             let room = &mut record[HEADER_BYTES..WHOLE_BYTES - TAG_BYTES];
@@ -145,6 +174,33 @@ impl<D: TransportDriver> Reactor<D> {
         Ok(())
     }
 
+    /// Opens the records of which the first bytes came behind the last frame in the clear.
+    pub(crate) fn open_staged(
+        &mut self,
+        connection: ConnectionId,
+        staged: Range<usize>,
+    ) -> Result<(), CloseReason> {
+        let Some(conn) = self.conns.get_mut(&connection.0) else {
+            return Ok(());
+        };
+        let Some(sealed) = &mut conn.sealed else {
+            return Ok(());
+        };
+        let mut receiver = Receiver {
+            cx: Context {
+                connection,
+                session: &mut conn.session,
+                shared: &mut self.shared,
+            },
+            driver: &mut self.driver,
+            state: &mut conn.state,
+            opened: true,
+        };
+        let records = &mut self.records[..staged.len()];
+        records.copy_from_slice(&self.staging[staged]);
+        sealed.open_all(records, &mut conn.inbound, &mut receiver)
+    }
+
     /// Receives from a sealed connection until it is drained or its turn is over.
     pub(crate) fn receive_records(
         &mut self,
@@ -184,18 +240,8 @@ impl<D: TransportDriver> Reactor<D> {
             sealed.partial = Vec::new();
             receiver.cx.shared.counters.bytes_in += bytes as u64;
             budget = budget.saturating_sub(bytes);
-            let mut rest = &mut self.records[..held + bytes];
-            while let Some(header) = rest.first_chunk() {
-                let length = Opener::length(*header)?;
-                if rest.len() < length {
-                    break;
-                }
-                let (record, after) = rest.split_at_mut(length);
-                let opened = sealed.opener.open(record)?;
-                conn.inbound.feed(opened, &mut receiver)?;
-                rest = after;
-            }
-            sealed.partial.extend_from_slice(rest);
+            let received = &mut self.records[..held + bytes];
+            sealed.open_all(received, &mut conn.inbound, &mut receiver)?;
             let work = std::mem::take(&mut receiver.cx.shared.work);
             budget = budget.saturating_sub(work);
             if D::Socket::SHORT_MEANS_DRAINED && bytes < offered && !conn.ending {

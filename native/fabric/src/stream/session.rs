@@ -14,7 +14,7 @@ use super::frames::{AckEntry, MAX_ACKS, REFUSED};
 use super::greeting::Handshake;
 use super::outbound::{Ends, Frame, Outbound};
 use super::strangers::Strangers;
-use crate::{ConnectionId, EndpointId, Event, FabricKind, Identity, Outcome};
+use crate::{ConnectionId, EndpointId, Event, FabricKind, Identity, Outcome, OwnIdentity};
 use faro_pool::Lease;
 use faro_secure::{Keys, Protection};
 use faro_wire::kind;
@@ -50,13 +50,15 @@ pub(crate) struct Session {
     pub(crate) phase: Phase,
     /// The endpoint that a connector expects, and its location; `None` for accepted connections.
     pub(crate) expected: Option<(Identity, String)>,
-    /// The peer's endpoint; 0 before its greeting came, and a claim before it is proven.
+    /// The peer's endpoint; 0 before it has proven which one it is.
     pub(crate) remote: EndpointId,
     pub(crate) handshake: Handshake,
     /// What the peer sends is in records.
     pub(crate) is_sealed: bool,
     /// Of the records, until the connection has taken them over.
     pub(crate) keys: Option<Keys>,
+    /// Bytes at the front of `outbound` that go before the records, in the clear.
+    pub(crate) in_clear: usize,
     /// `Open` must be reached by then.
     pub(crate) deadline: Instant,
     pub(crate) outbound: Outbound,
@@ -93,6 +95,7 @@ impl Session {
             handshake: Handshake::None,
             is_sealed: false,
             keys: None,
+            in_clear: 0,
             deadline,
             outbound: Outbound::default(),
             operations: 0,
@@ -112,7 +115,7 @@ impl Session {
 pub(crate) struct Shared {
     pub(crate) fabric: FabricKind,
     /// This endpoint's.
-    pub(crate) identity: Identity,
+    pub(crate) identity: OwnIdentity,
     pub(crate) protection: Protection,
     pub(crate) bounds: Bounds,
     /// Accepted connections that have not proven who they are.

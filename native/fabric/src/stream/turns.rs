@@ -13,6 +13,7 @@ use super::socket::Socket;
 use crate::{CloseReason, ConnectionId};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::Shutdown;
+use std::ops::Range;
 
 /// After a failed send, turns in which we still receive to find the peer's GOODBYE.
 const LAST_TURNS: usize = 8;
@@ -23,6 +24,13 @@ pub(crate) enum Turn {
     Drained,
     /// Until the budget was used up.
     CutOff,
+}
+
+/// What a turn of frames in the clear came to.
+enum Frames {
+    Turn(Turn),
+    /// Records follow. The first bytes of them are in this part of the staging buffer.
+    Records(Range<usize>),
 }
 
 /// What a receive from a socket came to.
@@ -96,17 +104,18 @@ impl<D: TransportDriver> Reactor<D> {
             .get(&connection.0)
             .is_some_and(|conn| conn.sealed.is_some());
         if !sealed {
-            if let Some(turn) = self.receive_frames(connection)? {
-                return Ok(turn);
+            match self.receive_frames(connection)? {
+                Frames::Turn(turn) => return Ok(turn),
+                Frames::Records(staged) => self.open_staged(connection, staged)?,
             }
         }
         self.receive_records(connection)
     }
 
-    /// Frames in the clear; `None`: records follow.
-    fn receive_frames(&mut self, connection: ConnectionId) -> Result<Option<Turn>, CloseReason> {
+    /// Frames in the clear.
+    fn receive_frames(&mut self, connection: ConnectionId) -> Result<Frames, CloseReason> {
         let Some(conn) = self.conns.get_mut(&connection.0) else {
-            return Ok(Some(Turn::Drained));
+            return Ok(Frames::Turn(Turn::Drained));
         };
         let mut budget = self.shared.bounds.turn_bytes;
         let mut receiver = Receiver {
@@ -121,12 +130,14 @@ impl<D: TransportDriver> Reactor<D> {
         };
         loop {
             if budget == 0 {
-                return Ok(Some(Turn::CutOff));
+                return Ok(Frames::Turn(Turn::CutOff));
             }
             receiver.cx.shared.counters.receive_calls += 1;
             let (offered, landed, result) = {
+                // Little before the greeting is over: what is behind it may be records, which go elsewhere.
+                let open = receiver.cx.session.phase == Phase::Open;
                 let place = conn.inbound.direct(&mut receiver).unwrap_or_default();
-                let tail = if place.is_empty() {
+                let tail = if place.is_empty() && open {
                     D::STAGING_BYTES
                 } else {
                     TAIL_BYTES
@@ -147,21 +158,21 @@ impl<D: TransportDriver> Reactor<D> {
             let bytes = match received(result)? {
                 Received::Bytes(bytes) => bytes,
                 Received::Again => continue,
-                Received::Nothing => return Ok(Some(Turn::Drained)),
+                Received::Nothing => return Ok(Frames::Turn(Turn::Drained)),
             };
             let staged = bytes - landed;
             D::collect(&mut conn.socket, receiver.state)?;
             receiver.cx.shared.counters.bytes_in += bytes as u64;
             budget = budget.saturating_sub(bytes);
-            conn.inbound.feed(&self.staging[..staged], &mut receiver)?;
+            let left = conn.inbound.feed(&self.staging[..staged], &mut receiver)?;
             if let Some(keys) = receiver.cx.session.keys.take() {
                 conn.sealed = Some(Box::new(Sealed::new(keys)));
-                return Ok(None);
+                return Ok(Frames::Records(staged - left..staged));
             }
             let work = std::mem::take(&mut receiver.cx.shared.work);
             budget = budget.saturating_sub(work);
             if D::Socket::SHORT_MEANS_DRAINED && bytes < offered && !conn.ending {
-                return Ok(Some(Turn::Drained));
+                return Ok(Frames::Turn(Turn::Drained));
             }
         }
     }

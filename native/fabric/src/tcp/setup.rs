@@ -13,7 +13,7 @@ use crate::stream::bounds::Bounds;
 use crate::stream::reactor::Reactor;
 use crate::stream::socket::{self, Listener, Socket};
 use crate::stream::strangers::Origin;
-use crate::{FabricError, Identity};
+use crate::{FabricError, OwnIdentity};
 use faro_pool::Pool;
 use faro_secure::Protection;
 use mio::net::{TcpListener, TcpStream};
@@ -44,7 +44,7 @@ pub struct TcpConfig {
     /// Host that peers connect to; a name is resolved once, here. Empty: the bind address.
     pub advertise: String,
     /// Identity of this endpoint.
-    pub identity: Identity,
+    pub identity: OwnIdentity,
     /// Whether bytes are sealed.
     pub protection: Protection,
     /// Where leases come from. TCP itself needs none of it.

@@ -2,7 +2,7 @@
 
 use super::device::{Completion, CompletionKind, Status};
 use super::driver::Verbs;
-use super::frames::{open_segment, Immediate};
+use super::frames::{open_sealed_segment, open_segment, Immediate};
 use super::queue_pair::{completed_by, parse_id, Id, Posted, QueuePairConnection, MAX_CREDITS};
 use crate::stream::dispatch::Receiver;
 use crate::stream::reactor::Reactor;
@@ -115,10 +115,15 @@ impl Reactor<Verbs> {
             }
             .into());
         };
-        let (credits, came) = open_segment(came)?;
         let length = came.len();
         // Copied, so that the segment can be posted again before the frames are handled.
-        self.staging[..length].copy_from_slice(came);
+        let staged = &mut self.staging[..length];
+        staged.copy_from_slice(came);
+        let (credits, came) = match &mut conn.sealed {
+            // Credits too are believed only when the record has opened.
+            Some(sealed) => open_sealed_segment(sealed.open(staged)?)?,
+            None => open_segment(staged)?,
+        };
         queue_pair.credits = queue_pair.credits.saturating_add(credits);
         if queue_pair.credits > MAX_CREDITS {
             return Err(WireError::BadValue {
@@ -140,13 +145,8 @@ impl Reactor<Verbs> {
             opened: conn.sealed.is_some(),
         };
         // A segment without bytes has credits only.
-        if length > 0 {
-            let staged = &mut self.staging[..length];
-            let bytes = match &mut conn.sealed {
-                Some(sealed) => sealed.open(staged)?,
-                None => staged,
-            };
-            conn.inbound.feed(bytes, &mut receiver)?;
+        if !came.is_empty() {
+            conn.inbound.feed(came, &mut receiver)?;
         }
         conn.writable |= conn.session.phase == Phase::Open;
         match &mut conn.state {

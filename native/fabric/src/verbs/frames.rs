@@ -11,6 +11,7 @@
 //! ACCESS_QUERY     0 key u64  8 offset u64  16 length u32  20 writes u32                    24
 //! ACCESS_REPLY     0 verdict u32  4 0 u32                                                    8
 //! segment          0 credits u32  4 bytes u32  8 bytes of the stream                        8 +
+//! segment, sealed  a record of: 0 credits u32  4 bytes of the stream                        4 +
 //!
 //! immediate   31        30     29 ... 16   15 ... 0
 //!             has word  last   slot        word
@@ -68,6 +69,8 @@ layout! {
 
 /// Bytes of a [`SegmentHead`].
 pub(super) const SEGMENT_HEAD: usize = size_of::<SegmentHead>();
+/// Bytes of the credits that a sealed segment's record begins with.
+pub(super) const SEALED_HEAD: usize = 4;
 /// Slots that an immediate can name.
 pub(super) const SLOTS: usize = 1 << 14;
 
@@ -112,6 +115,16 @@ pub(super) fn open_segment(segment: &[u8]) -> Result<(u32, &[u8]), WireError> {
         });
     }
     Ok((head.credits.get(), bytes))
+}
+
+/// The same of an opened record.
+pub(super) fn open_sealed_segment(record: &[u8]) -> Result<(u32, &[u8]), WireError> {
+    let (credits, bytes) = U32::read_from_prefix(record).map_err(|_| WireError::Truncated {
+        what: "sealed segment",
+        needed: SEALED_HEAD,
+        got: record.len(),
+    })?;
+    Ok((credits.get(), bytes))
 }
 
 #[cfg(test)]

@@ -23,7 +23,8 @@
 //!
 //! Flow control: every SEND and every write uses a receive request. Each side knows how many the
 //! other has posted (`credits`), gets them back in the head of every segment, and keeps two to send
-//! such updates. The device's RNR retries are needed only if this fails.
+//! such updates. The device's RNR retries are needed only if this fails. Where bytes are sealed, every SEND is a record,
+//! and the credits are inside of it.
 //!
 //! Memory of a connection: a ring of 4 to 64 segments of 4 KiB to receive into, which grows with use,
 //! and 1 to 16 to send from, lent while there is room; all rings together take at most an eighth of

@@ -7,7 +7,7 @@ use super::VerbsFabric;
 use crate::stream::bounds::Bounds;
 use crate::stream::reactor::Reactor;
 use crate::tcp;
-use crate::{FabricError, Identity};
+use crate::{FabricError, OwnIdentity};
 use faro_pool::Pool;
 use faro_secure::Protection;
 use std::net::SocketAddr;
@@ -23,7 +23,7 @@ pub struct VerbsConfig {
     /// Host that peers connect to; the device with this address is the first choice.
     pub advertise: String,
     /// Identity of this endpoint.
-    pub identity: Identity,
+    pub identity: OwnIdentity,
     /// Whether bytes are sealed. Then all of them travel in SENDs, and no peer has a right to this endpoint's memory.
     pub protection: Protection,
     /// The memory that is registered, slab by slab.

@@ -7,10 +7,10 @@
 
 use super::device::{Operation, WorkRequest};
 use super::driver::{device_is_lost, Verbs};
-use super::frames::{AccessQuery, Immediate, SegmentHead, SEGMENT_HEAD};
+use super::frames::{AccessQuery, Immediate, SegmentHead, SEALED_HEAD, SEGMENT_HEAD};
 use super::queue_pair::{send_id, AccessQuestion, Posted, QueuePairConnection, SEGMENT_ROOM};
 use super::ring_share::RESERVE;
-use super::segment::Segment;
+use super::segment::{Segment, SEGMENT_BYTES};
 use crate::stream::frames::DONE;
 use crate::stream::outbound::{Frame, Work};
 use crate::stream::sealed::Sealed;
@@ -75,7 +75,16 @@ impl Verbs {
             if queue_pair.owes_much() && can_send {
                 if let Some(segment) = self.take_send(queue_pair)? {
                     self.tally.credit_updates += 1;
-                    seal_segment(cx.connection.0, queue_pair, segment, 0, &mut batch);
+                    let connection = cx.connection.0;
+                    match &mut sealed {
+                        Some(sealed) => {
+                            let nothing = |_: &mut [u8]| 0;
+                            send_record(
+                                connection, queue_pair, sealed, segment, nothing, &mut batch,
+                            )?;
+                        }
+                        None => send_segment(connection, queue_pair, segment, 0, &mut batch),
+                    }
                 }
             }
             let Some(last) = batch.last_mut() else {
@@ -291,32 +300,50 @@ fn fill_segment(
         }
     }
     cx.shared.counters.bytes_out += bytes as u64;
-    seal_segment(cx.connection.0, queue_pair, segment, bytes, batch);
+    send_segment(cx.connection.0, queue_pair, segment, bytes, batch);
 }
 
-/// Fills a segment with a record of the next bytes, and puts it into the batch. The record is sealed before it comes into
-/// memory that the device can reach. A sealed connection has no urgent frames.
+/// Fills a segment with a record of the next bytes, and puts it into the batch. A sealed connection has no urgent frames.
 fn fill_sealed(
     cx: &mut Context<'_>,
     queue_pair: &mut QueuePairConnection,
     sealed: &mut Sealed,
-    mut segment: Segment,
+    segment: Segment,
     batch: &mut Vec<WorkRequest>,
 ) -> io::Result<()> {
-    let mut record = [0; SEGMENT_ROOM];
-    let room = &mut record[HEADER_BYTES..SEGMENT_ROOM - TAG_BYTES];
-    let bytes = cx.session.outbound.copy_into(room);
-    let record = &mut record[..bytes + OVERHEAD_BYTES];
-    sealed.seal(record).map_err(io::Error::other)?;
-    segment.bytes_mut()[SEGMENT_HEAD..][..record.len()].copy_from_slice(record);
-    cx.shared.counters.bytes_out += record.len() as u64;
-    seal_segment(cx.connection.0, queue_pair, segment, record.len(), batch);
+    let outbound = &cx.session.outbound;
+    let copy = |room: &mut [u8]| outbound.copy_into(room);
+    let bytes = send_record(cx.connection.0, queue_pair, sealed, segment, copy, batch)?;
+    cx.shared.counters.bytes_out += (bytes + SEALED_HEAD + OVERHEAD_BYTES) as u64;
     cx.sent(bytes);
     Ok(())
 }
 
+/// Puts a segment into the batch that is one record: all credits owed, and the bytes that `fill` writes. The record is
+/// sealed before it comes into memory that the device can reach. Returns how many bytes `fill` wrote.
+fn send_record(
+    connection: u64,
+    queue_pair: &mut QueuePairConnection,
+    sealed: &mut Sealed,
+    mut segment: Segment,
+    fill: impl FnOnce(&mut [u8]) -> usize,
+    batch: &mut Vec<WorkRequest>,
+) -> io::Result<usize> {
+    let mut record = [0; SEGMENT_BYTES];
+    let room = &mut record[HEADER_BYTES..SEGMENT_BYTES - TAG_BYTES];
+    let (head, room) = room.split_at_mut(SEALED_HEAD);
+    head.copy_from_slice(&queue_pair.owed.to_le_bytes());
+    let bytes = fill(room);
+    let record = &mut record[..OVERHEAD_BYTES + SEALED_HEAD + bytes];
+    sealed.seal(record).map_err(io::Error::other)?;
+    segment.bytes_mut()[..record.len()].copy_from_slice(record);
+    queue_pair.owed = 0;
+    post_segment(connection, queue_pair, segment, record.len(), batch);
+    Ok(bytes)
+}
+
 /// Puts a segment into the batch, with `bytes` of the stream and all credits owed.
-fn seal_segment(
+fn send_segment(
     connection: u64,
     queue_pair: &mut QueuePairConnection,
     mut segment: Segment,
@@ -328,8 +355,19 @@ fn seal_segment(
         bytes: (bytes as u32).into(),
     };
     segment.bytes_mut()[..SEGMENT_HEAD].copy_from_slice(head.as_bytes());
+    post_segment(connection, queue_pair, segment, SEGMENT_HEAD + bytes, batch);
+}
+
+/// Puts a segment into the batch; its first `length` bytes are sent.
+fn post_segment(
+    connection: u64,
+    queue_pair: &mut QueuePairConnection,
+    segment: Segment,
+    length: usize,
+    batch: &mut Vec<WorkRequest>,
+) {
     let number = queue_pair.next_number();
-    let length = (SEGMENT_HEAD + bytes) as u32;
+    let length = length as u32;
     queue_pair.credits -= 1;
     batch.push(WorkRequest {
         id: send_id(connection, number),

@@ -3,8 +3,8 @@
 use faro_conformance::{Greeter, WELCOME_FRAME_BYTES};
 use faro_fabric::tcp::{Bounds, TcpConfig, TcpFabric};
 use faro_fabric::{
-    CloseReason, ConnectionId, EndpointId, Event, Exposure, Fabric, Identity, Message, RemoteRange,
-    Revoked, Write,
+    CloseReason, ConnectionId, EndpointId, Event, Exposure, Fabric, Identity, Message, OwnIdentity,
+    RemoteRange, Revoked, Write,
 };
 use faro_pool::{Pool, Purpose};
 use faro_secure::Protection;
@@ -20,7 +20,7 @@ pub const CONNECTIONS: usize = 100;
 /// Of them, that may have proven nothing.
 pub const STRANGERS: usize = 50;
 const TIMEOUT: Duration = Duration::from_secs(60);
-const FRIEND: EndpointId = 0xf21e_11d0;
+const FRIEND: u128 = 0xf21e_11d0;
 
 pub struct Stage {
     /// Under attack.
@@ -69,7 +69,7 @@ fn fabric(endpoint: EndpointId, bounds: Bounds) -> (TcpFabric, Arc<Pool>) {
     let config = TcpConfig {
         bind: "127.0.0.1:0".parse().unwrap(),
         advertise: String::new(),
-        identity: Identity::public(endpoint),
+        identity: OwnIdentity::public(endpoint),
         protection: Protection::Clear,
         pool: pool.clone(),
     };
@@ -122,7 +122,7 @@ impl Stage {
                 Event::Accepted {
                     connection,
                     endpoint,
-                } if *endpoint == FRIEND => Some(*connection),
+                } if *endpoint == Identity::public(FRIEND).endpoint => Some(*connection),
                 _ => None,
             }));
             ours.is_some() && stage.connected

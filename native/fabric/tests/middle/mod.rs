@@ -6,9 +6,9 @@
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric, VerbsOptions};
-use faro_fabric::{CloseReason, ConnectionId, Event, Fabric, Identity, Message};
+use faro_fabric::{CloseReason, ConnectionId, Event, Fabric, Message, OwnIdentity};
 use faro_pool::Pool;
-use faro_secure::{Protection, Secret, SharedSecret};
+use faro_secure::{Protection, Secret, SharedSecret, StaticKey};
 use faro_wire::kind;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -21,23 +21,28 @@ pub const TIMEOUT: Duration = Duration::from_secs(60);
 pub struct Side {
     pub fabric: Box<dyn Fabric>,
     pub pool: Arc<Pool>,
-    pub identity: Identity,
+    pub identity: OwnIdentity,
     pub connection: Option<ConnectionId>,
     pub events: Vec<Event>,
 }
 
-pub fn identity(endpoint: u128, secret: &str) -> Identity {
+/// Of endpoint number `number`.
+pub fn identity(number: u128, secret: &str) -> OwnIdentity {
     let shared = SharedSecret::new(secret.as_bytes().to_vec());
-    Identity::new(
-        endpoint,
-        &Secret::new([endpoint as u8; 32]),
+    OwnIdentity::new(
+        StaticKey::public(number).unwrap(),
+        &Secret::new([number as u8; 32]),
         Some(&shared),
         "app-1",
     )
+    .unwrap()
 }
 
 impl Side {
-    fn of(identity: Identity, make: impl FnOnce(Identity, Arc<Pool>) -> Box<dyn Fabric>) -> Self {
+    fn of(
+        identity: OwnIdentity,
+        make: impl FnOnce(OwnIdentity, Arc<Pool>) -> Box<dyn Fabric>,
+    ) -> Self {
         let pool = Pool::new(faro_pool::MIN_LIMIT_BYTES).unwrap();
         Self {
             fabric: make(identity.clone(), Arc::clone(&pool)),
@@ -49,7 +54,7 @@ impl Side {
     }
 
     /// Over TCP.
-    pub fn new(identity: Identity, protection: Protection) -> Self {
+    pub fn new(identity: OwnIdentity, protection: Protection) -> Self {
         Self::of(identity, |identity, pool| {
             let config = TcpConfig {
                 bind: "127.0.0.1:0".parse().unwrap(),
@@ -63,7 +68,7 @@ impl Side {
     }
 
     /// Over shared memory.
-    pub fn shm(identity: Identity, protection: Protection) -> Self {
+    pub fn shm(identity: OwnIdentity, protection: Protection) -> Self {
         Self::of(identity, |identity, pool| {
             let config = ShmConfig {
                 identity,
@@ -75,7 +80,7 @@ impl Side {
     }
 
     /// Over RDMA.
-    pub fn verbs(identity: Identity, protection: Protection) -> Self {
+    pub fn verbs(identity: OwnIdentity, protection: Protection) -> Self {
         Self::of(identity, |identity, pool| {
             let config = VerbsConfig {
                 bind: "127.0.0.1:0".parse().unwrap(),

@@ -64,7 +64,7 @@ impl Member {
             let id = BootstrapId::decode(bytes)
                 .map_err(|source| CollectiveError::BootstrapId { rank, source })?;
             let address = Address {
-                endpoint: self.dispatch.add_peer(&id.card),
+                endpoint: self.dispatch.add_peer(&id.card)?,
                 member: id.member,
                 rank: rank as u32,
             };

@@ -1,0 +1,97 @@
+//! How many connections peers may hold that they have made: each one its own share, guests one together.
+
+use crate::limits::{MAX_CONNECTIONS_OF_PEER, MAX_GUEST_CONNECTIONS};
+use faro_fabric::{ConnectionId, EndpointId};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// The accepted connections of one progress thread.
+#[derive(Default)]
+pub(super) struct Accepted {
+    /// Ids rise, so the first of a peer is its oldest. No entry is empty.
+    by_peer: HashMap<EndpointId, BTreeSet<ConnectionId>>,
+    /// Of peers whose card was not here.
+    guests: BTreeMap<ConnectionId, EndpointId>,
+}
+
+impl Accepted {
+    /// A peer has made a connection. Returns one of the same peer that has to be closed: a peer makes another one only
+    /// when it has lost the last, so its oldest is the least use.
+    pub(super) fn came(
+        &mut self,
+        endpoint: EndpointId,
+        connection: ConnectionId,
+        is_guest: bool,
+    ) -> Option<ConnectionId> {
+        if is_guest {
+            self.guests.insert(connection, endpoint);
+        }
+        let of_peer = self.by_peer.entry(endpoint).or_default();
+        of_peer.insert(connection);
+        let oldest = of_peer.first().copied();
+        oldest.filter(|_| of_peer.len() > MAX_CONNECTIONS_OF_PEER)
+    }
+
+    /// The guests' connections, if they are too many: one of them has to be closed. `is_guest`: whether the card of an
+    /// endpoint is still not here.
+    pub(super) fn too_many_guests(
+        &mut self,
+        is_guest: impl Fn(EndpointId) -> bool,
+    ) -> Vec<ConnectionId> {
+        if self.guests.len() > MAX_GUEST_CONNECTIONS {
+            self.guests.retain(|_, endpoint| is_guest(*endpoint));
+        }
+        match self.guests.len() > MAX_GUEST_CONNECTIONS {
+            true => self.guests.keys().copied().collect(),
+            false => Vec::new(),
+        }
+    }
+
+    /// A connection has ended.
+    pub(super) fn ended(&mut self, endpoint: EndpointId, connection: ConnectionId) {
+        self.guests.remove(&connection);
+        if let Some(of_peer) = self.by_peer.get_mut(&endpoint) {
+            of_peer.remove(&connection);
+            if of_peer.is_empty() {
+                self.by_peer.remove(&endpoint);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_has_its_share_and_loses_the_oldest() {
+        let mut accepted = Accepted::default();
+        let most = MAX_CONNECTIONS_OF_PEER as u64;
+        for number in 1..=most {
+            assert_eq!(accepted.came(7, ConnectionId(number), false), None);
+        }
+        let next = ConnectionId(most + 1);
+        assert_eq!(accepted.came(7, next, false), Some(ConnectionId(1)));
+        accepted.ended(7, ConnectionId(1));
+        let other = ConnectionId(most + 2);
+        assert_eq!(accepted.came(8, other, false), None, "it is another peer");
+        let again = ConnectionId(most + 3);
+        assert_eq!(accepted.came(7, again, false), Some(ConnectionId(2)));
+    }
+
+    #[test]
+    fn guests_share_what_those_who_became_known_do_not_take() {
+        let mut accepted = Accepted::default();
+        let most = MAX_GUEST_CONNECTIONS as u64;
+        for number in 1..=most {
+            accepted.came(number.into(), ConnectionId(number), true);
+        }
+        assert!(accepted.too_many_guests(|_| true).is_empty());
+        accepted.came(u128::MAX, ConnectionId(most + 1), true);
+        assert_eq!(accepted.too_many_guests(|_| true).len(), most as usize + 1);
+        let known = |endpoint: EndpointId| endpoint != 5;
+        assert!(accepted.too_many_guests(known).is_empty());
+        accepted.came(u128::MAX - 1, ConnectionId(most + 2), true);
+        let candidates = accepted.too_many_guests(known);
+        assert!(!candidates.is_empty() && !candidates.contains(&ConnectionId(5)));
+    }
+}
