@@ -676,7 +676,8 @@ fn a_peer_that_connects_again_and_again_loses_its_oldest_connections() {
                 closed.push(connection);
             }
         }
-        closed.len() == 10 && counter(&server.endpoint, "connections.tcp") == 64
+        closed.len() == 10
+            && counter(&server.endpoint, "connections.tcp") as usize == MAX_CONNECTIONS_OF_PEER
     });
     assert_eq!(open, closed.len() + MAX_CONNECTIONS_OF_PEER);
     serves_others(&server);

@@ -27,8 +27,13 @@ impl Accepted {
         }
         let of_peer = self.by_peer.entry(endpoint).or_default();
         of_peer.insert(connection);
-        let oldest = of_peer.first().copied();
-        oldest.filter(|_| of_peer.len() > MAX_CONNECTIONS_OF_PEER)
+        // It is counted no more: its end may take a while, and others may come meanwhile.
+        let oldest = match of_peer.len() > MAX_CONNECTIONS_OF_PEER {
+            true => of_peer.pop_first()?,
+            false => return None,
+        };
+        self.guests.remove(&oldest);
+        Some(oldest)
     }
 
     /// The guests' connections, if they are too many: one of them has to be closed. `is_guest`: whether the card of an
@@ -46,7 +51,7 @@ impl Accepted {
         }
     }
 
-    /// A connection has ended.
+    /// A connection has ended, or is about to.
     pub(super) fn ended(&mut self, endpoint: EndpointId, connection: ConnectionId) {
         self.guests.remove(&connection);
         if let Some(of_peer) = self.by_peer.get_mut(&endpoint) {
@@ -71,7 +76,6 @@ mod tests {
         }
         let next = ConnectionId(most + 1);
         assert_eq!(accepted.came(7, next, false), Some(ConnectionId(1)));
-        accepted.ended(7, ConnectionId(1));
         let other = ConnectionId(most + 2);
         assert_eq!(accepted.came(8, other, false), None, "it is another peer");
         let again = ConnectionId(most + 3);

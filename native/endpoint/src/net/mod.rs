@@ -287,6 +287,9 @@ impl Net {
         if let Some(unused) = self.idleness.least_used(&guests) {
             let what = "connections of peers whose card is not here";
             close(unused, what, MAX_GUEST_CONNECTIONS);
+            if let Some(endpoint) = self.connections.endpoint_of(unused) {
+                self.accepted.ended(endpoint, unused);
+            }
         }
     }
 
