@@ -28,6 +28,10 @@ use switch::{Change, Packet, Switch};
 const MARKER: &[u8] = b"a row that only two executors know, of a shuffle, again and again. ";
 const BYTES: usize = 1 << 20;
 const SECRET: &str = "the secret of Spark, which only members know";
+/// Of a record: its length, which is in the clear.
+const RECORD_LENGTH: usize = faro_secure::HEADER_BYTES;
+/// A record of four bytes.
+const CREDITS_ONLY: usize = faro_secure::OVERHEAD_BYTES + 4;
 /// There is one switch.
 static ONE: Mutex<()> = Mutex::new(());
 
@@ -267,7 +271,7 @@ fn sealed_the_network_shows_neither_bytes_nor_secrets_nor_ids() {
     let exchange = exchange(Protection::Sealed, Box::new(|_, _| {}));
     assert!(exchange.rdma_bytes() >= BYTES);
     assert!(!exchange.shows(&MARKER[..12]));
-    assert_eq!(exchange.frames(), [kind::HELLO, kind::WELCOME]);
+    assert_eq!(exchange.frames(), [kind::HELLO, kind::WELCOME, kind::PROOF]);
     exchange.shows_no_secret();
     assert_eq!(exchange.count("connections.verbs"), 1);
 }
@@ -310,6 +314,57 @@ fn sealed_a_record_that_is_repeated_on_the_way_ends_the_connection() {
     let exchange = exchange(Protection::Sealed, change);
     assert!(*lock(&done));
     noticed(&exchange);
+}
+
+/// The credits that a segment of the server's gives the client are changed: no more than four bytes at its front.
+#[test]
+#[ignore = "needs two hosts with RDMA devices: tests/softroce/suite"]
+fn sealed_credits_that_are_changed_on_the_way_end_the_connection() {
+    let _one = lock(&ONE);
+    let mut done = false;
+    let change: Change = Box::new(move |from, frame| {
+        let sent = roce::payload(frame).filter(|(carries, _)| *carries == Carries::Send);
+        let Some((_, payload)) = sent.filter(|(_, payload)| from == 0 && payload.len() >= 1_000)
+        else {
+            return;
+        };
+        if !std::mem::replace(&mut done, true) {
+            frame[payload.start + RECORD_LENGTH] ^= 0x40;
+            roce::set_checksum(frame);
+        }
+    });
+    let exchange = exchange(Protection::Sealed, change);
+    noticed(&exchange);
+}
+
+/// A SEND of the client's that has nothing but credits is a record too. Here it gets the head that it would have in the
+/// clear, with credits that nobody gave.
+#[test]
+#[ignore = "needs two hosts with RDMA devices: tests/softroce/suite"]
+fn sealed_a_forged_segment_without_bytes_ends_the_connection() {
+    let _one = lock(&ONE);
+    let done = Arc::new(Mutex::new(false));
+    let change: Change = Box::new({
+        let done = Arc::clone(&done);
+        move |from, frame| {
+            let Some((Carries::Send, payload)) = roce::payload(frame).filter(|_| from == 1) else {
+                return;
+            };
+            if payload.len() != CREDITS_ONLY || std::mem::replace(&mut *lock(&done), true) {
+                return;
+            }
+            frame[payload.start..][..4].copy_from_slice(&4_000_u32.to_le_bytes());
+            frame[payload.start + 4..][..4].fill(0);
+            roce::set_checksum(frame);
+        }
+    });
+    let exchange = exchange(Protection::Sealed, change);
+    assert!(*lock(&done), "the client sent credits alone");
+    let log = exchange.log();
+    assert!(log.contains("closed by the peer: a record of"), "{log}");
+    assert_eq!(exchange.count("connections.verbs"), 1);
+    assert_eq!(exchange.count("crcErrors"), 0);
+    exchange.shows_no_secret();
 }
 
 /// The client says what happened, and gets the right bytes by another connection (`exchange` looks at them).

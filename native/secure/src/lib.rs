@@ -21,6 +21,8 @@ mod primitives;
 mod record;
 mod secret;
 mod wiped;
+#[cfg(test)]
+mod wiped_test;
 
 pub use handshake::{
     Acceptor, Connector, HandshakeError, Keys, Prologue, Proven, Welcomed, HELLO_BYTES,

@@ -109,6 +109,13 @@ impl Sealer {
     }
 }
 
+#[cfg(test)]
+impl Sealer {
+    pub(crate) fn secret(&self) -> &Secret {
+        &self.0.secret
+    }
+}
+
 /// Opens what the other side sent.
 pub struct Opener(Sequence);
 
