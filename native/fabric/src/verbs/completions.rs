@@ -119,10 +119,16 @@ impl Reactor<Verbs> {
         // Copied, so that the segment can be posted again before the frames are handled.
         let staged = &mut self.staging[..length];
         staged.copy_from_slice(came);
-        let (credits, came) = match &mut conn.sealed {
+        let (credits, came, counted) = match &mut conn.sealed {
             // Credits too are believed only when the record has opened.
-            Some(sealed) => open_sealed_segment(sealed.open(staged)?)?,
-            None => open_segment(staged)?,
+            Some(sealed) => {
+                let (credits, came) = open_sealed_segment(sealed.open(staged)?)?;
+                (credits, came, length)
+            }
+            None => {
+                let (credits, came) = open_segment(staged)?;
+                (credits, came, came.len())
+            }
         };
         queue_pair.credits = queue_pair.credits.saturating_add(credits);
         if queue_pair.credits > MAX_CREDITS {
@@ -133,7 +139,9 @@ impl Reactor<Verbs> {
             .into());
         }
         queue_pair.spend(segment);
-        self.shared.counters.bytes_in += length as u64;
+        if !came.is_empty() {
+            self.shared.counters.bytes_in += counted as u64;
+        }
         let mut receiver = Receiver {
             cx: Context {
                 connection,
