@@ -109,7 +109,8 @@ impl State {
         let prologue = prologue.bytes();
         let made = Wiped::try_new(|| {
             let pattern: NoiseParams = PATTERN.parse()?;
-            let builder = Builder::with_resolver(pattern, Box::new(Primitives))
+            let own = Some(key.public_key());
+            let builder = Builder::with_resolver(pattern, Box::new(Primitives { own }))
                 .prologue(&prologue)?
                 .local_private_key(key.private())?
                 .psk(0, psk.bytes())?;
@@ -118,6 +119,7 @@ impl State {
                 false => builder.build_responder(),
             }
         });
+        wipe_stack();
         Ok(Self(made.map_err(unable)?))
     }
 

@@ -31,6 +31,7 @@ pub(crate) fn id_of(public: &[u8; KEY_BYTES]) -> u128 {
 #[derive(Clone)]
 pub struct StaticKey {
     private: Arc<Secret>,
+    public: [u8; KEY_BYTES],
     id: u128,
 }
 
@@ -54,11 +55,12 @@ impl StaticKey {
     }
 
     fn of(private: Secret) -> Self {
-        let id = id_of(&public_of(private.expose()));
+        let public = public_of(private.expose());
         wipe_stack();
         Self {
             private: Arc::new(private),
-            id,
+            id: id_of(&public),
+            public,
         }
     }
 
@@ -66,6 +68,10 @@ impl StaticKey {
     #[must_use]
     pub fn id(&self) -> u128 {
         self.id
+    }
+
+    pub(crate) fn public_key(&self) -> [u8; KEY_BYTES] {
+        self.public
     }
 
     pub(crate) fn private(&self) -> &[u8; KEY_BYTES] {

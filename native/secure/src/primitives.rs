@@ -21,7 +21,7 @@ pub(crate) fn public_of(private: &[u8; KEY_BYTES]) -> [u8; KEY_BYTES] {
     MontgomeryPoint::mul_base_clamped(*private).to_bytes()
 }
 
-/// An AES-256-GCM key, in memory that is wiped.
+/// An AES-256-GCM key, in memory that is wiped. The caller wipes the stack.
 pub(crate) fn aead_key(
     key: &[u8; KEY_BYTES],
 ) -> Result<Wiped<LessSafeKey>, ring::error::Unspecified> {
@@ -29,7 +29,11 @@ pub(crate) fn aead_key(
 }
 
 /// Finds the primitives of the one pattern that there is.
-pub(crate) struct Primitives;
+#[derive(Default)]
+pub(crate) struct Primitives {
+    /// The public key that belongs to the static key: so no handshake calculates it again.
+    pub(crate) own: Option<[u8; KEY_BYTES]>,
+}
 
 impl CryptoResolver for Primitives {
     fn resolve_rng(&self) -> Option<Box<dyn Random>> {
@@ -38,7 +42,10 @@ impl CryptoResolver for Primitives {
 
     fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
         match choice {
-            DHChoice::Curve25519 => Some(Box::new(X25519::default())),
+            DHChoice::Curve25519 => Some(Box::new(X25519 {
+                known: self.own,
+                ..X25519::default()
+            })),
             _ => None,
         }
     }
@@ -75,6 +82,8 @@ impl Random for System {
 struct X25519 {
     private: Zeroizing<[u8; KEY_BYTES]>,
     public: [u8; KEY_BYTES],
+    /// The public key of the one that is set.
+    known: Option<[u8; KEY_BYTES]>,
 }
 
 impl Dh for X25519 {
@@ -92,7 +101,7 @@ impl Dh for X25519 {
 
     fn set(&mut self, private: &[u8]) {
         self.private.copy_from_slice(private);
-        self.public = public_of(&self.private);
+        self.public = self.known.unwrap_or_else(|| public_of(&self.private));
     }
 
     fn generate(&mut self, random: &mut dyn Random) -> Result<(), Error> {
@@ -229,7 +238,7 @@ mod tests {
     fn side(key: &str, ephemeral: &str, initiates: bool) -> snow::HandshakeState {
         let (key, ephemeral) = (hex(key), hex(ephemeral));
         let pattern = "Noise_XX_25519_AESGCM_SHA256".parse().unwrap();
-        let builder = Builder::with_resolver(pattern, Box::new(Primitives))
+        let builder = Builder::with_resolver(pattern, Box::new(Primitives::default()))
             .prologue(b"John Galt")
             .unwrap()
             .local_private_key(&key)

@@ -9,7 +9,7 @@
 
 use crate::primitives::aead_key;
 use crate::secret::Secret;
-use crate::wiped::Wiped;
+use crate::wiped::{wipe_stack, Wiped};
 use crate::KeyError;
 use ring::aead::{Aad, LessSafeKey, Nonce, NONCE_LEN};
 use thiserror::Error;
@@ -55,9 +55,10 @@ struct Sequence {
 
 impl Sequence {
     fn new(secret: Secret, rekey: u64) -> Result<Self, KeyError> {
-        let key = aead_key(secret.expose()).map_err(|_| KeyError)?;
+        let key = aead_key(secret.expose());
+        wipe_stack();
         Ok(Self {
-            key,
+            key: key.map_err(|_| KeyError)?,
             secret,
             next: 0,
             rekey,

@@ -23,19 +23,12 @@ pub(crate) fn wipe_stack() {
 pub(crate) struct Wiped<T>(Box<MaybeUninit<T>>);
 
 impl<T> Wiped<T> {
-    /// Puts what `make` returns into memory of its own.
+    /// Puts what `make` returns into memory of its own. It was on the stack of this function only, which the caller wipes.
     ///
     /// # Errors
     /// Those of `make`.
-    pub(crate) fn try_new<E>(make: impl FnOnce() -> Result<T, E>) -> Result<Self, E> {
-        let made = Self::place(make);
-        wipe_stack();
-        made
-    }
-
-    /// The value is on the stack of this function only.
     #[inline(never)]
-    fn place<E>(make: impl FnOnce() -> Result<T, E>) -> Result<Self, E> {
+    pub(crate) fn try_new<E>(make: impl FnOnce() -> Result<T, E>) -> Result<Self, E> {
         let mut memory = Box::new(MaybeUninit::uninit());
         memory.write(make()?);
         Ok(Self(memory))
@@ -46,7 +39,7 @@ impl<T> Deref for Wiped<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: `place`, the only constructor, wrote a value; only `drop` takes it out.
+        // SAFETY: `try_new`, the only constructor, wrote a value; only `drop` takes it out.
         unsafe { self.0.assume_init_ref() }
     }
 }
