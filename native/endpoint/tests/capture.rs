@@ -343,7 +343,7 @@ fn sealed_credits_that_are_changed_on_the_way_end_the_connection() {
 }
 
 /// A SEND of the client's that has nothing but credits is a record too. Here it gets the head that it would have in the
-/// clear, with credits that nobody gave.
+/// clear, with credits that no side gave.
 #[test]
 #[ignore = "needs two hosts with RDMA devices: tests/softroce/suite"]
 fn sealed_a_forged_segment_without_bytes_ends_the_connection() {

@@ -588,7 +588,7 @@ fn serves_a_known_member(server: &Arc<Endpoint>) {
     assert_eq!(fetched.unwrap().bytes(), [pattern(1, 1000)]);
 }
 
-/// Anybody who has the server's card can make ids. Nine of them ask for as many invented outputs as nine shares.
+/// A peer that has the server's card can make ids. Nine of them ask for as many invented outputs as nine shares.
 #[test]
 fn nine_ids_take_no_questions_of_a_known_member() {
     const IDS: u128 = 9;

@@ -1,6 +1,6 @@
 //! The key pair of an endpoint, and the id that follows from it.
 //!
-//! An endpoint's id is a hash of its public key. A member that has an id from a card can check, without asking anybody,
+//! An endpoint's id is a hash of its public key. A member that has an id from a card can check, without a question,
 //! that the other end of a connection has the private key that belongs to it.
 
 use crate::primitives::{public_of, KEY_BYTES};
@@ -44,7 +44,7 @@ impl StaticKey {
         Ok(Self::of(Secret::random()?))
     }
 
-    /// The pair that belongs to a number: for tests and measurements. Anybody can make it.
+    /// The pair that belongs to a number: for tests and measurements, because every process can make it.
     ///
     /// # Errors
     /// `KeyError`.

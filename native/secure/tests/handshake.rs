@@ -99,7 +99,7 @@ fn what_differs_ends_it_at_hello() {
     }
 }
 
-/// Who has a card can say anything but who the other end is.
+/// Another holder of the card answers in the place of its owner.
 #[test]
 fn a_card_does_not_make_its_holder_the_endpoint_on_it() {
     let (connector, hello) = hello();
