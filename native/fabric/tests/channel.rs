@@ -10,11 +10,14 @@ use faro_fabric::{
 };
 use faro_pool::Purpose;
 use faro_secure::Protection;
+use faro_wire::header::{HEADER_BYTES, VERSION};
+use faro_wire::{kind, FrameHeader};
 use middle::{identity, pass, Side, Stage, Way, TIMEOUT};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Instant;
+use zerocopy::IntoBytes as _;
 
 const ROW: &[u8] = b"a row that nobody else may read ";
 
@@ -84,6 +87,25 @@ fn no_flipped_bit_is_taken_for_what_was_sent() {
             );
             assert!(told.is_some(), "unit {unit}, byte {place}");
         }
+    }
+}
+
+/// HELLO offers another range of versions, under right checksums: the acceptor's part of the handshake is another one.
+#[test]
+fn the_versions_on_offer_cannot_be_changed() {
+    for (at, version) in [(0, VERSION - 1), (1, VERSION + 1)] {
+        let (stage, told) = tampered(&mut |number, unit: Vec<u8>| {
+            if number > 0 {
+                return vec![unit];
+            }
+            let mut body = unit[HEADER_BYTES..].to_vec();
+            body[at] = version;
+            let header = FrameHeader::for_body(kind::HELLO, 0, &body);
+            vec![[header.as_bytes(), &body].concat()]
+        });
+        assert!(stage.acceptor.messages().is_empty());
+        let text = told.unwrap().to_string();
+        assert!(text.contains("HELLO does not prove membership"), "{text}");
     }
 }
 
