@@ -7,12 +7,18 @@ import java.util.List;
 import java.util.Locale;
 import org.apache.spark.SecurityManager;
 import org.apache.spark.SparkConf;
+import org.apache.spark.package$;
 
 /**
  * How Faro's connections are protected: as Spark's are, or better. In the clear only if Spark neither authenticates nor
  * encrypts its network. docs/security.md has the table.
  */
 final class ChannelSecurity {
+  /** Why a block did not come by Spark's own fetch, and how to allow that. */
+  static final String FORBIDDEN = "spark.faro.security=required does not allow Spark's own fetch, which does not encrypt; "
+      + "spark.network.crypto.enabled=true (with spark.authenticate=true), or spark.ssl.rpc.enabled=true in Spark 4, "
+      + "allows it";
+  private static final String REQUIRED = FaroKeys.SECURITY.name + "=required";
   private static final String AUTHENTICATE = "spark.authenticate";
   private static final String CRYPTO = "spark.network.crypto.enabled";
   private static final String SASL = "spark.authenticate.enableSaslEncryption";
@@ -25,10 +31,16 @@ final class ChannelSecurity {
   final boolean sealed;
   /** Whether Spark has a secret that all executors of the application know. */
   private final boolean shared;
+  /**
+   * Whether shuffle blocks may not go by Spark's own fetch, because {@code spark.faro.security=required} forbids bytes
+   * in the clear and Spark does not encrypt its block transfers.
+   */
+  final boolean forbidsSparksFetch;
   /** The settings that ask for it. */
   private final List<String> because;
 
-  private ChannelSecurity(List<String> because, boolean shared) {
+  private ChannelSecurity(List<String> because, boolean shared, boolean forbidsSparksFetch) {
+    this.forbidsSparksFetch = forbidsSparksFetch;
     this.because = because;
     this.sealed = !because.isEmpty();
     this.shared = shared;
@@ -37,10 +49,25 @@ final class ChannelSecurity {
   /** What the configuration asks for; none of its switches is {@link #unreadable}. */
   static ChannelSecurity of(SparkConf conf) {
     List<String> because = on(conf, SWITCHES);
-    if (because.isEmpty() && FaroKeys.SECURITY.of(conf).equals("required")) {
-      because.add(FaroKeys.SECURITY.name + "=required");
+    boolean required = FaroKeys.SECURITY.of(conf).equals("required");
+    if (because.isEmpty() && required) {
+      because.add(REQUIRED);
     }
-    return new ChannelSecurity(Collections.unmodifiableList(because), !on(conf, WITH_SECRET).isEmpty());
+    return new ChannelSecurity(Collections.unmodifiableList(because), !on(conf, WITH_SECRET).isEmpty(),
+        required && !sparkEncrypts(conf));
+  }
+
+  /**
+   * Whether Spark's own block transfers are encrypted. {@code spark.authenticate} alone does not encrypt, and Spark
+   * ignores a switch that it does not know (TLS in Spark 3) or cannot read.
+   */
+  private static boolean sparkEncrypts(SparkConf conf) {
+    boolean hasTls = !package$.MODULE$.SPARK_VERSION().startsWith("3.");
+    return hasTls && isTrue(conf, TLS) || isTrue(conf, CRYPTO) || isTrue(conf, SASL);
+  }
+
+  private static boolean isTrue(SparkConf conf, String key) {
+    return value(conf, key).equals("true");
   }
 
   private static List<String> on(SparkConf conf, String... switches) {

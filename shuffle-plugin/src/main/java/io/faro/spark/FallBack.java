@@ -8,8 +8,8 @@ import org.apache.spark.network.shuffle.BlockStoreClient;
 import org.apache.spark.network.shuffle.DownloadFileManager;
 
 /**
- * Gives blocks that Faro did not deliver to Spark's own fetch, which has its own retries. With fallback=never it
- * reports them as failed instead, which becomes a FetchFailed in Spark. Spark's fetch connects on the calling thread,
+ * Gives blocks that Faro did not deliver to Spark's own fetch, which has its own retries. Where that is not allowed
+ * (fallback=never, security=required) it reports them as failed instead, which becomes a FetchFailed in Spark. Spark's fetch connects on the calling thread,
  * which can take minutes, so threads of their own call it, one for a host ({@link PerHost}). Spark's limits on requests
  * in flight bound the work that waits for them.
  */
@@ -17,6 +17,7 @@ final class FallBack {
   private final BlockStoreClient spark;
   private final PerHost threads;
   private final boolean never;
+  private final String why;
   private final String fabric;
   private final PluginCounters counters;
   private final RateLimitedLog log;
@@ -25,6 +26,7 @@ final class FallBack {
     this.spark = spark;
     this.threads = threads;
     this.never = conf.never;
+    this.why = conf.why();
     this.fabric = conf.fabric;
     this.counters = counters;
     this.log = log;
@@ -54,7 +56,7 @@ final class FallBack {
   void take(Undelivered lost, boolean here) {
     if (never) {
       for (String block : lost.blocks) {
-        fail(lost.listener, block, new FaroFetchException(block, lost, fabric));
+        fail(lost.listener, block, new FaroFetchException(block, lost, fabric, why));
       }
       return;
     }

@@ -62,6 +62,10 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
       DownloadFileManager files) {
     ShuffleIds ids = detached ? null : ShuffleIds.parse(blockIds);
     if (ids == null || sparks.has(ids.shuffle(0))) {
+      if (conf.security.forbidsSparksFetch) {
+        refuse(new PeerKey(execId, host, port), blockIds, listener);
+        return;
+      }
       spark.fetchBlocks(host, port, execId, blockIds, listener, files);
       return;
     }
@@ -95,7 +99,9 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
     for (int from = 0; from < parts.count(); from += most) {
       ShuffleIds ids = ShuffleIds.of(parts, from, Math.min(most, parts.count() - from));
       PartListener named = new PartListener(peer, ids, from, listener, fallBack);
-      if (detached) {
+      if (detached && conf.security.forbidsSparksFetch) {
+        refuse(peer, named.names(), named);
+      } else if (detached) {
         spark.fetchBlocks(host, port, executor, named.names(), named, null);
       } else {
         start(peer, ids, named, task);
@@ -112,6 +118,15 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
     PeerKey peer = new PeerKey(executor, host, port);
     PartListener named = new PartListener(peer, ShuffleIds.of(parts, 0, parts.count()), 0, listener, fallBack);
     named.left(named.names(), Reason.ASKED_AGAIN, null, true);
+  }
+
+  /** Blocks that Faro does not fetch (stopped, switched off, or merged) fail: Spark would fetch them in the clear. */
+  private void refuse(PeerKey peer, String[] blocks, BlockFetchingListener listener) {
+    IOException why = new IOException("blocks of " + peer + " that Faro does not fetch"
+        + (detached ? ", because it has stopped here: " : ": ") + ChannelSecurity.FORBIDDEN);
+    for (String block : blocks) {
+      fallBack.fail(listener, block, why);
+    }
   }
 
   /** Starts a request; {@code receiver} gets all that becomes of it, maybe before this returns. */
@@ -213,6 +228,9 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
   @Override
   public void pushBlocks(String host, int port, String[] blockIds, ManagedBuffer[] buffers,
       BlockPushingListener listener) {
+    if (conf.security.forbidsSparksFetch) {
+      throw new IllegalStateException("a push of shuffle blocks: " + ChannelSecurity.FORBIDDEN);
+    }
     spark.pushBlocks(host, port, blockIds, buffers, listener);
   }
 

@@ -18,7 +18,7 @@ final class FaroConf {
   /** {@code spark.faro.enabled}, as the application was submitted. */
   final boolean enabled;
   final String fabric;
-  /** {@code spark.faro.fallback} is never. */
+  /** Spark's own fetch delivers no block: {@code spark.faro.fallback} is never, or Spark's fetch is forbidden. */
   final boolean never;
   /** {@code spark.faro.reader} is auto. */
   final boolean readsRows;
@@ -45,7 +45,6 @@ final class FaroConf {
     settings = settings(conf, memoryLimit);
     enabled = FaroKeys.ENABLED.of(conf);
     fabric = FaroKeys.FABRIC.of(conf);
-    never = FaroKeys.FALLBACK.of(conf).equals("never");
     readsRows = FaroKeys.READER.of(conf).equals("auto");
     writesRows = FaroKeys.WRITER.of(conf).equals("auto");
     requestTimeoutMillis = FaroKeys.REQUEST_TIMEOUT.of(conf);
@@ -53,6 +52,7 @@ final class FaroConf {
     portRetries = Math.max(0, SparkSettings.count(conf, "spark.port.maxRetries", 16));
     bindAddress = FaroKeys.BIND_ADDRESS.of(conf);
     security = ChannelSecurity.of(conf);
+    never = FaroKeys.FALLBACK.of(conf).equals("never") || security.forbidsSparksFetch;
     wantsCommits = FaroKeys.STAGING.of(conf).equals("onCommit") || !FaroKeys.REGIONS.of(conf).equals("unpinned");
   }
 
@@ -67,6 +67,12 @@ final class FaroConf {
       }
     }
     return Collections.unmodifiableMap(settings);
+  }
+
+  /** The setting that does not allow Spark's own fetch; for messages where {@link #never} is set. */
+  String why() {
+    return security.forbidsSparksFetch
+        ? ChannelSecurity.FORBIDDEN : "spark.faro.fallback=never does not allow Spark's own fetch";
   }
 
   String fallback() {

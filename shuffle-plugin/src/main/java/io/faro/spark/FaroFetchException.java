@@ -2,7 +2,7 @@ package io.faro.spark;
 
 import java.io.IOException;
 
-/** Faro did not deliver a block, and {@code spark.faro.fallback=never} does not allow Spark's own fetch. */
+/** Faro did not deliver a block, and a setting does not allow Spark's own fetch. */
 public final class FaroFetchException extends IOException {
   private static final long serialVersionUID = 1L;
 
@@ -10,11 +10,11 @@ public final class FaroFetchException extends IOException {
   private final String executor;
   private final String hostPort;
 
-  FaroFetchException(String block, FallBack.Undelivered lost, String fabric) {
+  FaroFetchException(String block, FallBack.Undelivered lost, String fabric, String why) {
     super(
         block + " was not delivered by Faro from " + lost.peer + " (spark.faro.fabric=" + fabric + "): "
             + lost.reason.key + (lost.cause == null ? "" : ": " + lost.cause) + "; " + lost.reason.hint
-            + "; spark.faro.fallback=never does not allow Spark's own fetch",
+            + "; " + why,
         lost.cause);
     this.block = block;
     this.executor = lost.peer.executor;

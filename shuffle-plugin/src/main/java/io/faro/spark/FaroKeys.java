@@ -96,7 +96,8 @@ final class FaroKeys {
   static final Key<String> SECURITY = key(
       "security", "name", "auto", "auto, required",
       "Protection of the connections between executors. `auto`: encrypted if Spark authenticates or encrypts its "
-          + "network, otherwise in the clear. `required`: always encrypted. Without Spark's settings this protects "
+          + "network, otherwise in the clear. `required`: always encrypted; where Spark does not encrypt its block "
+          + "transfers, a block that Faro does not deliver is a fetch failure. Without Spark's settings this protects "
           + "against an attacker that only listens, and not against an attacker that can ask Spark's own block port or "
           + "change packets (docs/security.md says why).",
       oneOf("auto", "required"));

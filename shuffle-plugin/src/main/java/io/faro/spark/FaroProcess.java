@@ -1,6 +1,7 @@
 package io.faro.spark;
 
 import io.faro.Endpoint;
+import io.faro.spark.settings.SparkSettings;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -25,6 +26,7 @@ final class FaroProcess {
   /** How long the start of an executor may take; after that the first shuffle task opens the endpoint. */
   private static final long START_SECONDS = 120;
   private static final long START_PAUSE_MILLIS = 50;
+  private static final String PUSH = "spark.shuffle.push.enabled";
 
   /** {@code null}: Faro is not turned on, or has stopped. */
   private static volatile FaroProcess current;
@@ -54,11 +56,16 @@ final class FaroProcess {
     this.files = files;
     this.sparks = sparks;
     conf = new FaroConf(sparkConf);
+    boolean forbids = conf.security.forbidsSparksFetch;
+    if (forbids) {
+      refuse(sparkConf);
+      LOG.warn("Faro delivers every remote shuffle block or the task fails: {}", ChannelSecurity.FORBIDDEN);
+    }
     if (!conf.enabled) {
       LOG.info("Faro is off in this application: {}=false", FaroKeys.ENABLED.name);
     } else if (!unsupported.isEmpty()) {
       if (conf.never) {
-        throw UnsupportedSettings.contradiction(unsupported);
+        throw forbids ? UnsupportedSettings.forbidden(unsupported) : UnsupportedSettings.contradiction(unsupported);
       }
       LOG.warn(UnsupportedSettings.warning(unsupported));
     }
@@ -68,6 +75,17 @@ final class FaroProcess {
     }
     mayRun = !isDriver && !isOff();
     current = this;
+  }
+
+  /** Throws for settings with which Spark itself would send shuffle blocks in the clear. */
+  private static void refuse(SparkConf sparkConf) {
+    if (!FaroKeys.ENABLED.of(sparkConf)) {
+      throw Key.refused(FaroKeys.ENABLED.name, "false", "true, because " + ChannelSecurity.FORBIDDEN, null);
+    }
+    if (SparkSettings.flag(sparkConf, PUSH, false)) {
+      throw Key.refused(PUSH, "true",
+          "false, because push-based shuffle sends blocks in the clear, and " + ChannelSecurity.FORBIDDEN, null);
+    }
   }
 
   /** {@code null}: Faro is not turned on here. */
@@ -193,10 +211,10 @@ final class FaroProcess {
     return e instanceof IllegalStateException ? e.getMessage() : e.toString();
   }
 
-  /** {@code null}, or throws: {@code spark.faro.fallback=never} does not allow that Spark's own fetch takes over. */
+  /** {@code null}, or throws: a setting does not allow that Spark's own fetch takes over. */
   FaroExecutor unlessNever(String problem, Throwable cause) {
     if (conf.never) {
-      throw new IllegalStateException(problem + "; spark.faro.fallback=never does not allow Spark's own fetch", cause);
+      throw new IllegalStateException(problem + "; " + conf.why(), cause);
     }
     return null;
   }

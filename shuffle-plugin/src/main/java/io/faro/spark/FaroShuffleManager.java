@@ -55,7 +55,7 @@ public final class FaroShuffleManager extends SortShuffleManager {
     super(conf);
     process = new FaroProcess(conf, isDriver, UnsupportedSettings.of(conf), super::shuffleBlockResolver,
         sparks::contains);
-    choice = isDriver ? new Switch(process.conf.enabled) : null;
+    choice = isDriver ? new Switch(process.conf.enabled, process.conf.security.forbidsSparksFetch) : null;
     uiState = isDriver && !process.isOff() ? UiState.READY : UiState.OFF;
     if (process.mayRun) {
       process.openWhenReady();
@@ -123,6 +123,9 @@ public final class FaroShuffleManager extends SortShuffleManager {
       return super.getReader(handle, startMapIndex, endMapIndex, startPartition, endPartition, context, metrics);
     }
     FaroExecutor open = awaitOpen();
+    if (open == null && process.mayRun && process.conf.security.forbidsSparksFetch) {
+      throw new IllegalStateException("Faro is not open in this executor, which ends; " + ChannelSecurity.FORBIDDEN);
+    }
     RowReaders readers = null;
     if (open != null) {
       process.install(open);

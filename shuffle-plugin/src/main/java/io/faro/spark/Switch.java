@@ -20,11 +20,14 @@ final class Switch {
   private static final Logger LOG = LoggerFactory.getLogger(Switch.class);
 
   private final boolean application;
+  /** No shuffle may be left to Spark. */
+  private final boolean forbidden;
   private final AtomicBoolean warned = new AtomicBoolean();
 
   /** {@code application}: what the application was submitted with. */
-  Switch(boolean application) {
+  Switch(boolean application, boolean forbidden) {
     this.application = application;
+    this.forbidden = forbidden;
   }
 
   /** Whether the shuffle that this thread registers is Spark's alone. Throws for a value that is not allowed. */
@@ -37,6 +40,9 @@ final class Switch {
             FaroKeys.ENABLED.name);
       }
       return false;
+    }
+    if (!wanted && forbidden) {
+      throw Key.refused(FaroKeys.ENABLED.name, "false", "true, because " + ChannelSecurity.FORBIDDEN, null);
     }
     if (!wanted && application) {
       LOG.info("Shuffle {} is Spark's alone: {}=false here", shuffleId, FaroKeys.ENABLED.name);

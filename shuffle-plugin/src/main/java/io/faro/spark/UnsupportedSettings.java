@@ -51,6 +51,13 @@ final class UnsupportedSettings {
         + String.join(", ", settings);
   }
 
+  static IllegalArgumentException forbidden(List<String> settings) {
+    return Key.refused(
+        FaroKeys.SECURITY.name, "required",
+        "auto, because this version of Faro does not support " + String.join(", ", settings)
+            + " and has to leave all blocks to Spark's own fetch; " + ChannelSecurity.FORBIDDEN, null);
+  }
+
   static IllegalArgumentException contradiction(List<String> settings) {
     return Key.refused(
         FaroKeys.FALLBACK.name, "never",

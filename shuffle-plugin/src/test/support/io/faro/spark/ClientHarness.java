@@ -41,8 +41,12 @@ final class ClientHarness {
   boolean driverKnows;
 
   ClientHarness(boolean never) {
-    SparkConf sparkConf = new SparkConf(false).set("spark.faro.fallback", never ? "never" : "auto");
+    this(new SparkConf(false).set("spark.faro.fallback", never ? "never" : "auto"));
+  }
+
+  ClientHarness(SparkConf sparkConf) {
     FaroConf conf = new FaroConf(sparkConf);
+    boolean never = conf.never;
     RateLimitedLog log = new RateLimitedLog(said::add, steps);
     CardStore store = new Store();
     peers = new Peers(transport, store, new PerHost(lookUps), steps, steps, never, WAIT_MILLIS, counters);

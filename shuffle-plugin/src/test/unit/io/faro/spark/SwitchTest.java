@@ -24,13 +24,13 @@ class SwitchTest {
 
   @Test
   void withoutAValueTheApplicationsHolds() {
-    assertFalse(new Switch(true).leaves(1));
-    assertFalse(new Switch(false).leaves(1), "a handle of Spark's does, where no executor has Faro");
+    assertFalse(new Switch(true, false).leaves(1));
+    assertFalse(new Switch(false, false).leaves(1), "a handle of Spark's does, where no executor has Faro");
   }
 
   @Test
   void aSessionTurnsItOffAndOn() {
-    Switch here = new Switch(true);
+    Switch here = new Switch(true, false);
     session(" False ");
     assertTrue(here.leaves(1));
     session("TRUE");
@@ -40,14 +40,14 @@ class SwitchTest {
   @Test
   void noSessionTurnsOnWhatTheApplicationTurnedOff() {
     session("true");
-    assertFalse(new Switch(false).leaves(1));
+    assertFalse(new Switch(false, false).leaves(1));
   }
 
   @Test
   void aBadValueIsNamedWithTheAllowedOnes() {
     session("perhaps");
     IllegalArgumentException refused = assertThrows(
-        IllegalArgumentException.class, () -> new Switch(true).leaves(1));
+        IllegalArgumentException.class, () -> new Switch(true, false).leaves(1));
     assertEquals("spark.faro.enabled is 'perhaps', allowed: true, false", refused.getMessage());
   }
 }
