@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 import time
@@ -13,8 +14,11 @@ from . import launch
 
 V2 = Path("/sys/fs/cgroup")
 V1 = V2 / "memory"
-# Seconds between two looks at the memory in use.
+# Seconds between two looks at the memory in use, and at the heap in it, which walks page tables.
 LOOK = 0.05
+LOOK_AT_HEAP = 0.3
+# The line of /proc/PID/smaps that begins a mapping.
+MAPPING = re.compile(r"([0-9a-f]+)-[0-9a-f]+ ")
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,17 @@ def numbers(path):
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2}
 
 
+def resident(smaps, start, end):
+    """Resident bytes of a process between two addresses: `Rss` of its mappings in /proc/PID/smaps."""
+    inside, total = False, 0
+    for line in smaps.read_text().splitlines():
+        if mapping := MAPPING.match(line):
+            inside = start <= int(mapping[1], 16) < end
+        elif inside and line.startswith("Rss:"):
+            total += int(line.split()[1]) << 10
+    return total
+
+
 def found():
     """The files of this machine's memory cgroups, or why there are none."""
     why = "no cgroup of this machine has a memory controller"
@@ -66,6 +81,14 @@ def found():
     return None, why
 
 
+@dataclass
+class Most:
+    """The most bytes that one executor had resident: in all, and outside of Java's heap."""
+
+    all: int = 0
+    outside_heap: int = 0
+
+
 class Groups:
     """The cgroups of one application's executors, by executor id."""
 
@@ -77,8 +100,9 @@ class Groups:
         if files.root == V2:
             (self.top / "cgroup.subtree_control").write_text("+memory")
         self.limit = limit
+        self.place = place
         self.java_home = self._java(place)
-        # By executor: the most that was resident.
+        # By executor's group.
         self.most = {}
         self._ends = threading.Event()
         self._watch = threading.Thread(target=self._look_on, daemon=True)
@@ -98,6 +122,7 @@ for i in "${{!words[@]}}"; do
     mkdir "$group"
     echo {self.limit} > "$group/{self.files.limit}"
     echo $$ > "$group/cgroup.procs"
+    set -- "-Xlog:gc+heap+coops=debug:file={place}/heap-${{group##*/}}" "$@"
   fi
 done
 exec {launch.java_program()} "$@"
@@ -110,18 +135,43 @@ exec {launch.java_program()} "$@"
         return sorted(self.top.glob("executor-*"))
 
     def _look_on(self):
+        heap_is_due = 0.0
         while not self._ends.wait(LOOK):
+            with_heap = time.monotonic() >= heap_is_due
             for group in self._groups():
                 try:
-                    stat = numbers(group / "memory.stat")
-                except OSError:
-                    continue
-                now = sum(stat.get(name, 0) for name in self.files.resident)
-                self.most[group.name] = max(now, self.most.get(group.name, 0))
+                    self._look_at(group, with_heap)
+                except (OSError, ValueError):
+                    continue  # The executor starts or has ended.
+            if with_heap:
+                heap_is_due = time.monotonic() + LOOK_AT_HEAP
+
+    def _look_at(self, group, with_heap):
+        stat = numbers(group / "memory.stat")
+        now = sum(stat.get(name, 0) for name in self.files.resident)
+        most = self.most.setdefault(group.name, Most())
+        most.all = max(now, most.all)
+        if with_heap:
+            # The heap is looked at last: what it grows by in between is taken off too much.
+            most.outside_heap = max(now - self._heap(group), most.outside_heap)
+
+    def _heap(self, group):
+        """Resident bytes of Java's heap in the group's processes."""
+        log = (self.place / f"heap-{group.name}").read_text()
+        found = re.search(r"Heap address: (0x[0-9a-f]+), size: (\d+) MB", log)
+        if not found:
+            raise ValueError("the JVM has not said where its heap is")
+        start = int(found[1], 16)
+        end = start + (int(found[2]) << 20)
+        pids = (group / "cgroup.procs").read_text().split()
+        return sum(resident(Path("/proc") / pid / "smaps", start, end) for pid in pids)
 
     def most_bytes(self):
-        """The most that an executor had resident since the start."""
-        return max(self.most.values(), default=0)
+        """The most that an executor had since the start, in all and outside of the heap."""
+        return Most(
+            max((most.all for most in self.most.values()), default=0),
+            max((most.outside_heap for most in self.most.values()), default=0),
+        )
 
     def killed(self):
         """Executors in which the kernel has killed a process."""

@@ -44,14 +44,26 @@ struct Permit(Arc<Permits>);
 
 struct Permits {
     bound: usize,
-    taken: Mutex<usize>,
+    state: Mutex<State>,
     returned: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    taken: usize,
+    /// Threads that wait for `returned`. Almost always none, and a wake is a call of the kernel.
+    waiting: usize,
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        *lock(&self.0.taken) -= 1;
-        self.0.returned.notify_one();
+        let mut state = lock(&self.0.state);
+        state.taken -= 1;
+        let wakes = state.waiting > 0;
+        drop(state);
+        if wakes {
+            self.0.returned.notify_one();
+        }
     }
 }
 
@@ -104,7 +116,7 @@ impl Descriptors {
         Self {
             permits: Arc::new(Permits {
                 bound,
-                taken: Mutex::new(0),
+                state: Mutex::default(),
                 returned: Condvar::new(),
             }),
             idle: cache::new(kept as u64, kept, UnitWeighter),
@@ -114,7 +126,7 @@ impl Descriptors {
 
     /// Files open now.
     pub(super) fn open_files(&self) -> usize {
-        *lock(&self.permits.taken)
+        lock(&self.permits.state).taken
     }
 
     /// The file, if it is open; a use of it. Does not sleep.
@@ -216,18 +228,20 @@ impl Descriptors {
     /// `N` permits at once, so that no thread holds one while it waits for another.
     fn permits<const N: usize>(&self) -> [Permit; N] {
         let permits = &self.permits;
-        let mut taken = lock(&permits.taken);
-        while *taken + N > permits.bound {
-            drop(taken);
+        let mut state = lock(&permits.state);
+        while state.taken + N > permits.bound {
+            drop(state);
             self.close_some_idle();
-            taken = lock(&permits.taken);
-            if *taken + N > permits.bound {
-                let waited = permits.returned.wait_timeout(taken, PERMIT_WAIT);
-                taken = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state = lock(&permits.state);
+            if state.taken + N > permits.bound {
+                state.waiting += 1;
+                let waited = permits.returned.wait_timeout(state, PERMIT_WAIT);
+                state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                state.waiting -= 1;
             }
         }
-        *taken += N;
-        drop(taken);
+        state.taken += N;
+        drop(state);
         std::array::from_fn(|_| Permit(Arc::clone(permits)))
     }
 

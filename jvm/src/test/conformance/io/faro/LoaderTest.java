@@ -12,6 +12,7 @@ import java.net.URLClassLoader;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.FileTime;
+import java.nio.file.attribute.PosixFilePermissions;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -119,15 +120,24 @@ class LoaderTest {
     Path young = leftOver(noProcess + "-2", false);
     Path ours = leftOver(Files.readSymbolicLink(new File("/proc/self").toPath()) + "-3", true);
     Path others = leftOver("something", true);
+    Path open = leftOver(noProcess + "-4", true);
+    Files.setPosixFilePermissions(open, PosixFilePermissions.fromString("rwxr-x---"));
+    Path behind = leftOver("behind", true);
+    Path link = Files.createSymbolicLink(temp.resolve(Extraction.PREFIX + noProcess + "-5"), behind);
     Extraction.of(new java.io.ByteArrayInputStream(new byte[1]), temp.toFile(), NativeLibrary.FILE).close();
     assertFalse(Files.exists(old));
     assertTrue(Files.exists(young));
     assertTrue(Files.exists(ours));
     assertTrue(Files.exists(others));
+    assertTrue(Files.exists(open.resolve(NativeLibrary.FILE)), "what others may enter is not Faro's");
+    assertTrue(Files.exists(behind.resolve(NativeLibrary.FILE)), "no link is followed");
+    assertTrue(Files.isSymbolicLink(link));
   }
 
   private Path leftOver(String name, boolean old) throws Exception {
-    Path directory = Files.createDirectory(temp.resolve(Extraction.PREFIX + name));
+    Path directory = Files.createDirectory(
+        temp.resolve(Extraction.PREFIX + name),
+        PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
     Files.write(directory.resolve(NativeLibrary.FILE), new byte[1]);
     if (old) {
       long time = System.currentTimeMillis() - 2 * Extraction.LEFT_OVER_MILLIS;
@@ -142,7 +152,7 @@ class LoaderTest {
         Extraction.of(new java.io.ByteArrayInputStream(new byte[1]), temp.toFile(), NativeLibrary.FILE)) {
       assertEquals(
           "rwx------",
-          java.nio.file.attribute.PosixFilePermissions.toString(
+          PosixFilePermissions.toString(
               Files.getPosixFilePermissions(extraction.file().getParentFile().toPath())));
     }
   }

@@ -15,8 +15,8 @@ import org.apache.spark.package$;
  */
 final class ChannelSecurity {
   /** Why a block did not come by Spark's own fetch, and how to allow that. */
-  static final String FORBIDDEN = "spark.faro.security=required does not allow Spark's own fetch, which does not encrypt; "
-      + "spark.network.crypto.enabled=true (with spark.authenticate=true), or spark.ssl.rpc.enabled=true in Spark 4, "
+  static final String FORBIDDEN = "spark.faro.security=required does not allow Spark's own fetch, which does not "
+      + "encrypt; spark.network.crypto.enabled=true (with spark.authenticate=true), or spark.ssl.rpc.enabled=true in Spark 4, "
       + "allows it";
   private static final String REQUIRED = FaroKeys.SECURITY.name + "=required";
   private static final String AUTHENTICATE = "spark.authenticate";

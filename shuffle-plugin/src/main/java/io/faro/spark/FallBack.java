@@ -9,9 +9,9 @@ import org.apache.spark.network.shuffle.DownloadFileManager;
 
 /**
  * Gives blocks that Faro did not deliver to Spark's own fetch, which has its own retries. Where that is not allowed
- * (fallback=never, security=required) it reports them as failed instead, which becomes a FetchFailed in Spark. Spark's fetch connects on the calling thread,
- * which can take minutes, so threads of their own call it, one for a host ({@link PerHost}). Spark's limits on requests
- * in flight bound the work that waits for them.
+ * (fallback=never, security=required) it reports them as failed instead, which becomes a FetchFailed in Spark. Spark's
+ * fetch connects on the calling thread, which can take minutes, so threads of their own call it, one for a host
+ * ({@link PerHost}). Spark's limits on requests in flight bound the work that waits for them.
  */
 final class FallBack {
   private final BlockStoreClient spark;

@@ -4,16 +4,13 @@ import io.faro.FaroException;
 import io.faro.collective.GroupedAllReduce;
 import java.io.EOFException;
 import java.io.IOException;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.ClosedChannelException;
-import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
-import java.security.MessageDigest;
 import java.security.SecureRandom;
+import java.util.concurrent.TimeUnit;
 import org.apache.spark.TaskContext;
 import org.apache.spark.util.TaskCompletionListener;
 import org.slf4j.Logger;
@@ -36,20 +33,22 @@ final class PythonService implements Runnable {
   private static final Logger LOG = LoggerFactory.getLogger(PythonService.class);
 
   private static final int TOKEN_BYTES = 32;
+  /** The worker sends its token at once; a stranger may be held up or send nothing. */
+  private static final long PROOF_NANOS = TimeUnit.SECONDS.toNanos(10);
   private static final int HEAD_BYTES = 8;
   /** Most bytes of one array: a direct buffer has at most {@code Integer.MAX_VALUE}. */
   private static final long MAX_BYTES = Integer.MAX_VALUE - 64;
 
   private final GroupedAllReduce team;
-  private final ServerSocketChannel server;
+  private final WorkerPort port;
   private final byte[] token;
   /** The values of a round; reused by the next. */
   private ByteBuffer values = ByteBuffer.allocateDirect(0);
 
-  private PythonService(GroupedAllReduce team, ServerSocketChannel server, byte[] token) {
+  private PythonService(GroupedAllReduce team, byte[] token) throws IOException {
     this.team = team;
-    this.server = server;
     this.token = token;
+    port = new WorkerPort(token, PROOF_NANOS);
   }
 
   static PythonService start(GroupedAllReduce team, TaskContext context) throws IOException {
@@ -59,10 +58,8 @@ final class PythonService implements Runnable {
     for (byte one : random) {
       hex.append(String.format("%02x", one));
     }
-    ServerSocketChannel server = ServerSocketChannel.open();
-    server.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 1);
-    PythonService service = new PythonService(team, server, hex.toString().getBytes(StandardCharsets.US_ASCII));
-    context.addTaskCompletionListener(new Closing(server));
+    PythonService service = new PythonService(team, hex.toString().getBytes(StandardCharsets.US_ASCII));
+    context.addTaskCompletionListener(new Closing(service.port));
     Thread thread = new Thread(service, "faro-python-" + context.partitionId());
     thread.setDaemon(true);
     thread.start();
@@ -70,7 +67,7 @@ final class PythonService implements Runnable {
   }
 
   int port() throws IOException {
-    return ((InetSocketAddress) server.getLocalAddress()).getPort();
+    return port.number();
   }
 
   String token() {
@@ -79,17 +76,9 @@ final class PythonService implements Runnable {
 
   @Override
   public void run() {
-    try {
-      while (true) {
-        // A connection without the token is closed; the worker may still connect.
-        try (SocketChannel worker = server.accept()) {
-          if (MessageDigest.isEqual(token, bytes(worker, TOKEN_BYTES))) {
-            serve(worker);
-            return;
-          }
-        } catch (EOFException e) {
-          LOG.debug("A connection ended before it sent its token", e);
-        }
+    try (SocketChannel worker = port.await()) {
+      if (worker != null) {
+        serve(worker);
       }
     } catch (ClosedChannelException e) {
       LOG.trace("The task is over", e);
@@ -99,12 +88,6 @@ final class PythonService implements Runnable {
       // Without its worker this member runs no more rounds.
       team.close();
     }
-  }
-
-  private static byte[] bytes(SocketChannel from, int count) throws IOException {
-    ByteBuffer into = ByteBuffer.allocate(count);
-    fill(from, into);
-    return into.array();
   }
 
   private static void fill(SocketChannel from, ByteBuffer into) throws IOException {
@@ -185,18 +168,18 @@ final class PythonService implements Runnable {
     }
   }
 
-  /** Ends the service with its task. */
+  /** Ends the waiting for a worker with its task. */
   private static final class Closing implements TaskCompletionListener {
-    private final ServerSocketChannel server;
+    private final WorkerPort port;
 
-    Closing(ServerSocketChannel server) {
-      this.server = server;
+    Closing(WorkerPort port) {
+      this.port = port;
     }
 
     @Override
     public void onTaskCompletion(TaskContext context) {
       try {
-        server.close();
+        port.close();
       } catch (IOException e) {
         LOG.debug("Closing a port", e);
       }
