@@ -21,6 +21,9 @@ use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use zerocopy::IntoBytes;
 
 struct Shm(Cell<EndpointId>);
@@ -375,4 +378,53 @@ fn another_host_is_known_at_once() {
             other => panic!("{other:?}"),
         }
     }
+}
+
+/// Counts the lines of the log about refused connections.
+struct Lines(AtomicUsize);
+
+impl log::Log for Lines {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+    fn log(&self, record: &log::Record<'_>) {
+        let line = record.args().to_string();
+        if line.starts_with("refused a same-host connection") {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    fn flush(&self) {}
+}
+
+/// Needs root, which starts a process of another user.
+#[test]
+fn another_user_is_refused_and_writes_one_line_for_all_attempts() {
+    const ATTEMPTS: u64 = 300;
+    const NOBODY: u32 = 65_534;
+    static LINES: Lines = Lines(AtomicUsize::new(0));
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can start a process of another user");
+        return;
+    }
+    log::set_logger(&LINES).unwrap();
+    log::set_max_level(log::LevelFilter::Warn);
+    let mut stage = Stage::new();
+    let location = stage.rig.fabric(1).location();
+    let name = location.split_once('/').unwrap().1;
+    let script = "import socket, sys\n\
+        for _ in range(int(sys.argv[2])): socket.socket(socket.AF_UNIX).connect('\\0' + sys.argv[1])";
+    let mut stranger = Command::new("/usr/bin/env")
+        .args(["python3", "-c", script, name, &ATTEMPTS.to_string()])
+        .current_dir("/")
+        .uid(NOBODY)
+        .spawn()
+        .unwrap();
+    stage.rig.drive_until("the attempts", |rig| {
+        let ended = stranger.try_wait().unwrap();
+        assert!(ended.is_none_or(|status| status.success()));
+        (rig.counter(1, "connections_refused") == ATTEMPTS).then_some(())
+    });
+    assert!(stranger.wait().unwrap().success());
+    assert_eq!(LINES.0.load(Ordering::Relaxed), 1);
+    stage.rig.fence(stage.good);
 }

@@ -1,6 +1,6 @@
 //! The Unix socket: bytes, descriptors and the peer's credentials.
 
-use crate::stream::socket::{self, Listener, Socket};
+use crate::stream::socket::{self, Accepted, Listener, Socket};
 use crate::stream::strangers::Origin;
 use mio::event::Source;
 use mio::net::{UnixListener, UnixStream};
@@ -55,15 +55,12 @@ impl ShmSocket {
 impl Listener for UnixListener {
     type Socket = ShmSocket;
 
-    fn accept(&self) -> io::Result<Option<(ShmSocket, Origin)>> {
+    fn accept(&self) -> io::Result<Accepted<ShmSocket>> {
         let (stream, _) = Self::accept(self)?;
-        match ShmSocket::checked(stream) {
-            Ok(socket) => Ok(Some((socket, Origin::HERE))),
-            Err(error) => {
-                log::warn!("refused a same-host connection: {error}");
-                Ok(None)
-            }
-        }
+        Ok(match ShmSocket::checked(stream) {
+            Ok(socket) => Accepted::Taken(socket, Origin::HERE),
+            Err(error) => Accepted::Refused(error),
+        })
     }
 }
 

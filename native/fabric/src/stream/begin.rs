@@ -5,7 +5,7 @@ use super::driver::TransportDriver;
 use super::inbound::Inbound;
 use super::reactor::{Conn, Reactor, LISTENER};
 use super::session::{Context, Phase, Session};
-use super::socket::{Listener, Socket};
+use super::socket::{Accepted, Listener, Socket};
 use super::strangers::Origin;
 use crate::{CloseReason, ConnectionId, Event, FabricError, Identity};
 use std::io;
@@ -115,7 +115,11 @@ impl<D: TransportDriver> Reactor<D> {
         let session = Session::new(Phase::AwaitHello, None, deadline);
         match self.adopt(socket, session) {
             Ok(connection) => self.shared.strangers.came(connection, origin),
-            Err(error) => log::warn!("cannot watch a new connection: {error}"),
+            Err(error) => {
+                if let Some(left_out) = self.rare_logs.not_watched.at(Instant::now()) {
+                    log::warn!("cannot watch a new connection: {error}{left_out}");
+                }
+            }
         }
     }
 
@@ -123,11 +127,16 @@ impl<D: TransportDriver> Reactor<D> {
     pub(crate) fn accept(&mut self) {
         for _ in 0..ACCEPTS {
             match self.listener.accept() {
-                Ok(None) => self.shared.counters.connections_refused += 1,
-                Ok(Some(_)) if self.total() >= self.shared.bounds.connections => {
+                Ok(Accepted::Refused(error)) => {
+                    self.shared.counters.connections_refused += 1;
+                    if let Some(left_out) = self.rare_logs.refused.at(Instant::now()) {
+                        log::warn!("refused a same-host connection: {error}{left_out}");
+                    }
+                }
+                Ok(Accepted::Taken(..)) if self.total() >= self.shared.bounds.connections => {
                     self.shared.counters.connections_refused += 1;
                 }
-                Ok(Some((socket, origin))) => self.accepted(socket, origin),
+                Ok(Accepted::Taken(socket, origin)) => self.accepted(socket, origin),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.accept_more = false;
                     return;
@@ -139,7 +148,9 @@ impl<D: TransportDriver> Reactor<D> {
                         io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted
                     ) => {}
                 Err(error) => {
-                    log::warn!("cannot accept connections for now: {error}");
+                    if let Some(left_out) = self.rare_logs.not_accepted.at(Instant::now()) {
+                        log::warn!("cannot accept connections for now: {error}{left_out}");
+                    }
                     self.accept_more = false;
                     let token = LISTENER.0 as u64;
                     self.deadlines

@@ -9,6 +9,7 @@ use super::driver::{FramePath, TransportDriver};
 use super::exposure::{ByKey, Exposures};
 use super::inbound::Inbound;
 use super::kinds::FrameKind;
+use super::rare_log::RareLogs;
 use super::sealed::{seals, Sealed, BATCH_BYTES};
 use super::session::{Context, Phase, Session, Shared};
 use super::strangers::Strangers;
@@ -76,6 +77,7 @@ pub(crate) struct Reactor<D: TransportDriver> {
     pub(crate) unread: Vec<ConnectionId>,
     /// The listener has more connections for us.
     pub(crate) accept_more: bool,
+    pub(crate) rare_logs: RareLogs,
     /// Deadlines of greetings, lingering connections and the listener's pause: `(time, token)`.
     pub(crate) deadlines: BTreeSet<(Instant, u64)>,
     /// Receives what is not received in place; holds nothing between turns.
@@ -143,6 +145,7 @@ impl<D: TransportDriver> Reactor<D> {
             last_connection: 0,
             unread: Vec::new(),
             accept_more: false,
+            rare_logs: RareLogs::default(),
             deadlines: BTreeSet::new(),
             staging: vec![0; D::STAGING_BYTES].into_boxed_slice(),
             records: vec![0; records].into_boxed_slice(),

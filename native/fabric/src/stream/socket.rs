@@ -28,9 +28,16 @@ pub(crate) trait Socket: mio::event::Source + AsFd + Send {
 pub(crate) trait Listener: mio::event::Source + Send {
     /// The sockets that it accepts.
     type Socket: Socket;
-    /// The next connection, with its options set and its peer checked, and where it comes from; `Ok(None)`: it was
-    /// refused.
-    fn accept(&self) -> io::Result<Option<(Self::Socket, Origin)>>;
+    /// The next connection.
+    fn accept(&self) -> io::Result<Accepted<Self::Socket>>;
+}
+
+/// A connection that the kernel has handed over.
+pub(crate) enum Accepted<S> {
+    /// Its options are set and its peer is checked; where it comes from.
+    Taken(S, Origin),
+    /// Its peer may not connect; why.
+    Refused(io::Error),
 }
 
 /// `sendmsg`, gathering; never raises SIGPIPE (a JVM must not be killed by a peer that left).

@@ -11,7 +11,7 @@ use super::datapath::Tcp;
 use super::TcpFabric;
 use crate::stream::bounds::Bounds;
 use crate::stream::reactor::Reactor;
-use crate::stream::socket::{self, Listener, Socket};
+use crate::stream::socket::{self, Accepted, Listener, Socket};
 use crate::stream::strangers::Origin;
 use crate::{FabricError, OwnIdentity};
 use faro_pool::Pool;
@@ -170,13 +170,13 @@ fn tune(stream: &TcpStream, peer: IpAddr) -> io::Result<()> {
 impl Listener for TcpListener {
     type Socket = TcpStream;
 
-    fn accept(&self) -> io::Result<Option<(TcpStream, Origin)>> {
+    fn accept(&self) -> io::Result<Accepted<TcpStream>> {
         let (stream, from) = Self::accept(self)?;
         // Fails only if the connection has ended already; the next receive reports that.
         if let Err(error) = tune(&stream, from.ip()) {
             log::debug!("socket options of a connection from {from}: {error}");
         }
-        Ok(Some((stream, Origin::of(from.ip()))))
+        Ok(Accepted::Taken(stream, Origin::of(from.ip())))
     }
 }
 

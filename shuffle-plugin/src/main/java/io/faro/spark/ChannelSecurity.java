@@ -16,11 +16,12 @@ import org.apache.spark.package$;
 final class ChannelSecurity {
   /** Why a block did not come by Spark's own fetch, and how to allow that. */
   static final String FORBIDDEN = "spark.faro.security=required does not allow Spark's own fetch, which does not "
-      + "encrypt; spark.network.crypto.enabled=true (with spark.authenticate=true), or spark.ssl.rpc.enabled=true in Spark 4, "
-      + "allows it";
+      + "encrypt; spark.authenticate=true and spark.network.crypto.enabled=true with spark.network.crypto.saslFallback="
+      + "false, or spark.ssl.rpc.enabled=true in Spark 4, allows it";
   private static final String REQUIRED = FaroKeys.SECURITY.name + "=required";
   private static final String AUTHENTICATE = "spark.authenticate";
   private static final String CRYPTO = "spark.network.crypto.enabled";
+  private static final String SASL_INSTEAD = "spark.network.crypto.saslFallback";
   private static final String SASL = "spark.authenticate.enableSaslEncryption";
   private static final String TLS = "spark.ssl.rpc.enabled";
   /** Spark's switches. With each of the first three, Spark has a secret, and refuses to start without it. */
@@ -58,12 +59,14 @@ final class ChannelSecurity {
   }
 
   /**
-   * Whether Spark's own block transfers are encrypted. {@code spark.authenticate} alone does not encrypt, and Spark
-   * ignores a switch that it does not know (TLS in Spark 3) or cannot read.
+   * Whether Spark's own block transfers are encrypted, also if somebody disturbs them. {@code spark.authenticate} alone
+   * does not encrypt. After a failed handshake of its AES, Spark authenticates by SASL unless told otherwise, which
+   * encrypts only where that is set. TLS is unknown to Spark 3.
    */
   private static boolean sparkEncrypts(SparkConf conf) {
     boolean hasTls = !package$.MODULE$.SPARK_VERSION().startsWith("3.");
-    return hasTls && isTrue(conf, TLS) || isTrue(conf, CRYPTO) || isTrue(conf, SASL);
+    boolean onlyAes = isTrue(conf, CRYPTO) && conf.get(SASL_INSTEAD, "true").trim().equalsIgnoreCase("false");
+    return hasTls && isTrue(conf, TLS) || isTrue(conf, SASL) || onlyAes;
   }
 
   private static boolean isTrue(SparkConf conf, String key) {

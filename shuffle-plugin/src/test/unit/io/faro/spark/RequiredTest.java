@@ -16,7 +16,8 @@ class RequiredTest {
   }
 
   private static SparkConf withCrypto() {
-    return required().set("spark.authenticate", "true").set("spark.network.crypto.enabled", "true");
+    return required().set("spark.authenticate", "true").set("spark.network.crypto.enabled", "true")
+        .set("spark.network.crypto.saslFallback", "false");
   }
 
   private static void fail(ClientHarness h) {
@@ -83,6 +84,10 @@ class RequiredTest {
   void authenticationAloneDoesNotEncrypt() {
     assertTrue(ChannelSecurity.of(required().set("spark.authenticate", "true")).forbidsSparksFetch);
     assertTrue(!ChannelSecurity.of(withCrypto()).forbidsSparksFetch);
+    SparkConf disturbed = withCrypto().set("spark.network.crypto.saslFallback", "true");
+    assertTrue(ChannelSecurity.of(disturbed).forbidsSparksFetch, "SASL without encryption would follow");
+    disturbed.set("spark.authenticate.enableSaslEncryption", "true");
+    assertTrue(!ChannelSecurity.of(disturbed).forbidsSparksFetch);
     assertTrue(!ChannelSecurity.of(new SparkConf(false)).forbidsSparksFetch);
   }
 }
