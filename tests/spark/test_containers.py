@@ -29,9 +29,9 @@ EXECUTORS = 2
 EXECUTOR_MIB = 2048
 # Spark's: max(10 %, 384 MiB).
 OVERHEAD_MIB = max(EXECUTOR_MIB // 10, 384)
-# The JVM decides when it collects, so the heap of two runs of one job differs: stock Spark alone took
-# 881 to 1,119 MiB for the shuffle, and with rows of 100 MB it differs by three of them. Outside of
-# the heap the JVM's own memory differs (code, metaspace, its collector's tables).
+# The JVM decides when it collects, so the heap of two runs of one job differs: stock Spark alone
+# took 881 to 1,119 MiB for the shuffle, and with rows of 100 MB it differs by three of them.
+# Outside of the heap the JVM's own memory differs (code, metaspace, its collector's tables).
 NOISE_IN_ALL = {"rows": 320 * MIB}
 NOISE_OF_HEAP = 192 * MIB
 NOISE = 32 * MIB

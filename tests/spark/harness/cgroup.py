@@ -48,7 +48,7 @@ def numbers(path):
 
 
 def resident(smaps, start, end):
-    """Resident bytes of a process between two addresses: `Rss` of its mappings in /proc/PID/smaps."""
+    """Resident bytes of a process between two addresses, from its /proc/PID/smaps."""
     inside, total = False, 0
     for line in smaps.read_text().splitlines():
         if mapping := MAPPING.match(line):

@@ -26,8 +26,8 @@ import org.slf4j.LoggerFactory;
  * another user cannot replace it, and is deleted by {@link #close} (Linux keeps the bytes of a mapped file). If a
  * process dies before that, a later one deletes its directory, which is named after the process id: the process must
  * not exist, and the directory must be an hour old, because a process of another container may share the directory and
- * is not visible here. All users can write to the directory that it lies in, so what is deleted is looked at first through
- * an open directory: a real one, of this user, that only this user can enter.
+ * is not visible here. All users can write to the directory that it lies in, so a directory is opened before anything
+ * in it is deleted: it must be a real one, of this user, that only this user can enter.
  */
 final class Extraction implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(Extraction.class);
