@@ -1,16 +1,10 @@
 //! Compresses pieces of a row stream as Spark's codecs do.
 
+use crate::block::{block_hash, write_header, Method, HEADER_BYTES, MAGIC, MOST_ORIGINAL};
 use crate::decoder::{Codec, SetupError};
-use crate::lz4::{block_hash, HEADER_BYTES, MAGIC};
 use std::io;
 use thiserror::Error;
 use zstd_safe::{CCtx, CParameter};
-
-/// Methods in a block's token.
-const RAW: u8 = 0x10;
-const COMPRESSED: u8 = 0x20;
-/// Longest piece: what one block of lz4-java's format may hold.
-pub(crate) const MOST_BYTES: usize = 32 << 20;
 
 /// Why a piece of a row stream cannot be compressed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -62,7 +56,7 @@ impl BlockCompressor {
                 // A raw block of no bytes.
                 let mut end = [0; HEADER_BYTES];
                 end[..MAGIC.len()].copy_from_slice(MAGIC);
-                end[MAGIC.len()] = RAW | level;
+                end[MAGIC.len()] = Method::Raw.token() | level;
                 Kind::Lz4 { level, end }
             }
             Codec::Zstd => {
@@ -76,7 +70,7 @@ impl BlockCompressor {
         };
         Ok(Self {
             kind,
-            block_bytes: block_bytes.min(MOST_BYTES),
+            block_bytes: block_bytes.min(MOST_ORIGINAL),
         })
     }
 
@@ -156,18 +150,19 @@ fn level(block_bytes: usize) -> u8 {
 /// The bytes are those of lz4-java, which is the same C code: so files have the sizes that stock Spark's have, and
 /// adaptive execution decides as there.
 fn lz4(piece: &[u8], out: &mut [u8], level: u8) -> io::Result<usize> {
-    let (header, body) = out.split_at_mut(HEADER_BYTES);
+    let Some((header, body)) = out.split_first_chunk_mut() else {
+        return Err(io::ErrorKind::WriteZero.into());
+    };
     let compressed = lz4::block::compress_to_buffer(piece, None, false, body)?;
     let (method, length) = if compressed < piece.len() {
-        (COMPRESSED, compressed)
+        (Method::Lz4, compressed)
     } else {
         body[..piece.len()].copy_from_slice(piece);
-        (RAW, piece.len())
+        (Method::Raw, piece.len())
     };
-    header[..8].copy_from_slice(MAGIC);
-    header[8] = method | level;
-    header[9..13].copy_from_slice(&(length as u32).to_le_bytes());
-    header[13..17].copy_from_slice(&(piece.len() as u32).to_le_bytes());
-    header[17..21].copy_from_slice(&block_hash(piece).to_le_bytes());
+    let lengths = (length, piece.len());
+    write_header(header, method.token() | level, lengths, |_| {
+        block_hash(piece)
+    });
     Ok(HEADER_BYTES + length)
 }

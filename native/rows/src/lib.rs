@@ -17,6 +17,7 @@
 #![deny(unsafe_code)]
 
 mod batch;
+mod block;
 mod compress;
 mod corruption;
 mod decoded;
@@ -24,12 +25,15 @@ mod decoder;
 mod lz4;
 mod progress;
 mod row_block;
+mod row_blocks;
 mod rows;
+mod tail;
+mod unpacked;
 mod zstd;
 
-pub use batch::Batch;
+pub use batch::{Batch, ROW_HEAD_BYTES};
 pub use compress::{BlockCompressor, CompressError};
 pub use corruption::Corruption;
 pub use decoder::{Codec, RowDecoder, SetupError};
 pub use progress::{Ended, Piece, Pushed};
-pub use rows::ROW_HEAD_BYTES;
+pub use row_block::RowBlockFault;

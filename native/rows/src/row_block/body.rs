@@ -1,6 +1,7 @@
 //! The first bytes of a body.
 
 use super::fault::RowBlockFault;
+use super::placement::placed_bytes;
 
 pub(crate) const HEAD_BYTES: usize = 10;
 /// Bytes that follow the columns at least, so that a decoder may load 8 bytes at any code.
@@ -12,6 +13,8 @@ pub(crate) struct Head {
     pub rows: usize,
     /// Packed words of each row.
     pub words: usize,
+    /// Bytes of the rows in the row stream.
+    pub original: usize,
     /// Bytes of the tail as it is stored.
     pub stored: usize,
     /// Where the columns end and the tail starts.
@@ -44,6 +47,7 @@ impl Head {
             });
         }
         let most = original - fixed as usize;
+        // With texts the tail may be shorter; `stored_tail` looks again.
         if stored as usize > most {
             return Err(RowBlockFault::Tail {
                 stored: stored as usize,
@@ -61,9 +65,44 @@ impl Head {
         Ok(Self {
             rows: rows as usize,
             words: words.into(),
+            original,
             stored: stored as usize,
             columns_end,
         })
+    }
+
+    /// Bytes of the rows as a batch has them.
+    pub fn placed_bytes(&self) -> usize {
+        placed_bytes(self.rows, self.original)
+    }
+
+    /// Bytes of the rows behind their packed words: the tail's length without texts, its most with them.
+    pub fn most_tail(&self) -> usize {
+        self.original - self.rows * (4 + 8 * self.words)
+    }
+
+    /// The body up to the columns' end.
+    pub fn columns<'a>(&self, body: &'a [u8]) -> &'a [u8] {
+        &body[..self.columns_end]
+    }
+
+    /// The tail as it is stored; it becomes `expected` bytes.
+    pub fn stored_tail<'a>(
+        &self,
+        body: &'a [u8],
+        expected: usize,
+    ) -> Result<&'a [u8], RowBlockFault> {
+        let (tail, padding) = body[self.columns_end..].split_at(self.stored);
+        if self.stored > expected {
+            return Err(RowBlockFault::Tail {
+                stored: self.stored,
+                most: expected,
+            });
+        }
+        if padding.iter().any(|byte| *byte != 0) {
+            return Err(RowBlockFault::Padding);
+        }
+        Ok(tail)
     }
 }
 

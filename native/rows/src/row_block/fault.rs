@@ -46,7 +46,7 @@ pub enum RowBlockFault {
         most: usize,
     },
     #[error("its rows have {found} bytes; its header says {original}")]
-    Original { found: usize, original: usize },
+    Original { found: u64, original: usize },
     #[error("a text of word {word} ends behind its row's end")]
     Text { word: usize },
     #[error("{bytes} bytes follow its last column")]

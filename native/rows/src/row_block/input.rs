@@ -4,6 +4,7 @@ use super::bits::{code_bytes, is_width};
 use super::fault::RowBlockFault;
 use super::kernels::Kernels;
 
+#[derive(Clone)]
 pub(crate) struct Input<'a> {
     /// The body up to the columns' end.
     columns: &'a [u8],
@@ -32,8 +33,8 @@ impl<'a> Input<'a> {
         self.kernels
     }
 
-    pub fn peek(&self) -> Option<u8> {
-        self.columns.get(self.at).copied()
+    pub fn peek<const BYTES: usize>(&self) -> Option<&'a [u8; BYTES]> {
+        self.columns[self.at..].first_chunk()
     }
 
     pub fn take(&mut self, needed: usize) -> Result<&'a [u8], RowBlockFault> {

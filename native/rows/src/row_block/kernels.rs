@@ -66,6 +66,10 @@ impl Kernels {
         add(values: &mut [u64], base: u64), add
     );
     kernel!(
+        /// Adds a base to all values that are not 0.
+        add_to_nonzero(values: &mut [u64], base: u64), add_to_nonzero
+    );
+    kernel!(
         /// Takes the bits of the mask out of each value, the lowest first.
         extract(values: &mut [u64], mask: u64), extract
     );
@@ -79,6 +83,14 @@ impl Kernels {
 fn add(values: &mut [u64], base: u64) {
     for value in values {
         *value = value.wrapping_add(base);
+    }
+}
+
+#[inline(always)]
+fn add_to_nonzero(values: &mut [u64], base: u64) {
+    for value in values {
+        let there = u64::from(*value != 0);
+        *value = value.wrapping_add(base & there.wrapping_neg());
     }
 }
 

@@ -1,12 +1,20 @@
-//! Row blocks: whole rows of Spark SQL, packed word column by word column. This is the ground floor: bit-packed codes,
-//! the loops over a column's values, and the checked reading and writing of a body. Nothing uses it yet: the modes of
-//! columns, texts, the encoder and the decoder are not written.
-#![allow(dead_code, reason = "the encoder and the decoder are not written")]
+//! The bodies of row blocks: whole rows of Spark SQL, packed word column by word column (docs/row-block-format.md).
+//! The caller has the blocks' headers and checksums, and compresses the tails.
 
 mod bits;
 mod body;
+mod columns;
+mod decode;
 mod fault;
 mod input;
 mod kernels;
+mod mode;
 mod out;
+mod placement;
+mod scratch;
 mod stats;
+mod texts;
+
+pub(crate) use body::Head;
+pub(crate) use decode::BodyDecoder;
+pub use fault::RowBlockFault;
