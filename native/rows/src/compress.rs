@@ -1,7 +1,10 @@
 //! Compresses pieces of a row stream as Spark's codecs do.
 
-use crate::block::{block_hash, write_header, Method, HEADER_BYTES, MAGIC, MOST_ORIGINAL};
+use crate::block::{
+    block_hash, write_header, Method, TailCodec, HEADER_BYTES, MAGIC, MOST_ORIGINAL,
+};
 use crate::decoder::{Codec, SetupError};
+use crate::row_packer::{PieceCodec, RowPacker};
 use std::io;
 use thiserror::Error;
 use zstd_safe::{CCtx, CParameter};
@@ -30,6 +33,8 @@ pub struct BlockCompressor {
     kind: Kind,
     /// The longest piece.
     block_bytes: usize,
+    /// Makes row blocks, where they are wanted.
+    packer: Option<Box<RowPacker>>,
 }
 
 enum Kind {
@@ -71,7 +76,22 @@ impl BlockCompressor {
         Ok(Self {
             kind,
             block_bytes: block_bytes.min(MOST_ORIGINAL),
+            packer: None,
         })
+    }
+
+    /// Lets [`compress_rows`](Self::compress_rows) make row blocks, with the first `words` words of each row packed: the
+    /// words of null bits and one for each field. Readers must know row blocks. Without a codec there are none.
+    #[must_use]
+    pub fn with_row_blocks(mut self, words: usize) -> Self {
+        let tails = match self.kind {
+            Kind::None => None,
+            Kind::Lz4 { .. } => Some(TailCodec::Lz4),
+            Kind::Zstd(_) => Some(TailCodec::Zstd),
+        };
+        let packer = tails.map(|tails| RowPacker::new(words, tails, level(self.block_bytes)));
+        self.packer = packer.map(Box::new);
+        self
     }
 
     /// Bytes that a block of a piece of `bytes` bytes takes at most.
@@ -90,44 +110,54 @@ impl BlockCompressor {
     /// # Errors
     /// A piece longer than a block, too little room, or what the codec says.
     pub fn compress(&mut self, piece: &[u8], out: &mut [u8]) -> Result<usize, CompressError> {
-        let bytes = piece.len();
-        if bytes == 0 {
+        if piece.is_empty() {
             return Ok(0);
         }
-        if bytes > self.block_bytes {
-            let most = self.block_bytes;
+        self.check(piece, out)?;
+        self.kind.block(piece, out)
+    }
+
+    /// As [`compress`](Self::compress), for a piece that begins at a row. Where it is whole rows, it may become a row
+    /// block. Pieces that begin in mid-row are for `compress`: their bytes could look like whole rows.
+    ///
+    /// # Errors
+    /// As of `compress`.
+    pub fn compress_rows(&mut self, piece: &[u8], out: &mut [u8]) -> Result<usize, CompressError> {
+        if piece.is_empty() {
+            return Ok(0);
+        }
+        self.check(piece, out)?;
+        match &mut self.packer {
+            Some(packer) => packer.compress(piece, out, &mut self.kind),
+            None => self.kind.block(piece, out),
+        }
+    }
+
+    /// Whether a block of the piece is allowed, and has room.
+    fn check(&self, piece: &[u8], out: &[u8]) -> Result<(), CompressError> {
+        let (bytes, most) = (piece.len(), self.block_bytes);
+        if bytes > most {
             return Err(CompressError::TooLong { bytes, most });
         }
         let (room, most) = (out.len(), self.most_bytes(bytes));
         if room < most {
             return Err(CompressError::NoRoom { room, most });
         }
-        let refused = |codec, problem| CompressError::Refused {
-            codec,
-            bytes,
-            problem,
-        };
-        match &mut self.kind {
-            Kind::None => {
-                out[..bytes].copy_from_slice(piece);
-                Ok(bytes)
-            }
-            Kind::Lz4 { level, .. } => {
-                lz4(piece, out, *level).map_err(|error| refused("lz4", error.to_string()))
-            }
-            Kind::Zstd(context) => context
-                .compress2(out, piece)
-                .map_err(|code| refused("zstd", zstd_safe::get_error_name(code).to_owned())),
-        }
+        Ok(())
     }
 
     /// Bytes of memory that this has now, without its own few fields. The context of zstd's library has its memory from
     /// the first block on; lz4's state is on the stack.
     pub fn memory(&self) -> usize {
-        match &self.kind {
-            Kind::None | Kind::Lz4 { .. } => 0,
-            Kind::Zstd(context) => context.sizeof(),
-        }
+        let packer = self
+            .packer
+            .as_ref()
+            .map_or(0, |packer| packer.memory_bytes());
+        packer
+            + match &self.kind {
+                Kind::None | Kind::Lz4 { .. } => 0,
+                Kind::Zstd(context) => context.sizeof(),
+            }
     }
 
     /// What ends a partition's stream that has blocks.
@@ -135,6 +165,37 @@ impl BlockCompressor {
         match &self.kind {
             Kind::None | Kind::Zstd(_) => &[],
             Kind::Lz4 { end, .. } => end,
+        }
+    }
+}
+
+impl PieceCodec for Kind {
+    fn block(&mut self, piece: &[u8], out: &mut [u8]) -> Result<usize, CompressError> {
+        let bytes = piece.len();
+        let refused = |codec, problem| CompressError::Refused {
+            codec,
+            bytes,
+            problem,
+        };
+        match self {
+            Self::None => {
+                out[..bytes].copy_from_slice(piece);
+                Ok(bytes)
+            }
+            Self::Lz4 { level, .. } => {
+                lz4(piece, out, *level).map_err(|error| refused("lz4", error.to_string()))
+            }
+            Self::Zstd(context) => context
+                .compress2(out, piece)
+                .map_err(|code| refused("zstd", zstd_safe::get_error_name(code).to_owned())),
+        }
+    }
+
+    fn tail(&mut self, tail: &[u8], out: &mut [u8]) -> Option<usize> {
+        match self {
+            Self::None => None,
+            Self::Lz4 { .. } => lz4::block::compress_to_buffer(tail, None, false, out).ok(),
+            Self::Zstd(context) => context.compress2(out, tail).ok(),
         }
     }
 }
