@@ -234,7 +234,7 @@ proptest! {
         prop_assert!(decode(&mut decoder(codec, batch), &part, &cuts).whole() == rows);
     }
 
-    /// A streams's blocks of all methods follow each other, and streams are joined.
+    /// A stream's blocks of all methods follow each other, and streams are joined.
     #[test]
     fn methods_are_mixed(tables in vec((table(), any::<bool>()), 1..6), codec in select(&CODECS[..]), cuts in cuts()) {
         let mut bytes = Vec::new();
@@ -406,4 +406,25 @@ fn what_cannot_be_packed_is_left_alone() {
     assert!(is_row_block(&out, 0));
     assert!(compressor.memory() > stream.len());
     assert_eq!(compressor.compress_rows(&[], &mut out), Ok(0));
+}
+
+/// Values of WIDE without bytes have zeros in their rows, whatever was there before.
+#[test]
+fn empty_decimals_are_zeros() {
+    // LZ4 would be shorter for rows without something random.
+    let mut random = Random(3);
+    let mut rows = |decimal: Field| -> Vec<_> {
+        let row = |_| row(&[Field::Word(random.below(1 << 40)), decimal.clone()]);
+        (0..40).map(row).collect()
+    };
+    let (full, empty) = (
+        rows(Field::Decimal(vec![0xff; 16])),
+        rows(Field::NullDecimal),
+    );
+    let mut decoder = decoder(Codec::Lz4, 4096);
+    for rows in [full, empty] {
+        let (part, starts) = part(Codec::Lz4, &rows, words(2), 4096);
+        assert!(starts.iter().all(|start| is_row_block(&part, *start)));
+        assert!(decode(&mut decoder, &part, &[]).whole() == rows);
+    }
 }

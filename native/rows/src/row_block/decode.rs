@@ -90,9 +90,6 @@ impl BodyDecoder {
             false => head.most_tail(),
         };
         let stored = head.stored_tail(body, expected)?;
-        if expected == 0 {
-            return Ok(());
-        }
         let tail = self.tail.sized(expected + TAIL_SLACK)?;
         if stored.len() == expected {
             tail[..expected].copy_from_slice(stored);
