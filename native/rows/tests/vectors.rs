@@ -307,7 +307,7 @@ fn bad() -> Vec<(&'static str, Vec<u8>)> {
             row_block(
                 LZ4,
                 56,
-                &body(2, 1, &[constant(3), wide(&constant(17))], &[0; 34]),
+                &body(2, 1, &[constant(3), wide(&constant(17))], &[0; 32]),
             ),
         ),
         (
