@@ -1,7 +1,7 @@
 //! Makes row blocks of pieces of whole rows, or blocks of the codec alone where those are smaller.
 
 use crate::block::{row_block_checksum, write_header, Method, TailCodec, HEADER_BYTES};
-use crate::compress::CompressError;
+use crate::compress_error::CompressError;
 use crate::guard::{Guard, Plan};
 use crate::row_block::{BodyEncoder, Choices};
 
