@@ -70,14 +70,19 @@ impl<R: Read> Lz4Block<R> {
             0x10 if compressed == original => self.block.copy_from_slice(&self.body),
             0x20 => {
                 let decompressed = lz4_flex::block::decompress_into(&self.body, &mut self.block);
-                let bytes = decompressed.map_err(|e| invalid(format!("a damaged lz4 block: {e}")))?;
+                let bytes =
+                    decompressed.map_err(|e| invalid(format!("a damaged lz4 block: {e}")))?;
                 if bytes != self.block.len() {
                     return Err(invalid(format!(
                         "a damaged lz4 block: {bytes} bytes instead of {original}"
                     )));
                 }
             }
-            method => return Err(invalid(format!("an lz4 block of unknown method {method:#x}"))),
+            method => {
+                return Err(invalid(format!(
+                    "an lz4 block of unknown method {method:#x}"
+                )))
+            }
         }
         let found = XxHash32::oneshot(SEED, &self.block) & HASH_MASK;
         if found != hash {

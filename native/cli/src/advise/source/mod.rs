@@ -156,8 +156,11 @@ fn is_folder(path: &Path) -> Result<bool, SourceError> {
 }
 
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, SourceError> {
-    let listed = std::fs::read_dir(folder)
-        .and_then(|entries| entries.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>());
+    let listed = std::fs::read_dir(folder).and_then(|entries| {
+        entries
+            .map(|e| e.map(|e| e.path()))
+            .collect::<Result<_, _>>()
+    });
     let mut paths: Vec<PathBuf> = listed.map_err(|error| io_error(folder, error))?;
     paths.sort();
     Ok(paths)

@@ -76,7 +76,9 @@ impl<R: Read> Snappy<R> {
         let damaged = |e: snap::Error| invalid(format!("a damaged snappy chunk: {e}"));
         let original = snap::raw::decompress_len(&self.body).map_err(damaged)?;
         if original > MAX_CHUNK {
-            return Err(invalid(format!("a damaged snappy chunk of {original} bytes")));
+            return Err(invalid(format!(
+                "a damaged snappy chunk of {original} bytes"
+            )));
         }
         self.chunk.resize(original, 0);
         let bytes = self.decoder.decompress(&self.body, &mut self.chunk);

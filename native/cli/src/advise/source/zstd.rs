@@ -37,7 +37,10 @@ impl<R: BufRead> Read for Zstd<R> {
             let hint = self.context.decompress_stream(&mut output, &mut input);
             let (read, written) = (input.pos(), output.pos());
             let hint = hint.map_err(|code| {
-                invalid(format!("damaged zstd, or not zstd: {}", get_error_name(code)))
+                invalid(format!(
+                    "damaged zstd, or not zstd: {}",
+                    get_error_name(code)
+                ))
             })?;
             self.open = hint != 0;
             self.from.consume(read);
