@@ -13,6 +13,23 @@ pub enum Batch<'a> {
     Piece { bytes: &'a [u8], piece: Piece },
 }
 
+/// Bytes before each row in a batch: its length as a native-endian `u32`, then zeros.
+pub const ROW_HEAD_BYTES: usize = 8;
+
+/// What is in front of a row of `length` bytes.
+pub(crate) fn head(length: usize) -> [u8; ROW_HEAD_BYTES] {
+    let [a, b, c, d] = (length as u32).to_ne_bytes();
+    [a, b, c, d, 0, 0, 0, 0]
+}
+
+/// The length of the row whose head the bytes start with; `None` behind the last row.
+pub(crate) fn placed_length(placed: &[u8]) -> Option<usize> {
+    let [a, b, c, d, ..] = *placed else {
+        return None;
+    };
+    Some(u32::from_ne_bytes([a, b, c, d]) as usize)
+}
+
 /// Bytes behind a batch's last row, so that short rows are copied in pieces of a fixed size.
 pub(crate) const SLACK_BYTES: usize = 128;
 

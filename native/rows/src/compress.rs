@@ -1,34 +1,13 @@
 //! Compresses pieces of a row stream as Spark's codecs do.
 
+use crate::block::{
+    block_hash, write_header, Method, TailCodec, HEADER_BYTES, MAGIC, MOST_ORIGINAL,
+};
+use crate::compress_error::CompressError;
 use crate::decoder::{Codec, SetupError};
-use crate::lz4::{block_hash, HEADER_BYTES, MAGIC};
+use crate::row_packer::{PieceCodec, RowPacker};
 use std::io;
-use thiserror::Error;
 use zstd_safe::{CCtx, CParameter};
-
-/// Methods in a block's token.
-const RAW: u8 = 0x10;
-const COMPRESSED: u8 = 0x20;
-/// Longest piece: what one block of lz4-java's format may hold.
-pub(crate) const MOST_BYTES: usize = 32 << 20;
-
-/// Why a piece of a row stream cannot be compressed.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum CompressError {
-    /// More than one block holds.
-    #[error("a block of {bytes} bytes, at most {most} are allowed")]
-    TooLong { bytes: usize, most: usize },
-    /// The output is shorter than [`BlockCompressor::most_bytes`].
-    #[error("{room} bytes for a block that may take {most}")]
-    NoRoom { room: usize, most: usize },
-    /// The codec refuses.
-    #[error("{codec} cannot compress {bytes} bytes: {problem}")]
-    Refused {
-        codec: &'static str,
-        bytes: usize,
-        problem: String,
-    },
-}
 
 /// Compresses pieces of a partition's row stream to blocks as Spark's writers do. One after the other, and
 /// [`end`](Self::end) behind them, they are the partition's bytes in the data file. A piece may end in mid-row.
@@ -36,6 +15,8 @@ pub struct BlockCompressor {
     kind: Kind,
     /// The longest piece.
     block_bytes: usize,
+    /// Makes row blocks, where they are wanted.
+    packer: Option<Box<RowPacker>>,
 }
 
 enum Kind {
@@ -62,7 +43,7 @@ impl BlockCompressor {
                 // A raw block of no bytes.
                 let mut end = [0; HEADER_BYTES];
                 end[..MAGIC.len()].copy_from_slice(MAGIC);
-                end[MAGIC.len()] = RAW | level;
+                end[MAGIC.len()] = Method::Raw.token() | level;
                 Kind::Lz4 { level, end }
             }
             Codec::Zstd => {
@@ -76,8 +57,23 @@ impl BlockCompressor {
         };
         Ok(Self {
             kind,
-            block_bytes: block_bytes.min(MOST_BYTES),
+            block_bytes: block_bytes.min(MOST_ORIGINAL),
+            packer: None,
         })
+    }
+
+    /// Lets [`compress_rows`](Self::compress_rows) make row blocks, with the first `words` words of each row packed: the
+    /// words of null bits and one for each field. Readers must know row blocks. Without a codec there are none.
+    #[must_use]
+    pub fn with_row_blocks(mut self, words: usize) -> Self {
+        let tails = match self.kind {
+            Kind::None => None,
+            Kind::Lz4 { .. } => Some(TailCodec::Lz4),
+            Kind::Zstd(_) => Some(TailCodec::Zstd),
+        };
+        let packer = tails.map(|tails| RowPacker::new(words, tails, level(self.block_bytes)));
+        self.packer = packer.map(Box::new);
+        self
     }
 
     /// Bytes that a block of a piece of `bytes` bytes takes at most.
@@ -96,44 +92,54 @@ impl BlockCompressor {
     /// # Errors
     /// A piece longer than a block, too little room, or what the codec says.
     pub fn compress(&mut self, piece: &[u8], out: &mut [u8]) -> Result<usize, CompressError> {
-        let bytes = piece.len();
-        if bytes == 0 {
+        if piece.is_empty() {
             return Ok(0);
         }
-        if bytes > self.block_bytes {
-            let most = self.block_bytes;
+        self.check(piece, out)?;
+        self.kind.block(piece, out)
+    }
+
+    /// As [`compress`](Self::compress), for a piece that begins at a row. Where it is whole rows, it may become a row
+    /// block. Pieces that begin in mid-row are for `compress`: their bytes could look like whole rows.
+    ///
+    /// # Errors
+    /// As of `compress`.
+    pub fn compress_rows(&mut self, piece: &[u8], out: &mut [u8]) -> Result<usize, CompressError> {
+        if piece.is_empty() {
+            return Ok(0);
+        }
+        self.check(piece, out)?;
+        match &mut self.packer {
+            Some(packer) => packer.compress(piece, out, &mut self.kind),
+            None => self.kind.block(piece, out),
+        }
+    }
+
+    /// Whether a block of the piece is allowed, and has room.
+    fn check(&self, piece: &[u8], out: &[u8]) -> Result<(), CompressError> {
+        let (bytes, most) = (piece.len(), self.block_bytes);
+        if bytes > most {
             return Err(CompressError::TooLong { bytes, most });
         }
         let (room, most) = (out.len(), self.most_bytes(bytes));
         if room < most {
             return Err(CompressError::NoRoom { room, most });
         }
-        let refused = |codec, problem| CompressError::Refused {
-            codec,
-            bytes,
-            problem,
-        };
-        match &mut self.kind {
-            Kind::None => {
-                out[..bytes].copy_from_slice(piece);
-                Ok(bytes)
-            }
-            Kind::Lz4 { level, .. } => {
-                lz4(piece, out, *level).map_err(|error| refused("lz4", error.to_string()))
-            }
-            Kind::Zstd(context) => context
-                .compress2(out, piece)
-                .map_err(|code| refused("zstd", zstd_safe::get_error_name(code).to_owned())),
-        }
+        Ok(())
     }
 
     /// Bytes of memory that this has now, without its own few fields. The context of zstd's library has its memory from
     /// the first block on; lz4's state is on the stack.
     pub fn memory(&self) -> usize {
-        match &self.kind {
-            Kind::None | Kind::Lz4 { .. } => 0,
-            Kind::Zstd(context) => context.sizeof(),
-        }
+        let packer = self
+            .packer
+            .as_ref()
+            .map_or(0, |packer| packer.memory_bytes());
+        packer
+            + match &self.kind {
+                Kind::None | Kind::Lz4 { .. } => 0,
+                Kind::Zstd(context) => context.sizeof(),
+            }
     }
 
     /// What ends a partition's stream that has blocks.
@@ -141,6 +147,37 @@ impl BlockCompressor {
         match &self.kind {
             Kind::None | Kind::Zstd(_) => &[],
             Kind::Lz4 { end, .. } => end,
+        }
+    }
+}
+
+impl PieceCodec for Kind {
+    fn block(&mut self, piece: &[u8], out: &mut [u8]) -> Result<usize, CompressError> {
+        let bytes = piece.len();
+        let refused = |codec, problem| CompressError::Refused {
+            codec,
+            bytes,
+            problem,
+        };
+        match self {
+            Self::None => {
+                out[..bytes].copy_from_slice(piece);
+                Ok(bytes)
+            }
+            Self::Lz4 { level, .. } => {
+                lz4(piece, out, *level).map_err(|error| refused("lz4", error.to_string()))
+            }
+            Self::Zstd(context) => context
+                .compress2(out, piece)
+                .map_err(|code| refused("zstd", zstd_safe::get_error_name(code).to_owned())),
+        }
+    }
+
+    fn tail(&mut self, tail: &[u8], out: &mut [u8]) -> Option<usize> {
+        match self {
+            Self::None => None,
+            Self::Lz4 { .. } => lz4::block::compress_to_buffer(tail, None, false, out).ok(),
+            Self::Zstd(context) => context.compress2(out, tail).ok(),
         }
     }
 }
@@ -156,18 +193,19 @@ fn level(block_bytes: usize) -> u8 {
 /// The bytes are those of lz4-java, which is the same C code: so files have the sizes that stock Spark's have, and
 /// adaptive execution decides as there.
 fn lz4(piece: &[u8], out: &mut [u8], level: u8) -> io::Result<usize> {
-    let (header, body) = out.split_at_mut(HEADER_BYTES);
+    let Some((header, body)) = out.split_first_chunk_mut() else {
+        return Err(io::ErrorKind::WriteZero.into());
+    };
     let compressed = lz4::block::compress_to_buffer(piece, None, false, body)?;
     let (method, length) = if compressed < piece.len() {
-        (COMPRESSED, compressed)
+        (Method::Lz4, compressed)
     } else {
         body[..piece.len()].copy_from_slice(piece);
-        (RAW, piece.len())
+        (Method::Raw, piece.len())
     };
-    header[..8].copy_from_slice(MAGIC);
-    header[8] = method | level;
-    header[9..13].copy_from_slice(&(length as u32).to_le_bytes());
-    header[13..17].copy_from_slice(&(piece.len() as u32).to_le_bytes());
-    header[17..21].copy_from_slice(&block_hash(piece).to_le_bytes());
+    let lengths = (length, piece.len());
+    write_header(header, method.token() | level, lengths, |_| {
+        block_hash(piece)
+    });
     Ok(HEADER_BYTES + length)
 }

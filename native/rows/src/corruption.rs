@@ -1,5 +1,7 @@
 //! Why a part cannot be decoded.
 
+use crate::row_block::RowBlockFault;
+
 /// Why a part cannot be decoded. Positions count from 0 at the part's start: `offset` in the bytes that
 /// were pushed, `decoded` in the decompressed row stream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -10,12 +12,17 @@ pub enum Corruption {
     PartialRow { decoded: u64, bytes: u64 },
     #[error("the LZ4 block at byte {offset} starts with {found:02x?}; expected \"LZ4Block\"")]
     Magic { offset: u64, found: [u8; 8] },
-    #[error("the LZ4 block at byte {offset} has the method {found:#04x}; allowed are 0x10 (raw) and 0x20 (LZ4)")]
+    #[error("the LZ4 block at byte {offset} has the method {found:#04x}; allowed are 0x10 (raw), 0x20 (LZ4), 0x30 and 0x40 (row blocks)")]
     Method { offset: u64, found: u8 },
     #[error(
-        "the LZ4 block at byte {offset} has an original length of {found}; allowed are 0 to {most}"
+        "the LZ4 block at byte {offset} has an original length of {found}; allowed are {least} to {most}"
     )]
-    OriginalLength { offset: u64, found: i32, most: i32 },
+    OriginalLength {
+        offset: u64,
+        found: i32,
+        least: i32,
+        most: i32,
+    },
     #[error("the LZ4 block at byte {offset} has a compressed length of {found}; allowed for {original} bytes are {least} to {most}")]
     CompressedLength {
         offset: u64,
@@ -50,6 +57,8 @@ pub enum Corruption {
         found: usize,
         needed: usize,
     },
+    #[error("the row block at byte {offset} cannot be decoded: {fault}")]
+    RowBlock { offset: u64, fault: RowBlockFault },
     #[error("the zstd frame at byte {offset} does not decompress: {reason}")]
     Zstd { offset: u64, reason: &'static str },
     #[error("the part ends inside the zstd frame at byte {offset}")]

@@ -12,22 +12,33 @@
 //! every check of its codec passed. One check comes later than the rows that it covers: the checksum
 //! at the end of a zstd frame, which Spark's writers leave out.
 //!
-//! [`BlockCompressor`] goes the other way: it makes a block of the codec of a piece of the row stream.
-#![forbid(unsafe_code)]
+//! [`BlockCompressor`] goes the other way: it makes a block of the codec of a piece of the row stream, or a row block
+//! (docs/row-block-format.md) where it was told to and the piece is whole rows.
+// Allowed only for the vector forms in row_block/kernels.rs, each with its SAFETY note.
+#![deny(unsafe_code)]
 
 mod batch;
+mod block;
 mod compress;
+mod compress_error;
 mod corruption;
 mod decoded;
 mod decoder;
+mod guard;
 mod lz4;
 mod progress;
+mod row_block;
+mod row_blocks;
+mod row_packer;
 mod rows;
+mod tail;
+mod unpacked;
 mod zstd;
 
-pub use batch::Batch;
-pub use compress::{BlockCompressor, CompressError};
+pub use batch::{Batch, ROW_HEAD_BYTES};
+pub use compress::BlockCompressor;
+pub use compress_error::CompressError;
 pub use corruption::Corruption;
 pub use decoder::{Codec, RowDecoder, SetupError};
 pub use progress::{Ended, Piece, Pushed};
-pub use rows::ROW_HEAD_BYTES;
+pub use row_block::RowBlockFault;

@@ -1,4 +1,5 @@
-//! lz4-java's block stream: a header of 21 bytes and a body for each block, streams concatenated.
+//! lz4-java's block stream: a header of 21 bytes and a body for each block, streams concatenated. Faro's row blocks
+//! are blocks of two more methods: docs/row-block-format.md.
 //!
 //! Checks what lz4-java's `LZ4BlockInputStream` checks. Two things are stricter: a compressed
 //! length that no encoding of the original length has is refused before the body is there, and a
@@ -9,116 +10,23 @@
 //! for every input. Its variant without `unsafe` (`safe-decode`) took 8 % longer over blocks of
 //! 32 KiB (1.9 against 2.1 GB/s), so that feature is off.
 
+use crate::block::{Header, Method, HEADER_BYTES};
 use crate::corruption::Corruption;
 use crate::decoded::Decoded;
 use crate::progress::Pushed;
+use crate::row_blocks::{RowBlocks, Taken};
 use crate::rows::RowWriter;
 use std::mem;
-use twox_hash::XxHash32;
 
-pub(crate) const MAGIC: &[u8; 8] = b"LZ4Block";
-pub(crate) const HEADER_BYTES: usize = 21;
-const SEED: u32 = 0x9747_b28c;
-/// lz4-java keeps the lower 28 bits of a hash.
-const HASH_MASK: u32 = 0x0fff_ffff;
 /// Buffers that one part made larger than this become smaller at the part's end.
 const KEPT_BYTES: usize = 1 << 20;
-
-/// The hash of a block's original bytes.
-pub(crate) fn block_hash(original: &[u8]) -> u32 {
-    XxHash32::oneshot(SEED, original) & HASH_MASK
-}
-
-#[derive(Clone, Copy)]
-enum Method {
-    Raw,
-    Lz4,
-}
-
-/// A block's header, all of its fields checked. Both lengths are 0 in an end block.
-struct Header {
-    offset: u64,
-    method: Method,
-    compressed: usize,
-    original: usize,
-    hash: u32,
-}
-
-impl Header {
-    /// `offset` is the header's, for the error.
-    fn parse(bytes: &[u8; HEADER_BYTES], offset: u64) -> Result<Self, Corruption> {
-        let (magic, fields) = bytes.split_at(MAGIC.len());
-        if magic != MAGIC {
-            let mut found = [0; 8];
-            found.copy_from_slice(magic);
-            return Err(Corruption::Magic { offset, found });
-        }
-        let int = |at: usize| {
-            i32::from_le_bytes([fields[at], fields[at + 1], fields[at + 2], fields[at + 3]])
-        };
-        let (token, compressed, original, hash) = (fields[0], int(1), int(5), int(9) as u32);
-        let method = match token & 0xf0 {
-            0x10 => Method::Raw,
-            0x20 => Method::Lz4,
-            found => return Err(Corruption::Method { offset, found }),
-        };
-        let most = 1 << (10 + (token & 0x0f));
-        if !(0..=most).contains(&original) {
-            return Err(Corruption::OriginalLength {
-                offset,
-                found: original,
-                most,
-            });
-        }
-        let (least, most) = match method {
-            Method::Raw => (original, original),
-            // A byte of the format stands for at most 255; what cannot be compressed grows by one
-            // byte in 255. lz4-java's own bound is the same.
-            Method::Lz4 if original > 0 => (1.max(original / 255), original + original / 255 + 16),
-            Method::Lz4 => (0, 0),
-        };
-        if !(least..=most).contains(&compressed) {
-            return Err(Corruption::CompressedLength {
-                offset,
-                found: compressed,
-                original,
-                least,
-                most,
-            });
-        }
-        if original == 0 && hash != 0 {
-            return Err(Corruption::EndBlock {
-                offset,
-                found: hash,
-            });
-        }
-        Ok(Self {
-            offset,
-            method,
-            compressed: compressed as usize,
-            original: original as usize,
-            hash,
-        })
-    }
-
-    fn check(&self, original: &[u8]) -> Result<(), Corruption> {
-        let found = block_hash(original);
-        if found == self.hash {
-            return Ok(());
-        }
-        Err(Corruption::Checksum {
-            offset: self.offset,
-            found,
-            expected: self.hash,
-        })
-    }
-}
 
 #[derive(Default)]
 pub(crate) struct Lz4 {
     /// The first bytes of a block that does not lie in one push.
     carry: Vec<u8>,
     decoded: Decoded,
+    row_blocks: RowBlocks,
     /// Where the next block starts in the part.
     offset: u64,
 }
@@ -126,18 +34,38 @@ pub(crate) struct Lz4 {
 impl Lz4 {
     pub fn push(&mut self, input: &[u8], rows: &mut RowWriter) -> Result<Pushed, Corruption> {
         let mut rest = input;
-        let mut drained = self.decoded.drain(rows)?;
+        let mut drained = self.drain(rows)?;
         while drained && !rest.is_empty() {
-            drained = if self.carry.is_empty() {
-                self.take_block(&mut rest, rows)?
-            } else {
-                self.take_piece(&mut rest, rows)?
-            };
+            drained = self.take(&mut rest, rows)?;
         }
         Ok(Pushed {
             taken: input.len() - rest.len(),
             full: !drained,
         })
+    }
+
+    /// Gives the rows that wait to the batch. False: it is full.
+    pub fn drain(&mut self, rows: &mut RowWriter) -> Result<bool, Corruption> {
+        Ok(self.decoded.drain(rows)? && self.row_blocks.drain(rows)?)
+    }
+
+    /// Takes bytes of one block; nothing waits to be drained. False: the batch is full.
+    pub fn take(&mut self, input: &mut &[u8], rows: &mut RowWriter) -> Result<bool, Corruption> {
+        if self.carry.is_empty() {
+            self.take_block(input, rows)
+        } else {
+            self.take_piece(input, rows)
+        }
+    }
+
+    /// Whether the first bytes of a block were taken, and not all.
+    pub fn is_in_block(&self) -> bool {
+        !self.carry.is_empty()
+    }
+
+    /// Says where in the part the next block starts, which others than this have taken bytes of.
+    pub fn start_at(&mut self, offset: u64) {
+        self.offset = offset;
     }
 
     /// Takes the block that `input` starts with, or all of `input` where it does not reach to the
@@ -146,8 +74,12 @@ impl Lz4 {
         if let Some((header, rest)) = input.split_first_chunk() {
             let header = Header::parse(header, self.offset)?;
             if let Some((body, rest)) = rest.split_at_checked(header.compressed) {
-                *input = rest;
-                return self.decode(&header, body, rows);
+                let taken = self.decode(&header, body, rows, true)?;
+                if taken != Taken::Nothing {
+                    *input = rest;
+                    self.offset += (HEADER_BYTES + body.len()) as u64;
+                }
+                return Ok(taken == Taken::All);
             }
         }
         self.carry(input, input.len())?;
@@ -190,27 +122,30 @@ impl Lz4 {
     fn decode_carry(&mut self, rows: &mut RowWriter) -> Result<bool, Corruption> {
         let mut carry = mem::take(&mut self.carry);
         let result = match carry.split_first_chunk() {
+            // It does not wait, so that a push that is taken whole leaves nothing to be decoded.
             Some((header, body)) => Header::parse(header, self.offset)
-                .and_then(|header| self.decode(&header, body, rows)),
-            None => Ok(true),
+                .and_then(|header| self.decode(&header, body, rows, false)),
+            None => Ok(Taken::All),
         };
+        self.offset += carry.len() as u64;
         carry.clear();
         self.carry = carry;
-        result
+        Ok(result? == Taken::All)
     }
 
-    /// Gives a whole block's rows to the batch; what has no space there waits in `decoded`.
+    /// Gives a whole block's rows to the batch; those without space there wait in `decoded` or `row_blocks`.
     fn decode(
         &mut self,
         header: &Header,
         body: &[u8],
         rows: &mut RowWriter,
-    ) -> Result<bool, Corruption> {
-        self.offset += (HEADER_BYTES + body.len()) as u64;
+        may_wait: bool,
+    ) -> Result<Taken, Corruption> {
         if header.original == 0 {
-            return Ok(true);
+            return Ok(Taken::All);
         }
-        match header.method {
+        let drained = match header.method {
+            Method::Rows(_) => return self.row_blocks.take(header, body, rows, may_wait),
             Method::Raw => {
                 header.check(body)?;
                 let rest = &body[rows.take(body)?..];
@@ -218,7 +153,7 @@ impl Lz4 {
                     self.decoded.space(rest.len())?[..rest.len()].copy_from_slice(rest);
                     self.decoded.set_end(rest.len());
                 }
-                Ok(rest.is_empty())
+                rest.is_empty()
             }
             Method::Lz4 => {
                 let space = &mut self.decoded.space(header.original)?[..header.original];
@@ -237,14 +172,15 @@ impl Lz4 {
                 }
                 header.check(&space[..found])?;
                 self.decoded.set_end(found);
-                self.decoded.drain(rows)
+                self.decoded.drain(rows)?
             }
-        }
+        };
+        Ok(if drained { Taken::All } else { Taken::Part })
     }
 
     /// False: the batch is full.
     pub fn end_part(&mut self, rows: &mut RowWriter) -> Result<bool, Corruption> {
-        if !self.decoded.drain(rows)? {
+        if !self.drain(rows)? {
             return Ok(false);
         }
         if self.carry.is_empty() {
@@ -262,13 +198,14 @@ impl Lz4 {
     }
 
     pub fn memory_bytes(&self) -> usize {
-        self.carry.capacity() + self.decoded.memory_bytes()
+        self.carry.capacity() + self.decoded.memory_bytes() + self.row_blocks.memory_bytes()
     }
 
     pub fn start_part(&mut self) {
         self.carry.clear();
         self.carry.shrink_to(KEPT_BYTES);
         self.decoded.clear(KEPT_BYTES);
+        self.row_blocks.clear(KEPT_BYTES);
         self.offset = 0;
     }
 }

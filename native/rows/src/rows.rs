@@ -1,11 +1,8 @@
 //! Cuts the row stream into rows and puts them into batches.
 
-use crate::batch::{buffer, Batch};
+use crate::batch::{buffer, head, placed_length, Batch, ROW_HEAD_BYTES};
 use crate::corruption::Corruption;
 use crate::progress::Piece;
-
-/// Bytes before each row in a batch: its length as a native-endian `u32`, then zeros.
-pub const ROW_HEAD_BYTES: usize = 8;
 
 /// Bytes of a row's length in the row stream.
 const LENGTH_BYTES: usize = 4;
@@ -113,6 +110,52 @@ impl RowWriter {
             }
             at += taken;
         }
+    }
+
+    /// Whether the row stream is between two rows.
+    pub fn is_between_rows(&self) -> bool {
+        matches!(self.state, State::Length { known: 0, .. })
+    }
+
+    /// Space for rows of `bytes` bytes, heads included, behind the batch's last row. The stream is between two rows;
+    /// [`add`](Self::add) makes the rows part of the batch. `None`: the batch has not enough space left.
+    pub fn space(&mut self, bytes: usize) -> Option<&mut [u8]> {
+        // A row under way that waited for its move was abandoned.
+        self.moved = None;
+        (bytes <= self.limit - self.end).then(|| &mut self.buffer[self.end..][..bytes])
+    }
+
+    /// Whether an empty batch has space for rows of so many bytes, heads included.
+    pub fn would_fit(&self, bytes: usize) -> bool {
+        bytes <= self.limit
+    }
+
+    /// Adds rows that were written to [`space`](Self::space). `taken`: their bytes in the row stream.
+    pub fn add(&mut self, rows: usize, bytes: usize, taken: usize) {
+        self.end += bytes;
+        self.rows += rows as u32;
+        self.taken += taken as u64;
+    }
+
+    /// Takes rows that have heads already, as many as the batch has space for. Returns their bytes.
+    pub fn take_placed(&mut self, placed: &[u8]) -> usize {
+        if !self.is_between_rows() {
+            return 0;
+        }
+        let room = self.limit - self.end;
+        let (mut at, mut rows) = (0, 0);
+        while let Some(length) = placed_length(&placed[at..]) {
+            let next = at + ROW_HEAD_BYTES + length;
+            if next > room {
+                break;
+            }
+            (at, rows) = (next, rows + 1);
+        }
+        if let Some(space) = self.space(at) {
+            space.copy_from_slice(&placed[..at]);
+        }
+        self.add(rows, at, at - rows * (ROW_HEAD_BYTES - LENGTH_BYTES));
+        at
     }
 
     /// Takes the rows that lie wholly in `bytes`, up to the first one that is not valid or has no
@@ -309,11 +352,6 @@ impl RowWriter {
             piece: Piece { offset, row_bytes },
         }
     }
-}
-
-fn head(length: usize) -> [u8; ROW_HEAD_BYTES] {
-    let [a, b, c, d] = (length as u32).to_ne_bytes();
-    [a, b, c, d, 0, 0, 0, 0]
 }
 
 /// Copies the first `length` bytes of `from`. Short rows are copied in pieces of a fixed size, which

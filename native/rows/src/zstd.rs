@@ -1,7 +1,8 @@
-//! Concatenated zstd frames.
+//! Concatenated zstd frames, and row blocks between them: docs/row-block-format.md.
 
 use crate::corruption::Corruption;
 use crate::decoded::Decoded;
+use crate::lz4::Lz4;
 use crate::progress::Pushed;
 use crate::rows::RowWriter;
 use zstd_safe::{get_error_name, DCtx, DParameter, InBuffer, OutBuffer, ResetDirective};
@@ -11,9 +12,14 @@ const MOST_WINDOW_LOG: u32 = 27;
 /// Bytes decompressed at once: small enough to be still in the cache when they are copied.
 const STEP_BYTES: usize = 64 << 10;
 
+/// The first byte of a block, with which no frame begins.
+const BLOCK: u8 = b'L';
+
 pub(crate) struct Zstd {
     context: DCtx<'static>,
     decoded: Decoded,
+    /// The blocks between frames.
+    blocks: Lz4,
     /// A frame is under way, which started at `frame_offset`.
     in_frame: bool,
     /// The context may hold decompressed bytes that it had no space for.
@@ -33,6 +39,7 @@ impl Zstd {
         Some(Self {
             context,
             decoded: Decoded::default(),
+            blocks: Lz4::default(),
             in_frame: false,
             more: false,
             frame_offset: 0,
@@ -42,6 +49,9 @@ impl Zstd {
 
     pub fn push(&mut self, input: &[u8], rows: &mut RowWriter) -> Result<Pushed, Corruption> {
         let mut taken = 0;
+        if !self.blocks.drain(rows)? {
+            return Ok(Pushed { taken, full: true });
+        }
         loop {
             if !self.decoded.drain(rows)? {
                 return Ok(Pushed { taken, full: true });
@@ -49,8 +59,33 @@ impl Zstd {
             if taken == input.len() && !self.more {
                 return Ok(Pushed { taken, full: false });
             }
-            taken += self.step(&input[taken..])?;
+            let mut rest = &input[taken..];
+            if self.is_block(rest) {
+                let whole = self.take_block(&mut rest, rows)?;
+                taken = input.len() - rest.len();
+                if !whole {
+                    return Ok(Pushed { taken, full: true });
+                }
+            } else {
+                taken += self.step(rest)?;
+            }
         }
+    }
+
+    /// Whether the next bytes belong to a block and not to a frame.
+    fn is_block(&self, input: &[u8]) -> bool {
+        !self.in_frame && (self.blocks.is_in_block() || input.first() == Some(&BLOCK))
+    }
+
+    /// Takes bytes of one block. False: the batch is full.
+    fn take_block(&mut self, input: &mut &[u8], rows: &mut RowWriter) -> Result<bool, Corruption> {
+        if !self.blocks.is_in_block() {
+            self.blocks.start_at(self.offset);
+        }
+        let before = input.len();
+        let taken = self.blocks.take(input, rows)?;
+        self.offset += (before - input.len()) as u64;
+        Ok(taken)
     }
 
     /// Decompresses until `decoded` is full, the input is used up or a frame is over. Returns the
@@ -89,11 +124,11 @@ impl Zstd {
                 offset: self.frame_offset,
             });
         }
-        Ok(true)
+        self.blocks.end_part(rows)
     }
 
     pub fn memory_bytes(&self) -> usize {
-        self.context.sizeof() + self.decoded.memory_bytes()
+        self.context.sizeof() + self.decoded.memory_bytes() + self.blocks.memory_bytes()
     }
 
     pub fn start_part(&mut self) {
@@ -102,6 +137,7 @@ impl Zstd {
             let _ = self.context.reset(ResetDirective::SessionOnly);
         }
         self.decoded.clear(STEP_BYTES);
+        self.blocks.start_part();
         (self.in_frame, self.more) = (false, false);
         (self.frame_offset, self.offset) = (0, 0);
     }

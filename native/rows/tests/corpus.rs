@@ -45,3 +45,15 @@ fn zstd() {
 fn compress() {
     check_all(include_str!("corpus/compress.txt"), fuzz::compress);
 }
+
+#[test]
+#[cfg_attr(miri, ignore = "zstd is C")]
+fn row_blocks() {
+    check_all(include_str!("corpus/row_blocks.txt"), fuzz::row_blocks);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "the compressors are C")]
+fn pack() {
+    check_all(include_str!("corpus/pack.txt"), fuzz::pack);
+}

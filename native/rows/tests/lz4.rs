@@ -63,7 +63,7 @@ fn magic() {
 
 #[test]
 fn method() {
-    for found in [0x00, 0x30, 0xf0] {
+    for found in [0x00, 0x50, 0xf0] {
         let part = with_fields(found, 5, 16, 16);
         assert_eq!(error(&part), Corruption::Method { offset: 0, found });
     }
@@ -79,6 +79,7 @@ fn original_length() {
             Corruption::OriginalLength {
                 offset: 0,
                 found,
+                least: 0,
                 most
             }
         );

@@ -302,6 +302,7 @@ fn block_offset(error: &Corruption) -> u64 {
         | Corruption::Lz4 { offset, .. }
         | Corruption::DecompressedLength { offset, .. }
         | Corruption::Checksum { offset, .. }
+        | Corruption::RowBlock { offset, .. }
         | Corruption::PartialBlock { offset, .. } => *offset,
         Corruption::RowLength { .. }
         | Corruption::PartialRow { .. }

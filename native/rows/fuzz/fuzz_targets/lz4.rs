@@ -7,5 +7,7 @@ mod decode;
 mod encode;
 #[path = "../../tests/support/fuzz.rs"]
 mod fuzz;
+#[path = "../../tests/support/row_block.rs"]
+mod row_block;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzz::lz4(bytes));

@@ -5,5 +5,7 @@ pub mod damage;
 pub mod decode;
 pub mod encode;
 pub mod fuzz;
+pub mod row_block;
+pub mod unsafe_row;
 
 pub use decode::{collect, decode, decoder, rows_of, Outcome};

@@ -1,0 +1,138 @@
+//! Decides from block to block whether rows are packed or compressed by the codec alone.
+//!
+//! Word columns do not see that rows repeat with a period: seven rows in turn take 50 times what LZ4 takes. So some
+//! blocks are made in both ways, and the shorter way is kept for the blocks behind them. While one way wins, the tries
+//! become rare: behind each of them the pause doubles.
+
+/// Longest pause between two tries, in blocks.
+const LONGEST: u32 = 32;
+/// A packed block may be longer by this many percent, because it takes less CPU.
+const TOLERATED: usize = 1;
+/// A packed block that is longer by this many percent than the last one tried tells that the rows are other ones.
+const CHANGED: usize = 25;
+/// After a try so many blocks pass before a change causes the next.
+const LEAST: u32 = 4;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plan {
+    Packed,
+    /// Both, and [`Guard::tell`] chooses.
+    Both,
+}
+
+#[derive(Debug)]
+pub(crate) struct Guard {
+    packed: bool,
+    pause: u32,
+    /// Blocks before the next try.
+    left: u32,
+    since: u32,
+    /// The packed bytes of 1,024 original bytes in the last try.
+    share: usize,
+    /// Rows repeated nearby in the last try.
+    repeated: bool,
+}
+
+impl Default for Guard {
+    fn default() -> Self {
+        Self {
+            packed: true,
+            pause: 0,
+            left: 0,
+            since: 0,
+            share: usize::MAX,
+            repeated: false,
+        }
+    }
+}
+
+impl Guard {
+    /// Whether the next block is the codec's without a look at its rows.
+    pub fn skips_rows(&mut self) -> bool {
+        let skips = !self.packed && self.left > 0;
+        if skips {
+            self.left -= 1;
+        }
+        skips
+    }
+
+    /// For the next block, if [`skips_rows`](Self::skips_rows) is not true of it. `repeat` tells whether its rows repeat nearby.
+    pub fn plan(&mut self, repeat: bool) -> Plan {
+        let news = self.packed && repeat && !self.repeated;
+        self.repeated = repeat;
+        self.since = self.since.saturating_add(1);
+        if self.left == 0 || news {
+            return Plan::Both;
+        }
+        self.left -= 1;
+        Plan::Packed
+    }
+
+    /// Whether a packed block is so long that the codec must be tried too.
+    pub fn is_changed(&self, packed: usize, original: usize) -> bool {
+        let share = share(packed, original);
+        self.since >= LEAST && share > self.share.saturating_add(self.share * CHANGED / 100)
+    }
+
+    /// What both ways took; `None` where packing gave up. True: the packed block is to be used.
+    pub fn tell(&mut self, packed: Option<usize>, codec: usize, original: usize) -> bool {
+        let wins = packed.is_some_and(|bytes| bytes <= codec + codec * TOLERATED / 100);
+        self.pause = match wins == self.packed {
+            true => (2 * self.pause + 1).min(LONGEST),
+            false => 1,
+        };
+        self.packed = wins;
+        (self.left, self.since) = (self.pause, 0);
+        self.share = packed.map_or(usize::MAX, |bytes| share(bytes, original));
+        wins
+    }
+}
+
+fn share(packed: usize, original: usize) -> usize {
+    1024 * packed / original.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The blocks that are tried, of those that `packed` and `codec` tell the bytes of.
+    fn tries(guard: &mut Guard, blocks: usize, packed: usize, codec: usize) -> Vec<usize> {
+        (0..blocks)
+            .filter(|_| {
+                let tried = !guard.skips_rows() && guard.plan(false) == Plan::Both;
+                if tried {
+                    guard.tell(Some(packed), codec, 10_000);
+                }
+                tried
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_pause_doubles_while_one_way_wins() {
+        let mut guard = Guard::default();
+        assert_eq!(tries(&mut guard, 100, 500, 1000), [0, 2, 6, 14, 30, 62, 95]);
+        assert_eq!(guard.plan(false), Plan::Packed);
+        // The other way wins from the next try on.
+        let found = tries(&mut guard, 100, 1000, 500);
+        assert_eq!(&found[1..4], [found[0] + 2, found[0] + 6, found[0] + 14]);
+        assert!(guard.skips_rows());
+    }
+
+    #[test]
+    fn a_change_is_tried_at_once() {
+        let mut guard = Guard::default();
+        tries(&mut guard, 20, 500, 1000);
+        assert_eq!(guard.plan(false), Plan::Packed);
+        assert_eq!(guard.plan(true), Plan::Both);
+        guard.tell(Some(500), 1000, 10_000);
+        // They still repeat, and packing won.
+        assert_eq!(guard.plan(true), Plan::Packed);
+        // Longer blocks are news too, when a few blocks have passed.
+        assert!(!guard.is_changed(700, 10_000));
+        tries(&mut guard, 20, 500, 1000);
+        assert!(guard.is_changed(700, 10_000));
+        assert!(!guard.is_changed(600, 10_000));
+    }
+}

@@ -1,0 +1,191 @@
+//! Encodes whole rows to a body.
+
+use super::body::{Head, HEAD_BYTES, PAD_BYTES};
+use super::dictionary::Tries;
+use super::kernels::Kernels;
+use super::out::Out;
+use super::pack::{Packer, Stop};
+use super::rows_in::RowsIn;
+use super::scratch::Scratch;
+use super::texts_in::TextsIn;
+
+/// Compresses a tail to the start of the space and returns its bytes; `None` where they do not fit.
+pub(crate) type TailEncoder<'a> = dyn FnMut(&[u8], &mut [u8]) -> Option<usize> + 'a;
+
+/// What an encoder may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Choices {
+    pub texts: bool,
+    pub dictionaries: bool,
+}
+
+/// What an encoder found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Encoded {
+    pub bytes: usize,
+    /// It has columns of texts.
+    pub texts: bool,
+}
+
+/// Encodes blocks, one after the other.
+pub(crate) struct BodyEncoder {
+    kernels: Kernels,
+    rows: RowsIn,
+    texts: TextsIn,
+    values: Scratch<u64>,
+    packer: Packer,
+    tail: Scratch<u8>,
+    /// Of each word.
+    tries: Vec<Tries>,
+}
+
+impl Default for BodyEncoder {
+    fn default() -> Self {
+        Self::new(Kernels::detect())
+    }
+}
+
+impl BodyEncoder {
+    pub fn new(kernels: Kernels) -> Self {
+        Self {
+            kernels,
+            rows: RowsIn::default(),
+            texts: TextsIn::default(),
+            values: Scratch::default(),
+            packer: Packer::default(),
+            tail: Scratch::default(),
+            tries: Vec::new(),
+        }
+    }
+
+    /// Finds the rows of a piece. False: it is not whole rows, or no memory is left.
+    pub fn find_rows(&mut self, piece: &[u8]) -> bool {
+        self.rows.find(piece).unwrap_or(false)
+    }
+
+    /// Whether some of the rows that were found last in this piece are the same as one of those just before them.
+    pub fn repeats(&self, piece: &[u8]) -> bool {
+        const NEAR: usize = 32;
+        let count = self.rows.count();
+        [count / 3, 2 * count / 3].into_iter().all(|at| {
+            let row = self.rows.row(piece, at);
+            let mut before = (at.saturating_sub(NEAR)..at).rev();
+            before.any(|before| self.rows.row(piece, before) == row)
+        })
+    }
+
+    /// Encodes the rows that were found last in this piece, with the first `words` words of each packed, or fewer where a
+    /// row is shorter. `None`: the body is longer than `out`, or no memory is left.
+    pub fn encode(
+        &mut self,
+        piece: &[u8],
+        words: usize,
+        choices: Choices,
+        compress: &mut TailEncoder,
+        out: &mut [u8],
+    ) -> Option<Encoded> {
+        let mut out = Out::new(out);
+        self.put(piece, words, choices, compress, &mut out).ok()
+    }
+
+    fn put(
+        &mut self,
+        piece: &[u8],
+        words: usize,
+        choices: Choices,
+        compress: &mut TailEncoder,
+        out: &mut Out,
+    ) -> Result<Encoded, Stop> {
+        let (kernels, count) = (self.kernels, self.rows.count());
+        let words = words.min(self.rows.shortest()).min(u16::MAX.into());
+        if self.tries.len() < words {
+            let more = words - self.tries.len();
+            self.tries.try_reserve(more).map_err(|_| Stop::NoMemory)?;
+            self.tries.resize(words, Tries::default());
+        }
+        // The texts' padding is copied with them.
+        let tail = self.tail.sized(piece.len())?;
+        let behind = piece.len() - count * (4 + 8 * words);
+        self.texts.forget();
+        let mut tail_bytes = None;
+        if choices.texts && behind > 0 {
+            self.texts.find(piece, &self.rows, words)?;
+            if self.texts.any() {
+                tail_bytes = self.texts.gather(piece, &self.rows, words, tail)?;
+                if tail_bytes.is_none() {
+                    self.texts.forget();
+                }
+            }
+        }
+        let tail_bytes = match tail_bytes {
+            Some(bytes) => bytes,
+            None => gather_rests(&self.rows, piece, words, tail),
+        };
+        out.space(HEAD_BYTES)?;
+        self.packer.put(kernels, self.rows.lengths(), None, out)?;
+        let values = self.values.sized(count)?;
+        for (word, tries) in self.tries[..words].iter_mut().enumerate() {
+            let tries = choices.dictionaries.then_some(tries);
+            if let Some((mode, lengths)) = self.texts.of_word(word, count) {
+                out.put(&[mode.first_byte(0)])?;
+                self.packer.put(kernels, lengths, tries, out)?;
+            } else {
+                self.rows.column(piece, word, values);
+                self.packer.put(kernels, values, tries, out)?;
+            }
+        }
+        let stored = put_tail(&self.tail.values()[..tail_bytes], compress, out)?;
+        out.patch(0, &Head::bytes(count, words, stored));
+        Ok(Encoded {
+            bytes: out.at(),
+            texts: self.texts.any(),
+        })
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.rows.memory_bytes()
+            + self.texts.memory_bytes()
+            + self.values.memory_bytes()
+            + self.packer.memory_bytes()
+            + self.tail.memory_bytes()
+            + self.tries.capacity() * size_of::<Tries>()
+    }
+}
+
+/// Writes what is behind the packed words of each row to the tail and returns its bytes.
+fn gather_rests(rows: &RowsIn, piece: &[u8], words: usize, tail: &mut [u8]) -> usize {
+    const SHORT: usize = 64;
+    let mut end = 0;
+    for row in 0..rows.count() {
+        let rest = &rows.row(piece, row)[8 * words..];
+        let space = &mut tail[end..end + rest.len()];
+        if rest.len() <= SHORT {
+            // No call for each of many short rests.
+            for (from, to) in rest.chunks_exact(8).zip(space.chunks_exact_mut(8)) {
+                to.copy_from_slice(from);
+            }
+        } else {
+            space.copy_from_slice(rest);
+        }
+        end += rest.len();
+    }
+    end
+}
+
+/// Appends the tail, compressed where that makes it smaller, and zeros behind a short one. Returns its stored bytes.
+fn put_tail(tail: &[u8], compress: &mut TailEncoder, out: &mut Out) -> Result<usize, Stop> {
+    let mut stored = tail.len();
+    let compressed = match tail {
+        [] => None,
+        tail => compress(tail, out.rest()).filter(|bytes| *bytes < tail.len()),
+    };
+    match compressed {
+        Some(bytes) => {
+            stored = bytes;
+            out.space(bytes)?;
+        }
+        None => out.put(tail)?,
+    }
+    out.put(&[0; PAD_BYTES][stored.min(PAD_BYTES)..])?;
+    Ok(stored)
+}

@@ -1,0 +1,27 @@
+//! The bodies of row blocks: whole rows of Spark SQL, packed word column by word column (docs/row-block-format.md).
+//! The caller has the blocks' headers and checksums, and compresses the tails.
+
+mod bits;
+mod body;
+mod columns;
+mod decode;
+mod dictionary;
+mod encode;
+mod fault;
+mod input;
+mod kernels;
+mod mode;
+mod out;
+mod pack;
+mod placement;
+mod plain;
+mod rows_in;
+mod scratch;
+mod stats;
+mod texts;
+mod texts_in;
+
+pub(crate) use body::Head;
+pub(crate) use decode::BodyDecoder;
+pub(crate) use encode::{BodyEncoder, Choices};
+pub use fault::RowBlockFault;

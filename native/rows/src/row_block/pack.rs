@@ -1,0 +1,140 @@
+//! Packs a column in the best mode but TEXT and WIDE.
+
+use super::dictionary::{Dictionary, Tries, LEAST_VALUES};
+use super::fault::RowBlockFault;
+use super::kernels::Kernels;
+use super::mode::{dictionary_width, Mode};
+use super::out::{Full, Out};
+use super::plain::{put_codes, put_plain, Choice};
+use super::scratch::Scratch;
+
+/// Codes of fewer bits are not worth a dictionary.
+const LEAST_WIDTH: u32 = 10;
+/// Columns of fewer values are not worth runs.
+const LEAST_FOR_RUNS: usize = 16;
+
+/// Why a column was not packed.
+pub(crate) enum Stop {
+    Full,
+    NoMemory,
+}
+
+impl From<Full> for Stop {
+    fn from(_: Full) -> Self {
+        Self::Full
+    }
+}
+
+impl From<RowBlockFault> for Stop {
+    fn from(_: RowBlockFault) -> Self {
+        Self::NoMemory
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Packer {
+    codes: Scratch<u64>,
+    runs: Scratch<u64>,
+    dictionary: Dictionary,
+}
+
+impl Packer {
+    /// Appends the column, in the mode RUNS or one below it. `values` is not empty. `tries`: a dictionary may be tried.
+    pub fn put(
+        &mut self,
+        kernels: Kernels,
+        values: &[u64],
+        tries: Option<&mut Tries>,
+        out: &mut Out,
+    ) -> Result<(), Stop> {
+        let stats = kernels.stats(values);
+        let choice = Choice::of(&stats, values.len());
+        if choice.width > 1 && values.len() >= LEAST_FOR_RUNS && stats.repeats > values.len() / 4 {
+            let runs = values.len() - stats.repeats;
+            let bytes = 3 + values.len().div_ceil(8) + 10 + runs * choice.width as usize / 8;
+            if bytes < choice.bytes && runs <= usize::from(u16::MAX) {
+                let start = out.at();
+                self.put_runs(kernels, values, runs, out)?;
+                if out.at() - start < choice.bytes {
+                    return Ok(());
+                }
+                out.truncate(start);
+            }
+        }
+        if let Some(tries) = tries {
+            let worth = choice.width >= LEAST_WIDTH && values.len() >= LEAST_VALUES;
+            if worth && tries.is_due() {
+                let succeeded = self.put_dictionary(kernels, values, choice.bytes, out)?;
+                tries.tell(succeeded);
+                if succeeded {
+                    return Ok(());
+                }
+            }
+        }
+        let codes = self.codes.sized(values.len())?;
+        Ok(put_plain(kernels, values, &stats, choice, codes, out)?)
+    }
+
+    fn put_runs(
+        &mut self,
+        kernels: Kernels,
+        values: &[u64],
+        runs: usize,
+        out: &mut Out,
+    ) -> Result<(), Stop> {
+        out.put(&[Mode::Runs.first_byte(0)])?;
+        out.put(&(runs as u16).to_le_bytes())?;
+        let bitmap = out.space(values.len().div_ceil(8))?;
+        let of_runs = self.runs.sized(runs)?;
+        let (mut before, mut run) = (values[0], 0);
+        for (byte, values) in bitmap.iter_mut().zip(values.chunks(8)) {
+            *byte = 0;
+            for (bit, value) in values.iter().enumerate() {
+                let changed = *value != before;
+                run += usize::from(changed);
+                // `runs` are the changes and the first one.
+                of_runs[run.min(runs - 1)] = *value;
+                *byte |= u8::from(changed) << bit;
+                before = *value;
+            }
+        }
+        let of_runs = &self.runs.values()[..runs];
+        let stats = kernels.stats(of_runs);
+        let choice = Choice::of(&stats, runs);
+        let codes = self.codes.sized(runs)?;
+        Ok(put_plain(kernels, of_runs, &stats, choice, codes, out)?)
+    }
+
+    /// False: nothing was appended, because a dictionary takes `most` bytes or more.
+    fn put_dictionary(
+        &mut self,
+        kernels: Kernels,
+        values: &[u64],
+        most: usize,
+        out: &mut Out,
+    ) -> Result<bool, Stop> {
+        let codes = self.codes.sized(values.len())?;
+        if !self.dictionary.code(values, codes) {
+            return Ok(false);
+        }
+        let entries = self.dictionary.entries();
+        let start = out.at();
+        let stats = kernels.stats(entries);
+        let choice = Choice::of(&stats, entries.len());
+        let width = dictionary_width(entries.len());
+        let bytes = 2 + choice.bytes + super::bits::code_bytes(values.len(), width);
+        if bytes >= most {
+            return Ok(false);
+        }
+        out.put(&[Mode::Dict.first_byte(0), entries.len() as u8])?;
+        let mut scratch = [0; 256];
+        put_plain(kernels, entries, &stats, choice, &mut scratch, out)?;
+        put_codes(kernels, codes, width, out)?;
+        debug_assert_eq!(out.at() - start, bytes);
+        Ok(true)
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.codes.memory_bytes() + self.runs.memory_bytes() + self.dictionary.memory_bytes()
+    }
+}

@@ -1,0 +1,141 @@
+//! Makes row blocks of pieces of whole rows, or blocks of the codec alone where those are smaller.
+
+use crate::block::{row_block_checksum, write_header, Method, TailCodec, HEADER_BYTES};
+use crate::compress_error::CompressError;
+use crate::guard::{Guard, Plan};
+use crate::row_block::{BodyEncoder, Choices};
+
+/// What a piece's blocks are made with: the codec of the stream.
+pub(crate) trait PieceCodec {
+    /// Writes the block of the codec alone, for which `out` has room.
+    fn block(&mut self, piece: &[u8], out: &mut [u8]) -> Result<usize, CompressError>;
+
+    /// Compresses a row block's tail; `None` where it does not fit.
+    fn tail(&mut self, tail: &[u8], out: &mut [u8]) -> Option<usize>;
+}
+
+pub(crate) struct RowPacker {
+    /// Packed words of each row.
+    words: usize,
+    token: u8,
+    encoder: BodyEncoder,
+    choices: Choices,
+    guard: Guard,
+    /// The second block of a piece that is made in two ways.
+    spare: Vec<u8>,
+}
+
+impl RowPacker {
+    /// `level` is the token's.
+    pub fn new(words: usize, codec: TailCodec, level: u8) -> Self {
+        Self {
+            words,
+            token: Method::Rows(codec).token() | level,
+            encoder: BodyEncoder::default(),
+            choices: Choices {
+                texts: true,
+                dictionaries: true,
+            },
+            guard: Guard::default(),
+            spare: Vec::new(),
+        }
+    }
+
+    /// Writes the piece's block and returns its bytes. `out` has room for the block of the codec alone.
+    pub fn compress(
+        &mut self,
+        piece: &[u8],
+        out: &mut [u8],
+        codec: &mut impl PieceCodec,
+    ) -> Result<usize, CompressError> {
+        if self.guard.skips_rows() || !self.encoder.find_rows(piece) {
+            return codec.block(piece, out);
+        }
+        let plan = self.guard.plan(self.encoder.repeats(piece));
+        let packed = self.pack(piece, out, codec, plan == Plan::Both);
+        let Some(bytes) = packed else {
+            let bytes = codec.block(piece, out)?;
+            self.guard.tell(None, bytes, piece.len());
+            return Ok(bytes);
+        };
+        if plan == Plan::Packed && !self.guard.is_changed(bytes, piece.len()) {
+            return Ok(bytes);
+        }
+        let Some(spare) = spare(&mut self.spare, out.len()) else {
+            return Ok(bytes);
+        };
+        let other = codec.block(piece, spare)?;
+        if self.guard.tell(packed, other, piece.len()) {
+            return Ok(bytes);
+        }
+        out[..other].copy_from_slice(&spare[..other]);
+        Ok(other)
+    }
+
+    /// Writes a row block. `None`: it is not shorter than the piece. `measure`: with texts and without, to keep what is
+    /// shorter for the next blocks.
+    fn pack(
+        &mut self,
+        piece: &[u8],
+        out: &mut [u8],
+        codec: &mut impl PieceCodec,
+        measure: bool,
+    ) -> Option<usize> {
+        let first = self.pack_as(self.choices, piece, out, codec);
+        let others = Choices {
+            texts: !self.choices.texts,
+            ..self.choices
+        };
+        let has_texts = first.is_none_or(|(_, texts)| texts) || others.texts;
+        if !measure || !has_texts {
+            return first.map(|(bytes, _)| bytes);
+        }
+        let mut buffer = std::mem::take(&mut self.spare);
+        let room = out.len();
+        let second = spare(&mut buffer, room)
+            .and_then(|spare| self.pack_as(others, piece, spare, codec))
+            .filter(|(second, _)| first.is_none_or(|(first, _)| *second < first));
+        if let Some((bytes, _)) = second {
+            out[..bytes].copy_from_slice(&buffer[..bytes]);
+            self.choices = others;
+        }
+        self.spare = buffer;
+        second.or(first).map(|(bytes, _)| bytes)
+    }
+
+    /// The bytes of the block, and whether it has texts.
+    fn pack_as(
+        &mut self,
+        choices: Choices,
+        piece: &[u8],
+        out: &mut [u8],
+        codec: &mut impl PieceCodec,
+    ) -> Option<(usize, bool)> {
+        let (header, room) = out.split_first_chunk_mut::<HEADER_BYTES>()?;
+        // A body as long as the piece would be of no use.
+        let room = &mut room[..piece.len() - 1];
+        let mut tail = |tail: &[u8], out: &mut [u8]| codec.tail(tail, out);
+        let body = self
+            .encoder
+            .encode(piece, self.words, choices, &mut tail, room)?;
+        let bytes = &room[..body.bytes];
+        let lengths = (body.bytes, piece.len());
+        write_header(header, self.token, lengths, |fields| {
+            row_block_checksum(fields, bytes)
+        });
+        Some((HEADER_BYTES + body.bytes, body.texts))
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.encoder.memory_bytes() + self.spare.capacity()
+    }
+}
+
+/// Room for `bytes` bytes; `None` without memory.
+fn spare(buffer: &mut Vec<u8>, bytes: usize) -> Option<&mut [u8]> {
+    if let Some(more) = bytes.checked_sub(buffer.len()) {
+        buffer.try_reserve_exact(more).ok()?;
+        buffer.resize(bytes, 0);
+    }
+    Some(&mut buffer[..bytes])
+}
