@@ -82,7 +82,7 @@ def test_a_peer_that_does_not_listen_is_broken(doctor):
 
 
 def test_too_little_locked_memory(doctor):
-    """64 KiB of locked memory for an arena of 256 MiB."""
+    """64 KiB of locked memory for an arena of 128 MiB."""
     under = ["setpriv", "--bounding-set=-ipc_lock", "prlimit", "--memlock=65536:65536"]
     result = doctor(under=under)
     assert result["exit_code"] == 1, result
@@ -91,7 +91,7 @@ def test_too_little_locked_memory(doctor):
         "memlock",
         "slower",
         "may lock 65536 bytes of memory, the arena needs 134217728",
-        "ulimit -l 262144",
+        "ulimit -l 131072",
     )
     result = doctor("--fabric", "verbs", under=under)
     assert result["exit_code"] == 2, result
