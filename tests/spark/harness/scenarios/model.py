@@ -51,8 +51,8 @@ def reads_streams(case):
     return case.startswith("streams") or case == "switchJobs"
 
 
-# Which cases give a counter, where not all of a scenario's do. A run of some cases (`--cases`, `-k`)
-# asks for it only if one of these runs.
+# Which cases give a counter, where not all of a scenario's do. A run of some cases (`--cases` or
+# `-k`) asks for it only if one of these runs.
 GIVEN_BY = {
     "rowReaders": has_rows,
     "rowWriters": has_rows,
