@@ -200,6 +200,7 @@ impl FetchService {
         match verdict {
             Verdict::Right if last => {
                 self.counters.pulls.add(1);
+                self.tell_server(net, id);
                 self.next_part(net, id);
             }
             Verdict::Right => self.continue_pull(net, id),
@@ -244,6 +245,7 @@ impl FetchService {
         let Some(connection) = self.attempts.get(&id).map(|attempt| attempt.connection) else {
             return;
         };
+        self.tell_server(net, id);
         let Some(mut request) = self.end(net, id) else {
             return;
         };
