@@ -232,10 +232,12 @@ impl FetchService {
             return;
         };
         if self.no_pulls.insert(attempt.connection) {
-            log::warn!(
-                "bytes read from a peer's memory have CRC-32C {got:#010x} where the peer read \
-                 {expected:#010x} from its file; from now on it writes them on this connection"
-            );
+            if let Some(left_out) = self.corrupt_reads.at(Instant::now()) {
+                log::warn!(
+                    "bytes read from a peer's memory have CRC-32C {got:#010x} where the peer read \
+                     {expected:#010x} from its file; from now on it writes them on this connection{left_out}"
+                );
+            }
         }
     }
 
