@@ -76,10 +76,10 @@ def chosen(options) -> list[Application]:
     for version in spark_home.versions_named(versions):
         depth = "everything" if options.full else "smoke" if options.smoke else version.depth
         for scenario in scenarios.chosen(version.name, depth, options.scenarios, options.stock):
-            cases = [c for c in scenario.cases if not options.cases or c in options.cases]
-            if cases:
+            narrowed = scenario.only(options.cases) if options.cases else scenario
+            if narrowed.cases:
                 conf = {**scenario.conf, **given}
-                found.append(Application(version, replace(scenario, cases=cases, conf=conf)))
+                found.append(Application(version, replace(narrowed, conf=conf)))
     return found
 
 
@@ -142,8 +142,8 @@ def running(request, failures):
 def narrow(application: Application, cases: set[str]) -> Application:
     """The application with only the cases that tests look at; with all of them where none does."""
     scenario = application.scenario
-    kept = [case for case in scenario.cases if case in cases]
-    return Application(application.version, replace(scenario, cases=kept) if kept else scenario)
+    narrowed = scenario.only(cases)
+    return Application(application.version, narrowed if narrowed.cases else scenario)
 
 
 def run(

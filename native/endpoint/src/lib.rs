@@ -38,6 +38,7 @@ mod progress;
 mod progress_test;
 mod schedule;
 mod serve;
+mod services;
 
 pub use config::{Config, FabricChoice, Security};
 pub use endpoint::{Endpoint, EndpointError};

@@ -44,6 +44,8 @@ pub const PREFETCHED_BLOCKS: usize = 256;
 pub const PULL_WINDOW_BYTES: u64 = 4 << 20;
 /// Pages that one peer may read at most.
 pub const MAX_EXPOSED: usize = 4_096;
+/// Lines of the log in a minute about connections that have ended: a peer can end as many as it likes.
+pub const ENDED_LINES: u32 = 16;
 /// How often deadlines are looked at.
 pub const TICK: Duration = Duration::from_millis(50);
 /// Longest sleep of an idle progress thread.

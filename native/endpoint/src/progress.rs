@@ -1,13 +1,13 @@
 //! The event loop of one progress thread: one fabric, three services. It never blocks but in `poll`.
 
-use crate::collective::CollectiveService;
 use crate::fabrics::fabric_name;
-use crate::fetch::{FetchService, RequestQueue};
+use crate::fetch::RequestQueue;
 use crate::files::Catalog;
-use crate::limits::{IDLE, TICK};
+use crate::limits::{ENDED_LINES, IDLE, TICK};
 use crate::memory::Memory;
 use crate::net::{Closed, Doorbell, Net, PeerTable, Service, Source};
-use crate::serve::ServeService;
+use crate::services::Services;
+use faro_fabric::rare_log::RareLog;
 use faro_fabric::{CloseReason, ConnectionId, EndpointId, Event, FabricError, Message};
 use faro_sync::panic_message;
 use faro_wire::message::Incoming;
@@ -27,31 +27,6 @@ pub(crate) struct Shared {
     pub(crate) question_timeout: Duration,
 }
 
-/// The services of one progress thread.
-pub(crate) struct Services {
-    pub(crate) fetch: FetchService,
-    pub(crate) serve: ServeService,
-    pub(crate) collective: CollectiveService,
-}
-
-impl Services {
-    fn all(&mut self) -> [&mut dyn Service; 3] {
-        [&mut self.fetch, &mut self.serve, &mut self.collective]
-    }
-
-    fn use_connection(&self, connection: ConnectionId) -> bool {
-        self.fetch.uses(connection)
-            || self.serve.uses(connection)
-            || self.collective.uses(connection)
-    }
-
-    fn keep_connection(&self, connection: ConnectionId) -> bool {
-        self.fetch.keeps(connection)
-            || self.serve.keeps(connection)
-            || self.collective.keeps(connection)
-    }
-}
-
 /// One progress thread.
 pub(crate) struct Progress {
     net: Net,
@@ -59,6 +34,10 @@ pub(crate) struct Progress {
     services: Services,
     shared: Shared,
     last_tick: Instant,
+    /// Peers that broke the protocol.
+    broken: RareLog,
+    /// Connections that ended otherwise than by a goodbye.
+    ended: RareLog,
 }
 
 impl Progress {
@@ -74,6 +53,8 @@ impl Progress {
             services,
             shared,
             last_tick: Instant::now(),
+            broken: RareLog::default(),
+            ended: RareLog::up_to(ENDED_LINES),
         }
     }
 
@@ -178,8 +159,10 @@ impl Progress {
                 message,
             } => {
                 if let Err(error) = self.on_message(connection, &message) {
-                    let id = connection.0;
-                    log::warn!("connection {id}: {error}; closing the connection");
+                    if let Some(left_out) = self.broken.at(Instant::now()) {
+                        let id = connection.0;
+                        log::warn!("connection {id}: {error}; closing the connection{left_out}");
+                    }
                     let reason = CloseReason::Protocol(error);
                     self.net.disconnect(connection, reason);
                 }
@@ -203,8 +186,10 @@ impl Progress {
                 .on_read_ended(net, connection, token, target, &outcome),
             Event::Closed { connection, reason } => {
                 if !matches!(reason, CloseReason::Local | CloseReason::Peer { .. }) {
-                    let (fabric, id) = (fabric_name(net.kind()), connection.0);
-                    log::info!("{fabric} connection {id}: {reason}");
+                    if let Some(left_out) = self.ended.at(Instant::now()) {
+                        let (fabric, id) = (fabric_name(net.kind()), connection.0);
+                        log::info!("{fabric} connection {id}: {reason}{left_out}");
+                    }
                 }
                 self.closed(connection, &reason);
             }

@@ -7,9 +7,10 @@ use crate::fetch::{Command, FetchService, RequestQueue};
 use crate::files::Catalog;
 use crate::memory::{Memory, RegionMode, Staging};
 use crate::net::{Doorbell, Inbox, Net, PeerTable};
-use crate::progress::{Progress, Services, Shared};
+use crate::progress::{Progress, Shared};
 use crate::schedule::{Exchange, ExchangeConfig, ServerQueue};
 use crate::serve::{IoPool, ServeService};
+use crate::services::Services;
 use faro_fabric::{
     CloseReason, ConnectionId, EndpointId, Event, Exposure, Fabric, FabricError, FabricKind,
     Message, Read, Rejected, RemoteRange, Revoked, Waker, Write,

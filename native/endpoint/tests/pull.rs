@@ -376,8 +376,11 @@ struct Lie {
 }
 
 /// A server that offers one page of 100,000 bytes with that lie, and writes when it is asked to.
-fn liar(lie: Lie, asked: Arc<AtomicUsize>) -> Scripted {
-    Scripted::start(Box::new(move |stage, peer, id, fetch, _| {
+fn liar(lie: Lie, asked: Arc<AtomicUsize>, ended: Arc<AtomicUsize>) -> Scripted {
+    Scripted::start(Box::new(move |stage, peer, id, fetch, message| {
+        if message.kind == kind::CANCEL {
+            ended.fetch_add(1, Ordering::SeqCst);
+        }
         let Some(fetch) = fetch else { return };
         asked.fetch_add(1, Ordering::SeqCst);
         let bytes = pattern(4, 100_000);
@@ -426,12 +429,16 @@ fn show(stage: &mut Stage, peer: faro_fabric::ConnectionId, bytes: &[u8]) -> Rem
 }
 
 fn fetch_from_a_liar(lie: Lie) -> (Arc<Endpoint>, support::Fetched, usize) {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let server = liar(lie, Arc::clone(&asked));
+    let (asked, ended): (Arc<AtomicUsize>, Arc<AtomicUsize>) = Default::default();
+    let server = liar(lie, Arc::clone(&asked), Arc::clone(&ended));
     let client = Endpoint::start(config("client", FabricChoice::Tcp)).unwrap();
     let peer = client.add_peer(&server.card).unwrap();
     let fetched = fetch(&client, peer, &[block(0, 0, 0, 1)]);
     until_leases_are_back(&client);
+    // However a pull ends, its server hears of it once.
+    until("the server hears of its end", || {
+        ended.load(Ordering::SeqCst) == 1
+    });
     let asked = asked.load(Ordering::SeqCst);
     (client, fetched, asked)
 }
@@ -469,7 +476,7 @@ fn the_right_version_of_the_wrong_bytes_ends_pulling() {
         found: 2,
         crc: 1,
     };
-    let server = liar(lie, Arc::clone(&asked));
+    let server = liar(lie, Arc::clone(&asked), Arc::default());
     let client = Endpoint::start(config("client", FabricChoice::Tcp)).unwrap();
     let peer = client.add_peer(&server.card).unwrap();
     for round in 0..3 {

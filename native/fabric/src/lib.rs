@@ -10,6 +10,7 @@
 
 pub mod diagnose;
 mod error;
+pub mod rare_log;
 pub mod shm;
 mod stream;
 pub mod tcp;

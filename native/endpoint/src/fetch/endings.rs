@@ -144,7 +144,7 @@ impl FetchService {
         }
     }
 
-    /// The server need not go on. To a closed connection the message vanishes.
+    /// The server need not go on, or the client has read what it was offered. To a closed connection the message vanishes.
     pub(super) fn tell_server(&mut self, net: &mut Net, id: u64) {
         if let Some(attempt) = self.attempts.get(&id) {
             net.send(attempt.connection, id, ToServer::Cancel);

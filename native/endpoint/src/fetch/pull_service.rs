@@ -200,6 +200,7 @@ impl FetchService {
         match verdict {
             Verdict::Right if last => {
                 self.counters.pulls.add(1);
+                self.tell_server(net, id);
                 self.next_part(net, id);
             }
             Verdict::Right => self.continue_pull(net, id),
@@ -231,10 +232,12 @@ impl FetchService {
             return;
         };
         if self.no_pulls.insert(attempt.connection) {
-            log::warn!(
-                "bytes read from a peer's memory have CRC-32C {got:#010x} where the peer read \
-                 {expected:#010x} from its file; from now on it writes them on this connection"
-            );
+            if let Some(left_out) = self.corrupt_reads.at(Instant::now()) {
+                log::warn!(
+                    "bytes read from a peer's memory have CRC-32C {got:#010x} where the peer read \
+                     {expected:#010x} from its file; from now on it writes them on this connection{left_out}"
+                );
+            }
         }
     }
 
@@ -244,6 +247,7 @@ impl FetchService {
         let Some(connection) = self.attempts.get(&id).map(|attempt| attempt.connection) else {
             return;
         };
+        self.tell_server(net, id);
         let Some(mut request) = self.end(net, id) else {
             return;
         };

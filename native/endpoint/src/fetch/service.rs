@@ -11,6 +11,7 @@ use crate::deadlines::Deadlines;
 use crate::memory::Memory;
 use crate::net::{Closed, Link, Net, Route, Service, Source};
 use crossbeam_channel::Receiver;
+use faro_fabric::rare_log::RareLog;
 use faro_fabric::{CloseReason, ConnectionId, EndpointId, Exposure, Outcome, Revoked};
 use faro_pool::{Lease, Purpose, PAGE_BYTES};
 use faro_wire::codes::FetchErrorCode;
@@ -55,6 +56,8 @@ pub(crate) struct FetchService {
     pub(super) heard: HashMap<ConnectionId, Instant>,
     /// Connections on which a read brought bytes that the server never had.
     pub(super) no_pulls: HashSet<ConnectionId>,
+    /// Lines of the log about them.
+    pub(super) corrupt_reads: RareLog,
     /// Of the next read.
     pub(super) next_token: u64,
     next_wire_id: u64,
@@ -97,6 +100,7 @@ impl FetchService {
             reads: HashMap::new(),
             heard: HashMap::new(),
             no_pulls: HashSet::new(),
+            corrupt_reads: RareLog::default(),
             next_token: 1,
             next_wire_id: 1,
         }

@@ -23,6 +23,8 @@ use super::questions::{Asked, Questions, Resume};
 use super::stores::Stores;
 use crate::limits::{MAX_KNOWN_BYTES, SWEPT_FILES, TICK};
 use crate::payer::Payer;
+use faro_fabric::rare_log::RareLog;
+use faro_sync::lock;
 use faro_wire::{BlockStatus, OutputId};
 use quick_cache::Weighter;
 use std::sync::{Arc, Mutex};
@@ -58,6 +60,8 @@ pub(crate) struct Catalog {
     /// When `tick` and `sweep` looked last.
     looked: Mutex<Instant>,
     swept: Mutex<Instant>,
+    /// Questions that Java has not answered: a peer chooses how many there are.
+    unanswered: Mutex<RareLog>,
 }
 
 impl Catalog {
@@ -76,6 +80,7 @@ impl Catalog {
             questions: Questions::new(),
             looked: Mutex::new(Instant::now()),
             swept: Mutex::new(Instant::now()),
+            unanswered: Mutex::default(),
         }
     }
 
@@ -132,11 +137,10 @@ impl Catalog {
         }
         // The Java side is gone or stuck: the answer is "no".
         for id in self.questions.older_than(now, age) {
-            log::warn!(
-                "no answer from Java where map output {}/{} is",
-                id.shuffle_id,
-                id.map_id
-            );
+            if let Some(left_out) = lock(&self.unanswered).at(now) {
+                let (shuffle, map) = (id.shuffle_id, id.map_id);
+                log::warn!("no answer from Java where map output {shuffle}/{map} is{left_out}");
+            }
             self.answer(id, None);
         }
     }

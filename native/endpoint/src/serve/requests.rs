@@ -132,8 +132,9 @@ impl ServeService {
 
     pub(super) fn cancel(&mut self, net: &mut Net, (connection, request): (ConnectionId, u64)) {
         let found = self.by_request.get(&(connection, request)).copied();
-        if let Some(serial) = found {
-            self.remove(serial);
+        let removed = found.and_then(|serial| self.remove(serial));
+        // A client that has read what it was offered waits for no word.
+        if removed.is_some_and(|entry| !matches!(entry.stage, Stage::Offered)) {
             let (code, detail) = (FailureCode::Cancelled, String::new());
             fail(net, connection, request, code, detail);
         }
@@ -176,6 +177,9 @@ impl ServeService {
             let Some(entry) = self.remove(serial) else {
                 continue;
             };
+            if matches!(entry.stage, Stage::Offered) {
+                continue;
+            }
             let timeout = entry.idle_timeout.as_millis() as u64;
             if entry.writes > 0 {
                 let what = "milliseconds without progress of a peer that offered buffers";

@@ -195,7 +195,7 @@ impl ServeService {
         match entry.stage {
             Stage::Queued(_) => self.schedule.withdraw(serial),
             Stage::Starved(_) => self.starved.remove(entry.endpoint, serial),
-            Stage::Idle(_) | Stage::Running { .. } | Stage::Draining => {}
+            Stage::Idle(_) | Stage::Running { .. } | Stage::Draining | Stage::Offered => {}
         }
         self.ended(entry.endpoint, entry.under_way());
         Some(entry)
@@ -325,7 +325,12 @@ impl Service for ServeService {
 
     /// Tells every client that this endpoint is closing.
     fn close(&mut self, net: &mut Net) {
-        for (connection, request) in std::mem::take(&mut self.by_request).into_keys() {
+        for ((connection, request), serial) in std::mem::take(&mut self.by_request) {
+            // What a client reads by itself ends with the connection.
+            let entry = self.entries.get(&serial);
+            if entry.is_some_and(|entry| matches!(entry.stage, Stage::Offered)) {
+                continue;
+            }
             let (code, detail) = (FailureCode::Closing, String::new());
             fail(net, connection, request, code, detail);
         }

@@ -10,6 +10,8 @@
 //!     │                          └───────┘ turn ends, no memory            │
 //!     └──────────────── buffers and room for writes ───────────────────────┘
 //! ```
+//! From `Running` a fetch also becomes `Offered`: its client reads the bytes by itself, and says when it has them.
+//!
 //! The lengths of a first turn are not known, and Java may take long to say where its files are. So it takes
 //! memory by itself when it is about to read, if there is some; any other turn has its memory when it begins.
 
@@ -28,6 +30,9 @@ pub(super) enum Stage<J> {
     Running { buffers: Vec<RemoteBuffer> },
     /// All bytes are in posted writes; only their ends are waited for.
     Draining,
+    /// The client reads all bytes by itself. The server sees nothing of that on some fabrics, so the connection counts as
+    /// in use until the client says that it is done, or its time is over.
+    Offered,
 }
 
 /// What becomes of buffers that a client offers.
@@ -72,7 +77,7 @@ impl<J> Stage<J> {
                 buffers.extend(offered);
                 Buffers::Kept(buffers.len())
             }
-            Self::Draining => Buffers::NotNeeded,
+            Self::Draining | Self::Offered => Buffers::NotNeeded,
         }
     }
 
@@ -88,7 +93,8 @@ impl<J> Stage<J> {
             | Self::Queued(_)
             | Self::Starved(_)
             | Self::Running { .. }
-            | Self::Draining) => {
+            | Self::Draining
+            | Self::Offered) => {
                 *self = other;
                 false
             }
@@ -106,7 +112,11 @@ impl<J> Stage<J> {
                 *self = Self::running();
                 Permitted::Begins(job)
             }
-            other @ (Self::Idle(_) | Self::Starved(_) | Self::Running { .. } | Self::Draining) => {
+            other @ (Self::Idle(_)
+            | Self::Starved(_)
+            | Self::Running { .. }
+            | Self::Draining
+            | Self::Offered) => {
                 *self = other;
                 Permitted::Nothing
             }
@@ -124,7 +134,11 @@ impl<J> Stage<J> {
                 };
                 Some(buffers)
             }
-            other @ (Self::Idle(_) | Self::Queued(_) | Self::Starved(_) | Self::Draining) => {
+            other @ (Self::Idle(_)
+            | Self::Queued(_)
+            | Self::Starved(_)
+            | Self::Draining
+            | Self::Offered) => {
                 *self = other;
                 None
             }
@@ -135,6 +149,13 @@ impl<J> Stage<J> {
     pub(super) fn on_last_turn(&mut self) {
         if let Self::Running { .. } = self {
             *self = Self::Draining;
+        }
+    }
+
+    /// The turn ended, and the client is to read.
+    pub(super) fn on_offer(&mut self) {
+        if let Self::Running { .. } = self {
+            *self = Self::Offered;
         }
     }
 
@@ -157,7 +178,11 @@ impl<J> Stage<J> {
                     Err(error)
                 }
             },
-            other @ (Self::Idle(_) | Self::Queued(_) | Self::Running { .. } | Self::Draining) => {
+            other @ (Self::Idle(_)
+            | Self::Queued(_)
+            | Self::Running { .. }
+            | Self::Draining
+            | Self::Offered) => {
                 *self = other;
                 Ok(None)
             }
@@ -169,7 +194,9 @@ impl<J> Stage<J> {
 mod tests {
     use super::*;
 
-    const ALL: [&str; 5] = ["idle", "queued", "starved", "running", "draining"];
+    const ALL: [&str; 6] = [
+        "idle", "queued", "starved", "running", "draining", "offered",
+    ];
 
     fn stage(name: &str) -> Stage<u8> {
         match name {
@@ -177,7 +204,8 @@ mod tests {
             "queued" => Stage::Queued(7),
             "starved" => Stage::Starved(7),
             "running" => Stage::running(),
-            _ => Stage::Draining,
+            "draining" => Stage::Draining,
+            _ => Stage::Offered,
         }
     }
 
@@ -188,11 +216,12 @@ mod tests {
             Stage::Starved(_) => "starved",
             Stage::Running { .. } => "running",
             Stage::Draining => "draining",
+            Stage::Offered => "offered",
         }
     }
 
     /// Applies an event to every state; the states after it, in the order of `ALL`.
-    fn after(event: impl Fn(&mut Stage<u8>)) -> [&'static str; 5] {
+    fn after(event: impl Fn(&mut Stage<u8>)) -> [&'static str; 6] {
         ALL.map(|from| {
             let mut stage = stage(from);
             event(&mut stage);
@@ -239,6 +268,7 @@ mod tests {
             ("turn", after(|s| drop(s.on_turn(8, false)))),
             ("turn, starved", after(|s| drop(s.on_turn(8, true)))),
             ("last turn", after(Stage::on_last_turn)),
+            ("offer", after(Stage::on_offer)),
             (
                 "memory",
                 after(|s| {
@@ -254,14 +284,31 @@ mod tests {
             ("buffers", after(|s| drop(s.on_buffers(vec![buffer()])))),
         ];
         let expected = [
-            ["queued", "queued", "starved", "running", "draining"],
-            ["idle", "queued", "starved", "running", "draining"],
-            ["idle", "running", "starved", "running", "draining"],
-            ["idle", "starved", "starved", "running", "draining"],
-            ["idle", "queued", "starved", "idle", "draining"],
-            ["idle", "queued", "starved", "starved", "draining"],
-            ["idle", "queued", "starved", "draining", "draining"],
-            ["idle", "queued", "running", "running", "draining"],
+            [
+                "queued", "queued", "starved", "running", "draining", "offered",
+            ],
+            [
+                "idle", "queued", "starved", "running", "draining", "offered",
+            ],
+            [
+                "idle", "running", "starved", "running", "draining", "offered",
+            ],
+            [
+                "idle", "starved", "starved", "running", "draining", "offered",
+            ],
+            ["idle", "queued", "starved", "idle", "draining", "offered"],
+            [
+                "idle", "queued", "starved", "starved", "draining", "offered",
+            ],
+            [
+                "idle", "queued", "starved", "draining", "draining", "offered",
+            ],
+            [
+                "idle", "queued", "starved", "offered", "draining", "offered",
+            ],
+            [
+                "idle", "queued", "running", "running", "draining", "offered",
+            ],
             ALL,
             ALL,
         ];
@@ -303,9 +350,8 @@ mod tests {
         assert_eq!(stage.on_turn(8, false), Some(vec![buffer(), buffer()]));
         let taken = Buffers::Job(&mut 8, Vec::new());
         assert_eq!(stage.on_buffers(Vec::new()), taken);
-        assert_eq!(
-            Stage::<u8>::Draining.on_buffers(vec![buffer()]),
-            Buffers::NotNeeded
-        );
+        for mut over in [Stage::<u8>::Draining, Stage::Offered] {
+            assert_eq!(over.on_buffers(vec![buffer()]), Buffers::NotNeeded);
+        }
     }
 }

@@ -7,6 +7,7 @@ use crate::limits::{MAX_UNRESOLVED, MAX_UNRESOLVED_OF_PEER};
 use crate::net::{Encoded, Net};
 use faro_fabric::{CloseReason, RemoteRange, Write};
 use faro_wire::message::{DataWritten, FailureCode, ToClient, WrittenBuffer};
+use std::time::Instant;
 
 impl ServeService {
     /// A turn ended.
@@ -59,8 +60,8 @@ impl ServeService {
         self.has_room(endpoint);
     }
 
-    /// All of it is in the chunk cache: the client is offered to read it, and the request is over
-    /// for this server. What cannot be exposed is written.
+    /// All of it is in the chunk cache: the client is offered to read it, and says when it needs nothing more. What
+    /// cannot be exposed is written.
     fn offer(
         &mut self,
         net: &mut Net,
@@ -72,7 +73,7 @@ impl ServeService {
         let Some(entry) = self.entries.get(&serial) else {
             return;
         };
-        let (connection, id) = (entry.connection, entry.request);
+        let (connection, id, endpoint) = (entry.connection, entry.request, entry.endpoint);
         let versions = self.memory.cache.versions();
         let offer = versions.and_then(|v| self.exposed.offer(net, connection, v, slices));
         let Some(offer) = offer else {
@@ -83,7 +84,11 @@ impl ServeService {
         net.send(connection, id, response);
         self.counters.pulls_offered.add(1);
         self.count_served(net, &job);
-        self.remove(serial);
+        if let Some(entry) = self.entries.get_mut(&serial) {
+            entry.progress(Instant::now());
+            entry.stage.on_offer();
+        }
+        self.ended(endpoint, 1);
     }
 
     /// Writes what a turn filled into the client's memory. Returns the list for `DATA_WRITTEN`.

@@ -43,7 +43,7 @@ pub(crate) mod kinds;
 pub(crate) mod operations;
 pub(crate) mod outbound;
 pub(crate) mod payload;
-mod rare_log;
+mod rare_logs;
 pub(crate) mod reactor;
 pub(crate) mod sealed;
 pub(crate) mod session;

@@ -9,7 +9,7 @@ use super::driver::{FramePath, TransportDriver};
 use super::exposure::{ByKey, Exposures};
 use super::inbound::Inbound;
 use super::kinds::FrameKind;
-use super::rare_log::RareLogs;
+use super::rare_logs::RareLogs;
 use super::sealed::{seals, Sealed, BATCH_BYTES};
 use super::session::{Context, Phase, Session, Shared};
 use super::strangers::Strangers;

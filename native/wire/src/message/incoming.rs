@@ -28,7 +28,7 @@ pub enum ToServer {
     Fetch(Fetch),
     /// `MORE_BUFFERS`.
     MoreBuffers(MoreBuffers),
-    /// `CANCEL`, which has no body: the client no longer wants the request.
+    /// `CANCEL`, which has no body: the client needs nothing more of the request.
     Cancel,
 }
 

@@ -1,6 +1,6 @@
 """What a scenario is, and the values that several of them share."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 RDD = ["groupByKey", "reduceByKey", "sortByKey", "cogroup", "chained"]
 BLOCKS = ["tinyBlocks", "megabyteBlocks", "hugeBlock", "emptyPartitions"]
@@ -34,6 +34,36 @@ def written_by_spark(why):
     reason = f"sparkWriters.{why}"
     return (reason,), ("rowWriters", *(name for name in SPARK_WRITERS if name != reason))
 
+
+# Cases of RDDs, which have no rows of Spark SQL.
+OF_RECORDS = {
+    *(*RDD, *BLOCKS, "someTinyBlocks", "blockBeyondMemory", "largeShuffle"),
+    *("manyOutputs", "speculation", "dynamicAllocation"),
+    *("killBetweenStages", "killWithService", "killInReduce", "killInMap"),
+}
+
+
+def has_rows(case):
+    return case not in OF_RECORDS and not reads_streams(case)
+
+
+def reads_streams(case):
+    return case.startswith("streams") or case == "switchJobs"
+
+
+# Which cases give a counter, where not all of a scenario's do. A run of some cases (`--cases` or
+# `-k`) asks for it only if one of these runs.
+GIVEN_BY = {
+    "rowReaders": has_rows,
+    "rowWriters": has_rows,
+    "groupedReaders": reads_streams,
+    # A codec that native code does not know leaves groups of Spark SQL to these readers too.
+    "sparkReaders.setting": lambda case: has_rows(case) or reads_streams(case),
+    "sparkWriters.setting": has_rows,
+    "sparkWriters.encryption": has_rows,
+    "sparkWriters.codec": has_rows,
+    "sparkWriters.partitions": {"mostPartitions", "writerFiles"}.__contains__,
+}
 
 FEW = ["groupByKey", "someTinyBlocks", "emptyPartitions", "sqlJoin"]
 FEWEST = ("groupByKey", "sqlJoin")
@@ -103,6 +133,18 @@ class Scenario:
     # and end soon (launch.SHORT_LIVED).
     jvm_defaults: bool = False
     bad_values: list = field(default_factory=list)
+
+    def only(self, cases):
+        """The scenario with only these of its cases, and with the counters that they give."""
+        kept = [case for case in self.cases if case in cases]
+        if kept == self.cases:
+            return self
+
+        def given(counter):
+            gives = GIVEN_BY.get(counter)
+            return gives is None or any(map(gives, kept))
+
+        return replace(self, cases=kept, must_count=tuple(filter(given, self.must_count)))
 
     def checks_faro(self):
         """Whether there is something to look at in what Faro's executors counted and logged."""

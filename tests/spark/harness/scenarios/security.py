@@ -1,8 +1,10 @@
 """Authentication, encryption, and settings that Faro declines."""
 
 from .model import (
+    ANY,
     AUTHENTICATE,
     DECLINED,
+    FAULTY_LIBRARY,
     FEW,
     FEWEST,
     KEY_STORE,
@@ -64,6 +66,26 @@ SCENARIOS = [
         faro_only=True,
         newest=True,
         must_count=("sealedChannel", "remoteBlocks.tcp"),
+        no_log_has=SECRETS,
+    ),
+    # Each executor's only fabric fails for good at the first block. Spark's own fetch would have it,
+    # in the clear; fallback=auto allows that, and `required` does not.
+    Scenario(
+        "security-required-fails",
+        ["notInTheClear"],
+        {
+            "spark.faro.security": "required",
+            "spark.faro.fabric": "tcp",
+            "spark.stage.maxConsecutiveAttempts": "1",
+            "spark.executorEnv.FARO_FAULTS": "die=1",
+            "spark.executor.extraJavaOptions": f"-Dfaro.library.path={FAULTY_LIBRARY}",
+        },
+        faro=ANY,
+        fallback="auto",
+        faro_only=True,
+        newest=True,
+        must_count=("sealedChannel", "failedBlocks"),
+        must_not_count=("fallbacks", "remoteBlocks.tcp"),
         no_log_has=SECRETS,
     ),
     Scenario(

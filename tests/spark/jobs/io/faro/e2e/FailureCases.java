@@ -18,6 +18,7 @@ final class FailureCases {
         cases.put("killBetweenStages", c -> killBetweenStages(c.jsc, true));
         cases.put("killWithService", c -> killBetweenStages(c.jsc, false));
         cases.put("killInReduce", c -> killInReduce(c.jsc, new File(c.scratch, "killed-reduce")));
+        cases.put("notInTheClear", c -> notInTheClear(c.jsc));
         cases.put("killInMap", c -> killInMap(c.jsc, new File(c.scratch, "killed-map")));
     }
 
@@ -61,6 +62,23 @@ final class FailureCases {
         // All of the above may have run on the executor that was left: a shuffle between two that live.
         Executors.pids(jsc, 2);
         Check.equal("groups", expected(), digests(RddCases.pairs(jsc, 8).groupByKey(6)));
+    }
+
+    /**
+     * Where Faro delivers nothing and Spark's own fetch would send in the clear, the job fails, and says which setting
+     * forbids it.
+     */
+    private static void notInTheClear(JavaSparkContext jsc) {
+        Map<Integer, List<Long>> got;
+        try {
+            got = digests(RddCases.pairs(jsc, 8).groupByKey(6));
+        } catch (Exception e) {
+            String message = String.valueOf(e.getMessage());
+            Check.that(message,
+                message.contains("spark.faro.security=required does not allow Spark's own fetch"));
+            return;
+        }
+        throw new AssertionError("blocks came, in the clear: " + got.size() + " groups");
     }
 
     private static <T> Iterator<T> dieOnce(Iterator<T> records, int after, File killed) {

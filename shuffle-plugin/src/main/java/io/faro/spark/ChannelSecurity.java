@@ -55,7 +55,13 @@ final class ChannelSecurity {
       because.add(REQUIRED);
     }
     return new ChannelSecurity(Collections.unmodifiableList(because), !on(conf, WITH_SECRET).isEmpty(),
-        required && !sparkEncrypts(conf));
+        required && !sparkEncrypts(conf) && !isLocal(conf));
+  }
+
+  /** In local mode the driver is the only executor, and no block leaves the process. */
+  private static boolean isLocal(SparkConf conf) {
+    String master = conf.get("spark.master", "");
+    return master.equals("local") || master.startsWith("local[");
   }
 
   /**

@@ -81,6 +81,19 @@ class RequiredTest {
   }
 
   @Test
+  void inLocalModeNoBlockTravels() {
+    for (String master : new String[] {"local", "local[4]", "local[*, 3]"}) {
+      SparkConf local = required().set("spark.master", master).set("spark.faro.enabled", "false");
+      assertTrue(new FaroProcess(local, true, Collections.emptyList(), () -> null, id -> false).isOff(), master);
+      new FaroProcess(local, true, Collections.singletonList("x=y"), () -> null, id -> false);
+    }
+    for (String master : new String[] {"local-cluster[2,1,1024]", "yarn", "spark://local[1]:7077"}) {
+      SparkConf cluster = required().set("spark.master", master);
+      assertTrue(ChannelSecurity.of(cluster).forbidsSparksFetch, master);
+    }
+  }
+
+  @Test
   void authenticationAloneDoesNotEncrypt() {
     assertTrue(ChannelSecurity.of(required().set("spark.authenticate", "true")).forbidsSparksFetch);
     assertTrue(!ChannelSecurity.of(withCrypto()).forbidsSparksFetch);
