@@ -148,7 +148,7 @@ public final class BlockInputStream extends InputStream {
         break;
       case LZ4:
         if (header.original > 0) {
-          Tails.lz4(body, 0, header.body, block, header.original);
+          Decompressors.lz4(body, 0, header.body, block, header.original);
         }
         break;
       default:

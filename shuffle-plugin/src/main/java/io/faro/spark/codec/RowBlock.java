@@ -60,9 +60,9 @@ final class RowBlock {
       tail = new byte[length];
     }
     if (zstd) {
-      Tails.zstd(body.array, body.columnsEnd, body.stored, tail, length);
+      Decompressors.zstd(body.array, body.columnsEnd, body.stored, tail, length);
     } else {
-      Tails.lz4(body.array, body.columnsEnd, body.stored, tail, length);
+      Decompressors.lz4(body.array, body.columnsEnd, body.stored, tail, length);
     }
     texts.write(body, rows, tail, 0);
   }

@@ -26,10 +26,14 @@ final class Rows {
     int at = 0;
     for (int row = 0; row < body.rows; row++) {
       long length = lengths[row];
-      int room = original - at - LENGTH_BYTES;
-      if (room < 0 || length < body.words || length > room / Long.BYTES) {
+      long most = (original - LENGTH_BYTES) / Long.BYTES;
+      if (length < body.words || length > most) {
         throw new BlockFault("row " + row + " has " + Long.toUnsignedString(length) + " words; at least " + body.words
-            + " are packed, and " + Math.max(0, room) + " bytes are left");
+            + " are packed, and " + most + " fit");
+      }
+      long end = at + LENGTH_BYTES + Long.BYTES * length;
+      if (end > original) {
+        throw wrong(end, original);
       }
       bytes[row] = (int) length * Long.BYTES;
       // Big-endian, as DataInputStream reads it.
@@ -38,8 +42,12 @@ final class Rows {
       at = starts[row] + bytes[row];
     }
     if (at != original) {
-      throw new BlockFault("its rows have " + at + " bytes; its header says " + original);
+      throw wrong(at, original);
     }
+  }
+
+  private static BlockFault wrong(long found, int original) {
+    return new BlockFault("its rows have " + found + " bytes or more; its header says " + original);
   }
 
   int start(int row) {

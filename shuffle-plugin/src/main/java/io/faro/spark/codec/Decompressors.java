@@ -6,10 +6,10 @@ import net.jpountz.lz4.LZ4Factory;
 import net.jpountz.lz4.LZ4SafeDecompressor;
 
 /** Decompresses pieces whose decompressed length is known, by the libraries that Spark carries. */
-final class Tails {
+final class Decompressors {
   private static final LZ4SafeDecompressor LZ4 = lz4();
 
-  private Tails() {}
+  private Decompressors() {}
 
   /**
    * lz4-java's fastest decompressor that checks its input. The decompressors over {@code sun.misc.Unsafe} up to 1.8.0
@@ -27,7 +27,7 @@ final class Tails {
     try {
       found = LZ4.decompress(from, start, bytes, to, 0, length);
     } catch (LZ4Exception | IndexOutOfBoundsException e) {
-      throw new BlockFault("LZ4 does not decompress " + bytes + " bytes to " + length + ": " + e.getMessage(), e);
+      throw new BlockFault(bytes + " bytes of LZ4 do not decompress to " + length + ": " + e.getMessage(), e);
     }
     expect(found, length);
   }
@@ -39,18 +39,18 @@ final class Tails {
     try {
       found = Zstd.decompressByteArray(to, 0, length, from, start, bytes);
     } catch (RuntimeException e) {
-      throw new BlockFault("zstd does not decompress " + bytes + " bytes to " + length + ": " + e.getMessage(), e);
+      throw new BlockFault(bytes + " bytes of zstd do not decompress to " + length + ": " + e.getMessage(), e);
     }
     if (Zstd.isError(found)) {
       throw new BlockFault(
-          "zstd does not decompress " + bytes + " bytes to " + length + ": " + Zstd.getErrorName(found));
+          bytes + " bytes of zstd do not decompress to " + length + ": " + Zstd.getErrorName(found));
     }
     expect(found, length);
   }
 
   private static void expect(long found, int length) throws BlockFault {
     if (found != length) {
-      throw new BlockFault("it decompresses to " + found + " bytes instead of " + length);
+      throw new BlockFault("what is compressed decompresses to " + found + " bytes instead of " + length);
     }
   }
 }
