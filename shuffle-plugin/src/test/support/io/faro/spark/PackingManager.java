@@ -13,7 +13,6 @@ import java.util.List;
 import java.util.Random;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.spark.SparkConf;
-import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
 import org.apache.spark.shuffle.BaseShuffleHandle;
 import org.apache.spark.shuffle.IndexShuffleBlockResolver;
@@ -66,8 +65,8 @@ public final class PackingManager extends SortShuffleManager {
 
   /** Writes both files of a map output again. */
   private void pack(int shuffleId, long mapId, boolean damaged) {
-    IndexShuffleBlockResolver resolver = (IndexShuffleBlockResolver) SparkEnv.get().shuffleManager()
-        .shuffleBlockResolver();
+    // Not by the interface, which does not have it since Spark 4.3.
+    IndexShuffleBlockResolver resolver = shuffleBlockResolver();
     File data = resolver.getDataFile(shuffleId, mapId);
     File index = resolver.getIndexFile(shuffleId, mapId, Option.empty());
     try {

@@ -17,6 +17,8 @@ final class Body {
   final int rows;
   /** Packed words of each row. */
   final int words;
+  /** The most rows that any block of these original bytes has. */
+  private final int mostRows;
   /** Bytes of the tail as it is stored. */
   final int stored;
   /** Where the columns end and the tail starts. */
@@ -33,6 +35,7 @@ final class Body {
     this.array = array;
     bytes = ByteBuffer.wrap(array, 0, length).order(ByteOrder.LITTLE_ENDIAN);
     end = length;
+    mostRows = original / Integer.BYTES;
     rows = bytes.getInt(0);
     words = bytes.getShort(4) & 0xffff;
     stored = bytes.getInt(6);
@@ -48,6 +51,11 @@ final class Body {
     if (columnsEnd < HEAD_BYTES) {
       throw tooShort(length);
     }
+  }
+
+  /** The new size of an array of rows that had room for so many: linear in the block's original length. */
+  int room(int before) {
+    return Math.max(rows, Math.min(2 * before, mostRows));
   }
 
   private static BlockFault tooShort(int length) {

@@ -18,7 +18,7 @@ final class RowBlock {
   void decode(byte[] array, int length, int original, boolean zstd, byte[] target) throws BlockFault {
     Body body = new Body(array, length, original);
     if (values.length < body.rows) {
-      values = new long[Math.max(body.rows, 2 * values.length)];
+      values = new long[body.room(values.length)];
     }
     try {
       columns.take(body, values, body.rows);

@@ -18,7 +18,7 @@ final class Rows {
    */
   void place(Body body, long[] lengths, int original, byte[] target) throws BlockFault {
     if (starts.length < body.rows) {
-      starts = new int[Math.max(body.rows, 2 * starts.length)];
+      starts = new int[body.room(starts.length)];
       bytes = new int[starts.length];
     }
     out = target;

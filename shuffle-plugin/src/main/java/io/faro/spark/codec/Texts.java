@@ -18,7 +18,7 @@ final class Texts {
   /** Begins a block: all places are behind the packed words. */
   void start(Body body) {
     if (places.length < body.rows) {
-      places = new int[Math.max(body.rows, 2 * places.length)];
+      places = new int[body.room(places.length)];
     }
     columns = 0;
     wide.clear();
