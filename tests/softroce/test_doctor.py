@@ -90,7 +90,7 @@ def test_too_little_locked_memory(doctor):
         result,
         "memlock",
         "slower",
-        "may lock 65536 bytes of memory, the arena needs 268435456",
+        "may lock 65536 bytes of memory, the arena needs 134217728",
         "ulimit -l 262144",
     )
     result = doctor("--fabric", "verbs", under=under)

@@ -14,6 +14,7 @@ def pytest_addoption(parser):
     add = parser.getgroup("faro", "Spark with Faro").addoption
     add("--versions", nargs="+", metavar="V", help="names in tests/setup/spark-versions (all)")
     add("--jar", type=Path, default=ROOT / "dist" / "faro-spark.jar")
+    add("--conf", action="append", metavar="K=V", default=[], help="a setting of Faro's side")
     # Of tests/spark/run only.
     add("--full", action="store_true", help="every scenario on every version")
     add("--smoke", action="store_true", help="only scenarios of the depth smoke")
@@ -24,7 +25,6 @@ def pytest_addoption(parser):
     add("--keep-logs", action="store_true", help="also the logs of what passed")
     # Of tests/spark/tpcds only.
     add("--all", action="store_true", help="all queries, with two kinds of settings")
-    add("--conf", action="append", metavar="K=V", default=[], help="a setting of Faro's side")
     add("--scale", metavar="N", help="factor of the tables (0.1; 1 with --all)")
 
 

@@ -71,13 +71,15 @@ class Application:
 
 def chosen(options) -> list[Application]:
     versions = options.versions or [version.name for version in spark_home.all_versions()]
+    given = dict(setting.split("=", 1) for setting in options.conf)
     found = []
     for version in spark_home.versions_named(versions):
         depth = "everything" if options.full else "smoke" if options.smoke else version.depth
         for scenario in scenarios.chosen(version.name, depth, options.scenarios, options.stock):
             cases = [c for c in scenario.cases if not options.cases or c in options.cases]
             if cases:
-                found.append(Application(version, replace(scenario, cases=cases)))
+                conf = {**scenario.conf, **given}
+                found.append(Application(version, replace(scenario, cases=cases, conf=conf)))
     return found
 
 

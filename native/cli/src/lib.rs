@@ -4,6 +4,7 @@
 //! turns an error into one line and an exit code. Results go to standard output, progress to standard
 //! error and only if that is a terminal.
 
+pub mod advise;
 pub mod doctor;
 pub mod perf;
 pub mod sim;
@@ -24,6 +25,8 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Say whether Faro would help an application, from Spark's event log of a run without it
+    Advise(advise::Args),
     /// Check whether Faro works on this host, over RDMA or TCP, and how to fix what does not
     Doctor(Box<doctor::Args>),
     /// Measure a fabric between two processes: bandwidth and latency
@@ -34,6 +37,8 @@ pub enum Command {
 
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
+    #[error("{0}")]
+    Advise(#[from] advise::AdviseError),
     #[error("{0}")]
     Perf(#[from] perf::PerfError),
     #[error("{0}")]
@@ -48,6 +53,7 @@ pub enum CliError {
 /// The subcommand failed, or its result cannot be written.
 pub fn run(cli: &Cli, out: &mut impl Write) -> Result<u8, CliError> {
     match &cli.command {
+        Command::Advise(args) => advise::run(args, out),
         Command::Doctor(args) => doctor::run(args, out),
         Command::Perf(args) => perf::run(args, out).map(|()| 0),
         Command::Sim(args) => sim::run(args, out).map(|()| 0),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 /// Wrong usage (EX_USAGE of sysexits.h). Not clap's 2, which the doctor uses for a verdict.
 const USAGE: u8 = 64;
-/// The doctor itself failed and has no verdict (EX_SOFTWARE).
+/// The doctor or the advice itself failed (EX_SOFTWARE).
 const NO_VERDICT: u8 = 70;
 
 fn main() -> ExitCode {
@@ -30,6 +30,7 @@ fn main() -> ExitCode {
             eprintln!("faro: {e}");
             match cli.command {
                 Command::Doctor(_) => ExitCode::from(NO_VERDICT),
+                Command::Advise(_) => ExitCode::from(NO_VERDICT),
                 Command::Perf(_) | Command::Sim(_) => ExitCode::FAILURE,
             }
         }

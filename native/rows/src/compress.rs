@@ -3,29 +3,11 @@
 use crate::block::{
     block_hash, write_header, Method, TailCodec, HEADER_BYTES, MAGIC, MOST_ORIGINAL,
 };
+use crate::compress_error::CompressError;
 use crate::decoder::{Codec, SetupError};
 use crate::row_packer::{PieceCodec, RowPacker};
 use std::io;
-use thiserror::Error;
 use zstd_safe::{CCtx, CParameter};
-
-/// Why a piece of a row stream cannot be compressed.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum CompressError {
-    /// More than one block holds.
-    #[error("a block of {bytes} bytes, at most {most} are allowed")]
-    TooLong { bytes: usize, most: usize },
-    /// The output is shorter than [`BlockCompressor::most_bytes`].
-    #[error("{room} bytes for a block that may take {most}")]
-    NoRoom { room: usize, most: usize },
-    /// The codec refuses.
-    #[error("{codec} cannot compress {bytes} bytes: {problem}")]
-    Refused {
-        codec: &'static str,
-        bytes: usize,
-        problem: String,
-    },
-}
 
 /// Compresses pieces of a partition's row stream to blocks as Spark's writers do. One after the other, and
 /// [`end`](Self::end) behind them, they are the partition's bytes in the data file. A piece may end in mid-row.

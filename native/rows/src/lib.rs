@@ -20,6 +20,7 @@
 mod batch;
 mod block;
 mod compress;
+mod compress_error;
 mod corruption;
 mod decoded;
 mod decoder;
@@ -35,7 +36,8 @@ mod unpacked;
 mod zstd;
 
 pub use batch::{Batch, ROW_HEAD_BYTES};
-pub use compress::{BlockCompressor, CompressError};
+pub use compress::BlockCompressor;
+pub use compress_error::CompressError;
 pub use corruption::Corruption;
 pub use decoder::{Codec, RowDecoder, SetupError};
 pub use progress::{Ended, Piece, Pushed};

@@ -1,7 +1,7 @@
 //! Makes row blocks of pieces of whole rows, or blocks of the codec alone where those are smaller.
 
 use crate::block::{row_block_checksum, write_header, Method, TailCodec, HEADER_BYTES};
-use crate::compress::CompressError;
+use crate::compress_error::CompressError;
 use crate::guard::{Guard, Plan};
 use crate::row_block::{BodyEncoder, Choices};
 
@@ -48,13 +48,10 @@ impl RowPacker {
         out: &mut [u8],
         codec: &mut impl PieceCodec,
     ) -> Result<usize, CompressError> {
-        if !self.encoder.find_rows(piece) {
+        if self.guard.skips_rows() || !self.encoder.find_rows(piece) {
             return codec.block(piece, out);
         }
         let plan = self.guard.plan(self.encoder.repeats(piece));
-        if plan == Plan::Codec {
-            return codec.block(piece, out);
-        }
         let packed = self.pack(piece, out, codec, plan == Plan::Both);
         let Some(bytes) = packed else {
             let bytes = codec.block(piece, out)?;

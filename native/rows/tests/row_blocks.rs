@@ -87,7 +87,7 @@ fn field(kind: Kind, index: usize, nulls: u64, random: &mut Random) -> Field {
         Kind::Decimal if null => Field::NullDecimal,
         _ if null => Field::Null,
         Kind::Constant => Field::Word(20_261_124),
-        Kind::Counter => Field::Word(1 << 40 | 3 * index as u64 + random.below(2)),
+        Kind::Counter => Field::Word((1 << 40) + 3 * index as u64 + random.below(2)),
         Kind::Small => Field::Word(random.below(1000)),
         Kind::Negative => Field::Word(random.below(100).wrapping_sub(50)),
         Kind::Double => Field::Word((random.below(10_000) as f64 / 100.0).to_bits()),
@@ -150,7 +150,7 @@ fn any_rows() -> impl Strategy<Value = Vec<Vec<u8>>> {
         0..4_u64,
         any::<u64>(),
         // What looks like the places of texts.
-        (0..12_u64, 0..40_u64).prop_map(|(place, bytes)| place * 8 << 32 | bytes),
+        (0..12_u64, 0..40_u64).prop_map(|(place, bytes)| ((place * 8) << 32) | bytes),
     ];
     let row =
         vec(word, 0..10).prop_map(|words| words.into_iter().flat_map(u64::to_le_bytes).collect());

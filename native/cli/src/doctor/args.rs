@@ -39,8 +39,9 @@ pub struct Args {
     #[arg(long, default_value = "auto", value_name = "FABRIC")]
     pub fabric: Choice,
 
-    /// The executors' spark.faro.memory.limit
-    #[arg(long, default_value = "256m", value_parser = limit, value_name = "SIZE")]
+    /// The executors' spark.faro.memory.limit [the default here: of an executor of 1g with Spark's
+    /// default overhead; an executor's log names its own]
+    #[arg(long, default_value = "128m", value_parser = limit, value_name = "SIZE")]
     pub memory_limit: u64,
 
     /// The executors' spark.faro.verbs.device [default: the device that has --address]

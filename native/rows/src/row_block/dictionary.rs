@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn codes_are_the_places_of_entries() {
-        let values: Vec<u64> = (0..600_u64).map(|at| at * at % 13 << 50).collect();
+        let values: Vec<u64> = (0..600_u64).map(|at| ((at * at) % 13) << 50).collect();
         let mut codes = vec![0; values.len()];
         let mut dictionary = Dictionary::default();
         assert!(dictionary.code(&values, &mut codes));

@@ -1,0 +1,138 @@
+//! The estimate for one stage: its figures times the measured constants, as time of its tasks.
+
+use super::constants as c;
+use super::constants::Range;
+use super::figures::Figures;
+use serde::Serialize;
+
+/// Why a stage would be faster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    SmallBlocks,
+    RowStreams,
+    Bytes,
+    FetchWait,
+    Nothing,
+}
+
+impl Reason {
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::SmallBlocks => "small blocks",
+            Self::RowStreams => "row streams",
+            Self::Bytes => "bytes over the transport",
+            Self::FetchWait => "fetch wait, perhaps",
+            Self::Nothing => "nothing",
+        }
+    }
+}
+
+/// Parts of a time, from 0 to 1.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Gain {
+    pub low: f64,
+    pub expected: f64,
+    pub high: f64,
+}
+
+impl Gain {
+    pub fn times(self, by: f64) -> Self {
+        Self {
+            low: self.low * by,
+            expected: self.expected * by,
+            high: self.high * by,
+        }
+    }
+
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            low: self.low + other.low,
+            expected: self.expected + other.expected,
+            high: self.high + other.high,
+        }
+    }
+
+    fn of(number: f64, each: Range) -> Self {
+        Self {
+            low: number * each.low,
+            expected: number * each.expected,
+            high: number * each.high,
+        }
+    }
+}
+
+/// The part of the stage's task time that Faro would save, and the largest cause of it.
+pub fn estimate(stage: &Figures) -> (Gain, Reason) {
+    let run = stage.run_ms as f64 / 1e3;
+    if run <= 0.0 {
+        return (Gain::default(), Reason::Nothing);
+    }
+    let (remote_blocks, remote_bytes) = (stage.remote_blocks as f64, stage.remote_bytes as f64);
+    let (mut blocks, mut rows, mut bytes) = (Gain::default(), Gain::default(), Gain::default());
+    if stage.reads_rows {
+        let all = remote_blocks + stage.local_blocks as f64;
+        blocks = blocks.plus(Gain::of(all, c::ROW_BLOCK_READ));
+        rows = rows.plus(Gain::of(stage.rows_read as f64, c::ROW_READ));
+        bytes = bytes.plus(Gain::of(remote_bytes, c::ROW_REMOTE_BYTE));
+    } else {
+        blocks = blocks.plus(Gain::of(remote_blocks, c::OTHER_REMOTE_BLOCK));
+        bytes = bytes.plus(Gain::of(remote_bytes, c::OTHER_REMOTE_BYTE));
+    }
+    if stage.writes_rows {
+        blocks = blocks.plus(Gain::of(stage.blocks_written, c::ROW_BLOCK_WRITTEN));
+        rows = rows.plus(Gain::of(stage.rows_written as f64, c::ROW_WRITTEN));
+        bytes = bytes.plus(Gain::of(stage.bytes_written as f64, c::ROW_BYTE_WRITTEN));
+    }
+    let wait = wait_saved(stage);
+    let mut all = blocks.plus(rows).plus(bytes);
+    all.high = all.high.max(all.expected + wait);
+    let share = all.times(1.0 / run);
+    let gain = Gain {
+        low: share.low.min(c::MAX_STAGE_SHARE),
+        expected: share.expected.min(c::MAX_STAGE_SHARE),
+        high: share.high.min(c::MAX_STAGE_SHARE),
+    };
+    let causes = [
+        (blocks.expected, Reason::SmallBlocks),
+        (rows.expected, Reason::RowStreams),
+        (bytes.expected, Reason::Bytes),
+    ];
+    let largest = causes.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
+    let reason = match largest {
+        Some((_, reason)) if gain.expected >= c::NOTICEABLE => reason,
+        _ if wait / run >= c::NOTICEABLE => Reason::FetchWait,
+        _ => Reason::Nothing,
+    };
+    (gain, reason)
+}
+
+/// Seconds of fetch wait that Faro may save at most.
+fn wait_saved(stage: &Figures) -> f64 {
+    if stage.remote_blocks == 0 {
+        return 0.0;
+    }
+    let size = stage.remote_bytes as f64 / stage.remote_blocks as f64;
+    let part = c::WAIT_SAVED.iter().find(|(most, _)| size <= *most);
+    stage.wait_ms as f64 / 1e3 * part.map_or(0.0, |p| p.1)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    Helps,
+    Perhaps,
+    DoesNotHelp,
+}
+
+impl Verdict {
+    pub fn of(gain: Gain) -> Self {
+        if gain.low >= c::NOTICEABLE {
+            Self::Helps
+        } else if gain.expected >= c::NOTICEABLE {
+            Self::Perhaps
+        } else {
+            Self::DoesNotHelp
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Measures row blocks against the codec alone, on generated sets: bytes of the whole stream, and nanoseconds for a row
+//! to encode and to decode, in processor time of the thread. Prints one JSON object per set and codec.
+//!
+//! `cargo bench -p faro-rows --bench row_blocks -- [SECONDS]`
+
+#[path = "../tests/support/encode.rs"]
+mod encode;
+#[path = "../tests/support/unsafe_row.rs"]
+mod unsafe_row;
+
+use encode::row_stream;
+use faro_rows::{Batch, BlockCompressor, Codec, RowDecoder};
+use rustix::time::{clock_gettime, ClockId};
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+use unsafe_row::{row, words, Field};
+
+const BATCH_BYTES: usize = 64 << 10;
+/// `spark.io.compression.lz4.blockSize`.
+const BLOCK_BYTES: usize = 32 << 10;
+const ROWS: usize = 200_000;
+
+/// Processor time of the calling thread, so that other work on the machine does not count.
+fn busy() -> Duration {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        self.0 ^ self.0 >> 29
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        (self.next() >> 8) % bound
+    }
+
+    fn text(&mut self, words: u64) -> Field {
+        const WORDS: [&str; 8] = [
+            "carefully ",
+            "final ",
+            "deposits ",
+            "sleep ",
+            "furiously ",
+            "accounts ",
+            "even ",
+            "ironic ",
+        ];
+        let words = (0..words).map(|_| WORDS[self.below(8) as usize]);
+        Field::Text(words.collect::<String>().into_bytes())
+    }
+}
+
+/// A set: its name, its fields and a row of it.
+type Set = (&'static str, usize, fn(usize, &mut Random) -> Vec<Field>);
+
+const SETS: [Set; 9] = [
+    ("random key, counter, amount", 3, |at, random| {
+        let amount = (random.below(100_000) as f64 / 100.0).to_bits();
+        vec![
+            Field::Word(random.next()),
+            Field::Word(at as u64),
+            Field::Word(amount),
+        ]
+    }),
+    ("small integers", 4, |_, random| {
+        [100, 1000, 50, 20_000]
+            .map(|bound| Field::Word(random.below(bound)))
+            .to_vec()
+    }),
+    ("nullable integers", 6, |_, random| {
+        let field = |_| match random.below(10) {
+            0 => Field::Null,
+            _ => Field::Word(2_450_000 + random.below(2000)),
+        };
+        (0..6).map(field).collect()
+    }),
+    ("sorted timestamps", 2, |at, random| {
+        let time = 1_700_000_000_000_000 + at as u64 * 1000 + random.below(900);
+        vec![Field::Word(time), Field::Word(random.below(1 << 20))]
+    }),
+    ("few values", 3, |_, random| {
+        let value =
+            |random: &mut Random| Field::Word(random.below(9).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        vec![
+            value(random),
+            value(random),
+            Field::Word(random.below(1 << 30)),
+        ]
+    }),
+    ("texts", 4, |at, random| {
+        let comment = random.below(8);
+        vec![
+            Field::Word(at as u64),
+            random.text(2),
+            Field::Word(random.below(100)),
+            random.text(comment),
+        ]
+    }),
+    ("decimals and a text", 3, |_, random| {
+        let bytes = random.next().to_be_bytes();
+        let used = 4 + random.below(4) as usize;
+        vec![
+            Field::Decimal(bytes[..used].to_vec()),
+            random.text(1),
+            Field::Word(random.below(1 << 40)),
+        ]
+    }),
+    ("random words", 4, |_, random| {
+        (0..4)
+            .map(|_| Field::Word(random.next().rotate_left(23)))
+            .collect()
+    }),
+    ("seven rows in turn", 4, |at, _| {
+        let mut random = Random(at as u64 % 7 + 1);
+        (0..4).map(|_| Field::Word(random.next())).collect()
+    }),
+];
+
+struct Piece {
+    bytes: Vec<u8>,
+}
+
+/// Pieces of whole rows.
+fn pieces(rows: &[Vec<u8>]) -> Vec<Piece> {
+    let mut pieces = vec![Piece { bytes: Vec::new() }];
+    for row in rows {
+        let row = row_stream(std::slice::from_ref(row));
+        if pieces
+            .last()
+            .is_some_and(|piece| piece.bytes.len() + row.len() > BLOCK_BYTES)
+        {
+            pieces.push(Piece { bytes: Vec::new() });
+        }
+        if let Some(piece) = pieces.last_mut() {
+            piece.bytes.extend(row);
+        }
+    }
+    pieces
+}
+
+fn compress(codec: Codec, packed: Option<usize>, pieces: &[Piece]) -> Vec<u8> {
+    let mut compressor = BlockCompressor::new(codec, 1, BLOCK_BYTES).expect("a compressor");
+    if let Some(words) = packed {
+        compressor = compressor.with_row_blocks(words);
+    }
+    let mut block = vec![0; compressor.most_bytes(BLOCK_BYTES)];
+    let mut part = Vec::new();
+    for piece in pieces {
+        let length = compressor.compress_rows(&piece.bytes, &mut block);
+        part.extend_from_slice(&block[..length.expect("there is room")]);
+    }
+    part.extend_from_slice(compressor.end());
+    part
+}
+
+fn decode(codec: Codec, part: &[u8]) -> u64 {
+    let mut decoder = RowDecoder::new(codec, BATCH_BYTES).expect("a decoder");
+    let mut rows = 0;
+    let mut turn = |decoder: &mut RowDecoder| {
+        if let Batch::Rows { bytes, rows: more } = decoder.turn() {
+            black_box(bytes);
+            rows += u64::from(more);
+        }
+    };
+    for mut piece in part.chunks(1 << 20) {
+        loop {
+            let pushed = decoder.push(piece).expect("a good part");
+            piece = &piece[pushed.taken..];
+            if !pushed.full {
+                break;
+            }
+            turn(&mut decoder);
+        }
+    }
+    while decoder.end_part().expect("a good part").full {
+        turn(&mut decoder);
+    }
+    turn(&mut decoder);
+    rows
+}
+
+/// The least processor time of the runs that `time` is enough for, in nanoseconds for a row.
+fn measure(time: Duration, mut run: impl FnMut()) -> f64 {
+    let start = Instant::now();
+    let mut best = Duration::MAX;
+    while best == Duration::MAX || start.elapsed() < time {
+        let start = busy();
+        run();
+        best = best.min(busy() - start);
+    }
+    best.as_nanos() as f64 / ROWS as f64
+}
+
+fn main() {
+    // `cargo bench` adds an argument of its own.
+    let seconds = std::env::args().skip(1).find(|text| text != "--bench");
+    let seconds = seconds.map_or(0.5, |text| text.parse().expect("seconds"));
+    let time = Duration::from_secs_f64(seconds);
+    for (name, fields, make) in SETS {
+        let mut random = Random(7);
+        let rows: Vec<_> = (0..ROWS).map(|at| row(&make(at, &mut random))).collect();
+        let pieces = pieces(&rows);
+        for codec in [Codec::Lz4, Codec::Zstd] {
+            let figures = [None, Some(words(fields))].map(|packed| {
+                let part = compress(codec, packed, &pieces);
+                assert_eq!(decode(codec, &part), ROWS as u64);
+                let encode = measure(time, || {
+                    black_box(compress(codec, packed, &pieces));
+                });
+                let decode = measure(time, || {
+                    black_box(decode(codec, &part));
+                });
+                (part.len(), encode, decode)
+            });
+            let [(bytes, encode, decode), (packed, pack, unpack)] = figures;
+            println!(
+                "{{\"set\": \"{name}\", \"codec\": \"{codec:?}\", \"bytes\": {bytes}, \"packed_share\": {:.3}, \
+                 \"encode_ns\": {encode:.1}, \"pack_ns\": {pack:.1}, \"decode_ns\": {decode:.1}, \
+                 \"unpack_ns\": {unpack:.1}}}",
+                packed as f64 / bytes as f64,
+            );
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Why a piece cannot be compressed.
+
+use thiserror::Error;
+
+/// Why a piece of a row stream cannot be compressed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CompressError {
+    /// More than one block holds.
+    #[error("a block of {bytes} bytes, at most {most} are allowed")]
+    TooLong { bytes: usize, most: usize },
+    /// The output is shorter than [`BlockCompressor::most_bytes`](crate::BlockCompressor::most_bytes).
+    #[error("{room} bytes for a block that may take {most}")]
+    NoRoom { room: usize, most: usize },
+    /// The codec refuses.
+    #[error("{codec} cannot compress {bytes} bytes: {problem}")]
+    Refused {
+        codec: &'static str,
+        bytes: usize,
+        problem: String,
+    },
+}
