@@ -128,6 +128,11 @@ impl BlockCompressor {
         Ok(())
     }
 
+    /// How many pieces became row blocks so far.
+    pub fn row_blocks(&self) -> u64 {
+        self.packer.as_ref().map_or(0, |packer| packer.row_blocks())
+    }
+
     /// Bytes of memory that this has now, without its own few fields. The context of zstd's library has its memory from
     /// the first block on; lz4's state is on the stack.
     pub fn memory(&self) -> usize {

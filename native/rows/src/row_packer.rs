@@ -14,6 +14,12 @@ pub(crate) trait PieceCodec {
     fn tail(&mut self, tail: &[u8], out: &mut [u8]) -> Option<usize>;
 }
 
+/// A block of so many bytes, and which kind of block it is.
+enum Made {
+    Rows(usize),
+    Codec(usize),
+}
+
 pub(crate) struct RowPacker {
     /// Packed words of each row.
     words: usize,
@@ -23,6 +29,8 @@ pub(crate) struct RowPacker {
     guard: Guard,
     /// The second block of a piece that is made in two ways.
     spare: Vec<u8>,
+    /// Pieces that became row blocks.
+    row_blocks: u64,
 }
 
 impl RowPacker {
@@ -38,6 +46,7 @@ impl RowPacker {
             },
             guard: Guard::default(),
             spare: Vec::new(),
+            row_blocks: 0,
         }
     }
 
@@ -48,28 +57,43 @@ impl RowPacker {
         out: &mut [u8],
         codec: &mut impl PieceCodec,
     ) -> Result<usize, CompressError> {
+        match self.make(piece, out, codec)? {
+            Made::Rows(bytes) => {
+                self.row_blocks += 1;
+                Ok(bytes)
+            }
+            Made::Codec(bytes) => Ok(bytes),
+        }
+    }
+
+    fn make(
+        &mut self,
+        piece: &[u8],
+        out: &mut [u8],
+        codec: &mut impl PieceCodec,
+    ) -> Result<Made, CompressError> {
         if self.guard.skips_rows() || !self.encoder.find_rows(piece) {
-            return codec.block(piece, out);
+            return Ok(Made::Codec(codec.block(piece, out)?));
         }
         let plan = self.guard.plan(self.encoder.repeats(piece));
         let packed = self.pack(piece, out, codec, plan == Plan::Both);
         let Some(bytes) = packed else {
             let bytes = codec.block(piece, out)?;
             self.guard.tell(None, bytes, piece.len());
-            return Ok(bytes);
+            return Ok(Made::Codec(bytes));
         };
         if plan == Plan::Packed && !self.guard.is_changed(bytes, piece.len()) {
-            return Ok(bytes);
+            return Ok(Made::Rows(bytes));
         }
         let Some(spare) = spare(&mut self.spare, out.len()) else {
-            return Ok(bytes);
+            return Ok(Made::Rows(bytes));
         };
         let other = codec.block(piece, spare)?;
         if self.guard.tell(packed, other, piece.len()) {
-            return Ok(bytes);
+            return Ok(Made::Rows(bytes));
         }
         out[..other].copy_from_slice(&spare[..other]);
-        Ok(other)
+        Ok(Made::Codec(other))
     }
 
     /// Writes a row block. `None`: it is not shorter than the piece. `measure`: with texts and without, to keep what is
@@ -124,6 +148,11 @@ impl RowPacker {
             row_block_checksum(fields, bytes)
         });
         Some((HEADER_BYTES + body.bytes, body.texts))
+    }
+
+    /// How many pieces became row blocks so far.
+    pub fn row_blocks(&self) -> u64 {
+        self.row_blocks
     }
 
     pub fn memory_bytes(&self) -> usize {

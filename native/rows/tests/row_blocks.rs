@@ -408,6 +408,57 @@ fn what_cannot_be_packed_is_left_alone() {
     assert_eq!(compressor.compress_rows(&[], &mut out), Ok(0));
 }
 
+/// docs/memory.md counts 1 MiB for a writer's compressor and 1 MiB for a reader's decoder, whatever the rows are.
+#[test]
+fn packing_and_unpacking_take_a_bounded_memory() {
+    const BLOCK: usize = 64 << 10;
+    const MOST: usize = 1 << 20;
+    let mut random = Random(11);
+    let mut of_words = |words: u64| -> Vec<Vec<u8>> {
+        let rows = 2 * BLOCK as u64 / (4 + 8 * words.max(1));
+        let mut row = |_| (0..8 * words).map(|_| random.next() as u8 & 3).collect();
+        (0..rows).map(&mut row).collect()
+    };
+    let texts = |columns: usize| -> Vec<Vec<u8>> {
+        (0..2 * BLOCK / (12 + 16 * columns))
+            .map(|_| row(&vec![Field::Text(b"text".to_vec()); columns]))
+            .collect()
+    };
+    let shapes = [
+        (0, vec![Vec::new(); 2 * BLOCK / 4]),
+        (1, of_words(1)),
+        (4, of_words(4)),
+        (600, of_words(600)),
+        (words(1), texts(1)),
+        (words(40), texts(40)),
+        (words(1000), texts(1000)),
+        (words(KINDS.len()), sample(1000)),
+    ];
+    for (words, rows) in &shapes {
+        let compressor = BlockCompressor::new(Codec::Lz4, 1, BLOCK).expect("a compressor");
+        let mut compressor = compressor.with_row_blocks(*words);
+        let mut decoder = decoder(Codec::Lz4, BLOCK);
+        // Another shape first: what it leaves is kept.
+        for rows in [&shapes[7].1, rows] {
+            let mut part = Vec::new();
+            for (_, piece) in pieces(rows, BLOCK) {
+                let start = part.len();
+                part.resize(start + compressor.most_bytes(piece.len()), 0);
+                let bytes = compressor.compress_rows(&piece, &mut part[start..]);
+                part.truncate(start + bytes.expect("there is room"));
+            }
+            part.extend_from_slice(compressor.end());
+            assert!(decode(&mut decoder, &part, &[]).whole() == *rows);
+        }
+        let (packs, unpacks) = (compressor.memory(), decoder.memory_bytes());
+        assert!(
+            packs <= MOST && unpacks <= MOST,
+            "{words} words: {packs}, {unpacks}"
+        );
+        assert!(compressor.row_blocks() > 0);
+    }
+}
+
 /// Values of WIDE without bytes have zeros in their rows, whatever was there before.
 #[test]
 fn empty_decimals_are_zeros() {

@@ -103,6 +103,8 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir, archive
 
     if scenario.hosts:
         conf["spark.executorEnv.JAVA_HOME"] = str(java_of_hosts(place))
+    if scenario.no_library:
+        conf["spark.executorEnv.JAVA_HOME"] = str(java_without_library(place))
     if scenario.volumes:
         conf["spark.executorEnv.JAVA_HOME"] = str(java_with_volumes(place))
 
@@ -201,6 +203,19 @@ for i in "${{!words[@]}}"; do
 done
 words[host]=127.0.0.$((2 + id))
 exec {java_program()} "${{words[@]}}"
+""",
+    )
+
+
+def java_without_library(place):
+    """Gives executor 0 the path of a native library that is not there."""
+    return java_home(
+        place,
+        f"""
+case " $* " in
+  *" --executor-id 0 "*) set -- -Dfaro.library.path={place}/no-library.so "$@" ;;
+esac
+exec {java_program()} "$@"
 """,
     )
 

@@ -96,6 +96,10 @@ def faro_result(scenario, outcome):
             logs = "\n".join(outcome.executor_logs.values())
             found = re.search(f".*(?:{scenario.must_not_log}).*", logs)
             problems += [f"an executor logged: {found.group()[:200]}"] if found else []
+        if scenario.must_log_of_one:
+            pattern = scenario.must_log_of_one
+            count = sum(bool(re.search(pattern, log)) for log in outcome.executor_logs.values())
+            problems += [f"{count} executors logged: {pattern}"] if count != 1 else []
         for pattern in scenario.must_log_once:
             problems += [
                 f"executor {executor} logged {count} times: {pattern}"

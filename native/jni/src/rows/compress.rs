@@ -6,11 +6,14 @@ use crate::registry::{lock, Registry};
 use crate::throw::{Failure, Outcome, Typed};
 use faro_rows::BlockCompressor;
 use jni::objects::{JByteArray, JClass, JLongArray};
-use jni::sys::{jint, jlong};
+use jni::sys::{jboolean, jint, jlong};
 use jni::{Env, EnvUnowned};
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
 use std::{ptr, slice};
+
+/// Instead of a number of packed words.
+const NO_ROW_BLOCKS: jint = -1;
 
 static COMPRESSORS: Registry<Arc<Mutex<Counted>>> = Registry::new();
 
@@ -27,7 +30,7 @@ fn compressor(handle: jlong) -> Outcome<Arc<Mutex<Counted>>> {
     })
 }
 
-/// `RowsNative.openCompressor`.
+/// `RowsNative.openCompressor`. `packed_words`: of each row, for row blocks; -1: there are none.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_rows_RowsNative_openCompressor<'local>(
     mut env: EnvUnowned<'local>,
@@ -35,11 +38,15 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_openCompressor<'local>(
     code: jint,
     zstd_level: jint,
     block_bytes: jint,
+    packed_words: jint,
 ) -> jlong {
     env.with_env(|_| -> Outcome<jlong> {
         let block_bytes = length("blockBytes", block_bytes)?;
         let opened = BlockCompressor::new(codec(code)?, zstd_level, block_bytes);
-        let compressor = opened.map_err(|error| Failure::State(error.to_string()))?;
+        let mut compressor = opened.map_err(|error| Failure::State(error.to_string()))?;
+        if packed_words != NO_ROW_BLOCKS {
+            compressor = compressor.with_row_blocks(length("packedWords", packed_words)?);
+        }
         let held = Held::new(Use::Compressors, compressor.memory());
         Ok(COMPRESSORS.insert(Arc::new(Mutex::new(Counted { compressor, held }))) as jlong)
     })
@@ -92,8 +99,23 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_streamEnd<'local>(
     .resolve::<Typed>()
 }
 
+/// `RowsNative.rowBlocks`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_rows_RowsNative_rowBlocks<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    handle: jlong,
+) -> jlong {
+    env.with_env(|_| -> Outcome<jlong> {
+        let compressor = compressor(handle)?;
+        let made = lock(&compressor).compressor.row_blocks();
+        Ok(made as jlong)
+    })
+    .resolve::<Typed>()
+}
+
 /// `RowsNative.compress`: a block of `length` bytes at `from` of `source` to `to` of `target`, which has `room` bytes
-/// there. Positions are bytes in the array, or addresses if the array is null.
+/// there. Positions are bytes in the array, or addresses if the array is null. `at_row`: the bytes begin at a row.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_rows_RowsNative_compress<'local>(
     mut env: EnvUnowned<'local>,
@@ -105,6 +127,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_compress<'local>(
     target: JLongArray<'local>,
     to: jlong,
     room: jint,
+    at_row: jboolean,
 ) -> jint {
     env.with_env(|env| -> Outcome<jint> {
         let compressor = compressor(handle)?;
@@ -124,9 +147,12 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_compress<'local>(
                     slice::from_raw_parts_mut(target.at(to), room),
                 )
             };
-            compressor.compress(piece, out)
+            match at_row {
+                true => compressor.compress_rows(piece, out),
+                false => compressor.compress(piece, out),
+            }
         };
-        // zstd's context takes its memory with its first block.
+        // zstd's context and what packs rows take their memory with their first blocks.
         held.set(compressor.memory());
         match done {
             Ok(length) => Ok(length as jint),

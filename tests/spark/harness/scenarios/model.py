@@ -122,12 +122,14 @@ class Scenario:
     python: bool = False  # the cases are those of tests/spark/python/jobs.py
     must_count: tuple = ()  # counters that must not be zero; crcErrors must be, unless it is here
     must_not_log: str = ""  # of any executor
+    must_log_of_one: str = ""  # a pattern in the log of one executor, and in no other's
     must_log_once: tuple = ()  # patterns: one line of each executor that ran tasks of a shuffle
     no_log_has: str = ""  # neither the driver's nor an executor's
     must_not_count: tuple = ()  # counters that must be there and zero
     executors: int = 2
     cores: int = 1  # tasks at a time in an executor
     volumes: bool = False  # an executor has the local directory of its predecessor
+    no_library: bool = False  # executor 0 cannot load the native library
     hosts: bool = False  # each executor has a host of its own, 127.0.0.2 and so on
     # With the JVM's defaults, as users run it; otherwise with what lets a short application start
     # and end soon (launch.SHORT_LIVED).
@@ -150,7 +152,7 @@ class Scenario:
         """Whether there is something to look at in what Faro's executors counted and logged."""
         looks = (
             *(self.must_count, self.must_not_count, self.must_log_once),
-            *(self.must_not_log, self.no_log_has),
+            *(self.must_not_log, self.no_log_has, self.must_log_of_one),
         )
         return self.faro != ANY or any(looks)
 

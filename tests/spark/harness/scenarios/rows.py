@@ -8,12 +8,14 @@ from .model import (
     SPARK_WRITERS,
     SQL,
     STREAMS,
+    TRIED,
     Scenario,
     written_by_spark,
 )
 
 # 20,000 partitions take 25 s, and depend on no codec.
 ROWS_OF_A_CODEC = [case for case in ROWS if case != "manyPartitions"]
+ROW_BLOCKS = {"spark.faro.rowBlocks": "true"}
 
 SCENARIOS = [
     # Faro's readers, of Spark SQL's rows and of RDDs: what they read, and what they leave behind.
@@ -129,6 +131,92 @@ SCENARIOS = [
         apart=True,
         must_count=("rowReaders", *written_by_spark("setting")[0]),
         must_not_count=(*SPARK_READERS, *written_by_spark("setting")[1]),
+    ),
+    # Faro's writer packs rows.
+    Scenario(
+        "rows-blocks",
+        [
+            *ROWS_OF_A_CODEC,
+            "rowBlocksEverywhere",
+            "rowBlocksDamaged",
+            "corruptFiles",
+            "stopsEarly",
+            "longRowsReturned",
+            "sqlJoin",
+            "sqlWindow",
+        ],
+        {"spark.driver.memory": "2g", **ROW_BLOCKS},
+        faro_only=True,
+        must_count=("rowReaders", "rowWriters", "rowBlocks"),
+        must_not_count=(*SPARK_READERS, *SPARK_WRITERS),
+    ),
+    # Faro packs, Spark's own reader reads, of other executors and of files of its host.
+    Scenario(
+        "rows-blocks-by-spark",
+        [*ROWS_OF_A_CODEC, "rowBlocksEverywhere", "rowBlocksDamaged", "corruptFiles", "sqlJoin"],
+        {"spark.faro.reader": "spark", "spark.driver.memory": "2g", **ROW_BLOCKS},
+        faro_only=True,
+        newest=True,
+        must_count=("sparkReaders.setting", "rowWriters", "rowBlocks"),
+        must_not_count=("rowReaders", "groupedReaders", *SPARK_WRITERS),
+    ),
+    Scenario(
+        "rows-blocks-host-local",
+        ["rowTypes", "rowBlocksEverywhere", "sqlJoin"],
+        {
+            "spark.faro.reader": "spark",
+            "spark.shuffle.readHostLocalDisk": "true",
+            **ROW_BLOCKS,
+        },
+        faro=ANY,
+        fallback="auto",
+        faro_only=True,
+        newest=True,
+        apart=True,
+        must_count=("sparkReaders.setting", "rowBlocks"),
+    ),
+    # One executor of three has no native code: Spark's writer and reader are its own, and it reads
+    # what the other two have packed.
+    Scenario(
+        "rows-blocks-no-library",
+        ["rowTypes", "rowBlocksEverywhere", "sqlJoin", "aqeSkewed"],
+        ROW_BLOCKS,
+        faro=TRIED,
+        fallback="auto",
+        faro_only=True,
+        newest=True,
+        executors=3,
+        no_library=True,
+        must_count=("rowReaders", "rowBlocks"),
+        must_log_of_one="Faro could not start",
+    ),
+    # Blocks of executors that are gone come from the service.
+    Scenario(
+        "rows-blocks-service",
+        ["rowBlocksEverywhere", "aqeCoalesced", "killWithService"],
+        {"spark.shuffle.service.enabled": "true", **ROW_BLOCKS},
+        with_service=True,
+        faro=ANY,
+        fallback="auto",
+        faro_only=True,
+        newest=True,
+        apart=True,
+        must_count=("rowBlocks",),
+        waits=True,
+    ),
+    # There is no such reader of zstd's streams in Java: no row blocks, and a line that says so.
+    Scenario(
+        "rows-blocks-zstd",
+        ["rowTypes", "rowBlocksNone"],
+        {"spark.io.compression.codec": "zstd", **ROW_BLOCKS},
+        faro_only=True,
+        newest=True,
+        must_count=("rowReaders", "rowWriters"),
+        must_not_count=("rowBlocks",),
+        must_log_once=(
+            r"no row blocks although spark\.faro\.rowBlocks is true: "
+            r"spark\.io\.compression\.codec is zstd",
+        ),
     ),
     # Executors of one host read each other's files.
     Scenario(

@@ -52,6 +52,7 @@ public final class Jobs {
         ElasticCases.register(known);
         RowCases.register(known);
         RowLifeCases.register(known);
+        RowBlockCases.register(known);
         StreamCases.register(known);
         WriterCases.register(known);
         WriterMemory.register(known);

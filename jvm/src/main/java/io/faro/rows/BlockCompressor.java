@@ -5,12 +5,16 @@ package io.faro.rows;
  * of it, which are arrays or memory outside the heap. For one thread at a time.
  */
 public final class BlockCompressor implements AutoCloseable {
+  private static final int NO_ROW_BLOCKS = -1;
+
   private final long handle;
+  private final boolean packsRows;
   private final byte[] end;
   private boolean closed;
 
-  private BlockCompressor(long handle) {
+  private BlockCompressor(long handle, boolean packsRows) {
     this.handle = handle;
+    this.packsRows = packsRows;
     end = RowsNative.streamEnd(handle);
   }
 
@@ -19,7 +23,20 @@ public final class BlockCompressor implements AutoCloseable {
    * blockBytes} is the longest piece, up to 32 MiB.
    */
   public static BlockCompressor open(RowCodec codec, int zstdLevel, int blockBytes) {
-    return new BlockCompressor(RowsNative.openCompressor(codec.code, zstdLevel, blockBytes));
+    return new BlockCompressor(RowsNative.openCompressor(codec.code, zstdLevel, blockBytes, NO_ROW_BLOCKS), false);
+  }
+
+  /**
+   * The same; pieces for {@link #compressRows} may become row blocks (docs/row-block-format.md), which all readers must
+   * know. {@code fields} are the columns of each row.
+   */
+  public static BlockCompressor openForRows(RowCodec codec, int zstdLevel, int blockBytes, int fields) {
+    if (fields < 0) {
+      throw new IllegalArgumentException("rows of " + fields + " columns");
+    }
+    // A word of null bits for 64 columns, and a word for each.
+    int words = (int) Math.min(Integer.MAX_VALUE, (fields + 63L) / 64 + fields);
+    return new BlockCompressor(RowsNative.openCompressor(codec.code, zstdLevel, blockBytes, words), true);
   }
 
   /** How many bytes a block of so many takes at most. */
@@ -36,12 +53,31 @@ public final class BlockCompressor implements AutoCloseable {
    * @throws IllegalStateException it is closed.
    */
   public int compress(long[] source, long from, int bytes, long[] target, long to, int room) {
+    return compress(source, from, bytes, target, to, room, false);
+  }
+
+  /** The same for bytes that begin at a row: where they are whole rows, they may become a row block. */
+  public int compressRows(long[] source, long from, int bytes, long[] target, long to, int room) {
+    return compress(source, from, bytes, target, to, room, true);
+  }
+
+  private int compress(long[] source, long from, int bytes, long[] target, long to, int room, boolean atRow) {
     // Native code may not read what it writes.
     if (source == target && (source != null || from < to + room && to < from + bytes)) {
       throw new IllegalArgumentException(bytes + " bytes at " + from + " and the room of " + room + " at " + to
           + " are of one page");
     }
-    return RowsNative.compress(handle, source, from, bytes, target, to, room);
+    return RowsNative.compress(handle, source, from, bytes, target, to, room, atRow);
+  }
+
+  /** Whether pieces of whole rows may become row blocks. */
+  public boolean packsRows() {
+    return packsRows;
+  }
+
+  /** How many pieces became row blocks so far. */
+  public long rowBlocks() {
+    return RowsNative.rowBlocks(handle);
   }
 
   /** What stands behind the blocks of a partition; empty for some codecs. */

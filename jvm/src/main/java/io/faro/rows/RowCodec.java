@@ -17,6 +17,8 @@ public enum RowCodec {
     switch (name.toLowerCase(Locale.ROOT)) {
       case "lz4":
       case "org.apache.spark.io.lz4compressioncodec":
+        // Writes what lz4 writes; native code reads the row blocks that it can read too.
+      case "io.faro.spark.rowscodec":
         return LZ4;
       case "zstd":
       case "org.apache.spark.io.zstdcompressioncodec":

@@ -45,13 +45,16 @@ final class RowsNative {
   /** Ends the reader, and frees its memory. */
   static native void close(long reader);
 
-  /** A compressor; {@code codec}: see {@link RowCodec}. */
-  static native long openCompressor(int codec, int zstdLevel, int blockBytes);
+  /** A compressor; {@code codec}: see {@link RowCodec}; {@code packedWords}: of each row, -1: makes no row blocks. */
+  static native long openCompressor(int codec, int zstdLevel, int blockBytes, int packedWords);
 
   static native void closeCompressor(long compressor);
 
   /** How many bytes a block of so many takes at most. */
   static native int mostBytes(long compressor, int bytes);
+
+  /** How many row blocks it has made. */
+  static native long rowBlocks(long compressor);
 
   /** What ends a stream that has blocks. */
   static native byte[] streamEnd(long compressor);
@@ -59,6 +62,8 @@ final class RowsNative {
   /**
    * Compresses {@code bytes} bytes at {@code from} of {@code source} to {@code to} of {@code target}, which has {@code
    * room} bytes there, and returns how many it wrote. Positions are bytes of the array; addresses if the array is null.
+   * {@code atRow}: the bytes begin at a row.
    */
-  static native int compress(long compressor, long[] source, long from, int bytes, long[] target, long to, int room);
+  static native int compress(
+      long compressor, long[] source, long from, int bytes, long[] target, long to, int room, boolean atRow);
 }

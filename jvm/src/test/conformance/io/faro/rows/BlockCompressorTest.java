@@ -88,14 +88,16 @@ class BlockCompressorTest {
     long[] source = new long[WORDS];
     long[] target = new long[WORDS];
     int done = 0;
-    try (BlockCompressor compressor = BlockCompressor.open(codec, random.nextInt(), 32 << 20)) {
+    try (BlockCompressor compressor = BlockCompressor.openForRows(
+        codec, random.nextInt(), 32 << 20, random.nextInt(2) == 0 ? random.nextInt(4) : random.nextInt() >>> 1)) {
       for (int i = 0; i < 20_000; i++) {
         long from = any(random);
         int bytes = (int) any(random);
         long to = any(random);
         int room = (int) any(random);
         try {
-          int length = compressor.compress(source, from, bytes, target, to, room);
+          int length = i % 2 == 0 ? compressor.compress(source, from, bytes, target, to, room)
+              : compressor.compressRows(source, from, bytes, target, to, room);
           assertTrue(length >= 0 && length <= room && to + length <= BYTES && from + bytes <= BYTES);
           done++;
         } catch (IllegalArgumentException refused) {

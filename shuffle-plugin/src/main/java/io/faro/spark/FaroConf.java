@@ -24,6 +24,8 @@ final class FaroConf {
   final boolean readsRows;
   /** {@code spark.faro.writer} is auto. */
   final boolean writesRows;
+  /** {@code spark.faro.rowBlocks}. */
+  final boolean wantsRowBlocks;
   final long memoryLimit;
   /** Of this executor. */
   final int cores;
@@ -47,6 +49,7 @@ final class FaroConf {
     fabric = FaroKeys.FABRIC.of(conf);
     readsRows = FaroKeys.READER.of(conf).equals("auto");
     writesRows = FaroKeys.WRITER.of(conf).equals("auto");
+    wantsRowBlocks = FaroKeys.ROW_BLOCKS.of(conf);
     requestTimeoutMillis = FaroKeys.REQUEST_TIMEOUT.of(conf);
     port = FaroKeys.PORT.of(conf);
     portRetries = Math.max(0, SparkSettings.count(conf, "spark.port.maxRetries", 16));
@@ -62,7 +65,7 @@ final class FaroConf {
       Object value = key == FaroKeys.MEMORY_LIMIT ? (Object) memoryLimit : key.of(conf);
       // These are this plug-in's, not the endpoint's.
       if (value != null && key != FaroKeys.FALLBACK && key != FaroKeys.READER && key != FaroKeys.WRITER
-          && key != FaroKeys.SECURITY && key != FaroKeys.ENABLED) {
+          && key != FaroKeys.ROW_BLOCKS && key != FaroKeys.SECURITY && key != FaroKeys.ENABLED) {
         settings.put(key.setting, value.toString());
       }
     }

@@ -87,7 +87,7 @@ final class FaroExecutor {
   }
 
   private FaroExecutor(Logger log, SparkConf sparkConf, FaroConf conf, SparkEnv env, Endpoint endpoint,
-      MapOutputs outputs, SparksShuffles sparks) {
+      MapOutputs outputs, SparksShuffles sparks, RowBlocks rowBlocks) {
     this.log = log;
     this.sparks = sparks;
     this.outputs = outputs;
@@ -99,19 +99,19 @@ final class FaroExecutor {
     this.cards = new EndpointCards(env);
     this.source = new FaroSource(this::counters);
     this.summary = new Summary(this::counters, log::info);
-    this.writers = new RowWriters(
-        sparkConf, conf.writesRows, transport::stage, counters.rowWriters::increment, counters::notWritten);
+    this.writers = new RowWriters(sparkConf, conf.writesRows, rowBlocks::allowed, transport::stage,
+        counters.rowWriters::increment, counters::notWritten, counters.rowBlocks::add);
     this.summaryHook = new Thread(summary::log, "faro-summary");
   }
 
   static FaroExecutor open(Logger log, SparkConf sparkConf, FaroConf conf,
-      Supplier<IndexShuffleBlockResolver> resolver, SparksShuffles sparks) throws Exception {
+      Supplier<IndexShuffleBlockResolver> resolver, SparksShuffles sparks, RowBlocks rowBlocks) throws Exception {
     SparkEnv env = SparkEnv.get();
     Faro.ensureAvailability();
     MapOutputs outputs = new MapOutputs(resolver);
     Endpoint endpoint = openEndpoint(log, conf, env, outputs);
     try {
-      FaroExecutor executor = new FaroExecutor(log, sparkConf, conf, env, endpoint, outputs, sparks);
+      FaroExecutor executor = new FaroExecutor(log, sparkConf, conf, env, endpoint, outputs, sparks, rowBlocks);
       executor.announce();
       return executor;
     } catch (Throwable e) {

@@ -54,8 +54,16 @@ final class FaroKeys {
   static final Key<String> WRITER = key(
       "writer", "name", "auto", "auto, spark",
       "Which writer makes the files of a map task. `auto`: Faro's, for shuffles of Spark SQL (see The writer), and "
-          + "Spark's for all others. `spark`: always Spark's. The files are the same in format and place with both.",
+          + "Spark's for all others. `spark`: always Spark's. The files are the same in format and place with both, "
+          + "except for row blocks (`spark.faro.rowBlocks`).",
       oneOf("auto", "spark"));
+
+  static final Key<Boolean> ROW_BLOCKS = key(
+      "rowBlocks", "boolean", "false", "true, false",
+      "Whether Faro's writer packs rows column by column, into row blocks, where that is smaller than lz4 (see Row "
+          + "blocks). Map outputs then have a format that only Faro knows: it is used with the codec lz4 only, and "
+          + "Spark's own reader gets a codec of Faro's, which reads both.",
+      FaroKeys::bool);
 
   static final Key<Long> MEMORY_LIMIT = key(
       "memory.limit", "byte size", "(a third of the overhead, 64m to 2g)",

@@ -34,6 +34,7 @@ final class FaroProcess {
   final FaroConf conf;
   /** Whether this process may have an endpoint. */
   final boolean mayRun;
+  final RowBlocks rowBlocks;
   private final SparkConf sparkConf;
   private final List<String> unsupported;
   private final Supplier<IndexShuffleBlockResolver> files;
@@ -74,6 +75,7 @@ final class FaroProcess {
           (key, nearest) -> LOG.warn("Faro ignores the unknown key {}; did you mean {}?", key, nearest));
     }
     mayRun = !isDriver && !isOff();
+    rowBlocks = new RowBlocks(sparkConf, conf.wantsRowBlocks && mayRun);
     current = this;
   }
 
@@ -140,7 +142,7 @@ final class FaroProcess {
 
   private void openInto(CompletableFuture<FaroExecutor> result) {
     try {
-      result.complete(FaroExecutor.open(LOG, sparkConf, conf, files, sparks));
+      result.complete(FaroExecutor.open(LOG, sparkConf, conf, files, sparks, rowBlocks));
     } catch (Throwable e) {
       if (processEnds()) {
         LOG.debug("Faro is not started in a process that ends", e);

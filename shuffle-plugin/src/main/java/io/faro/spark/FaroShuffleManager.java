@@ -122,6 +122,9 @@ public final class FaroShuffleManager extends SortShuffleManager {
       sparks.add(handle.shuffleId());
       return super.getReader(handle, startMapIndex, endMapIndex, startPartition, endPartition, context, metrics);
     }
+    // Before there is a reader, of Spark's or of Faro's, and also where native code is not: other executors may write
+    // row blocks.
+    process.rowBlocks.allowed();
     FaroExecutor open = awaitOpen();
     if (open == null && process.mayRun && process.conf.security.forbidsSparksFetch) {
       throw new IllegalStateException("Faro is not open in this executor, which ends; " + ChannelSecurity.FORBIDDEN);

@@ -28,6 +28,8 @@ final class PluginCounters {
   final LongAdder groupedReaders = new LongAdder();
   /** Map tasks whose rows Faro's writer wrote. */
   final LongAdder rowWriters = new LongAdder();
+  /** Row blocks that they made. */
+  final LongAdder rowBlocks = new LongAdder();
 
   /** By shuffle and by peer, for the Spark UI. */
   final Traffic traffic = new Traffic();
@@ -79,6 +81,7 @@ final class PluginCounters {
     all.put("groupedReaders", groupedReaders.sum());
     declined.forEach((why, count) -> all.put("sparkReaders." + why.key, count.sum()));
     all.put("rowWriters", rowWriters.sum());
+    all.put("rowBlocks", rowBlocks.sum());
     notWritten.forEach((why, count) -> all.put("sparkWriters." + why.key, count.sum()));
     return all;
   }

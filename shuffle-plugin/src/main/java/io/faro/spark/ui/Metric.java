@@ -203,6 +203,7 @@ final class Metric {
 
   private static void writers() {
     count("rowWriters", "map tasks", "whose rows Faro's writer wrote, see `spark.faro.writer`");
+    count("rowBlocks", "row blocks", "in the map outputs of these tasks, see `spark.faro.rowBlocks`");
     sparksWriter("setting", "`spark.faro.writer` is `spark`");
     sparksWriter("serializer", "its serializer is not Spark SQL's");
     sparksWriter("aggregation", "it combines or sorts while writing");

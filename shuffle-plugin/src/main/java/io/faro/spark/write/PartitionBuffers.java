@@ -5,6 +5,7 @@ import java.io.Closeable;
 import java.io.IOException;
 import java.nio.ByteOrder;
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.List;
 import org.apache.spark.memory.MemoryConsumer;
 import org.apache.spark.memory.SparkOutOfMemoryError;
@@ -28,6 +29,8 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   private static final int FIRST_BYTES = 256 << 10;
   /** What one buffer takes at least. */
   static final int LEAST_ROOM = 64;
+  /** A row block has whole rows: a row of at most this part of a buffer is not split, so that blocks keep their length. */
+  private static final int SHORT_OF_BUFFER = 4;
   /** Full buffers become larger by this factor, up to the size of a block. */
   private static final int GROWTH = 4;
   /**
@@ -51,6 +54,8 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   private final long[] block;
   /** By partition: the bytes in its buffer. */
   private final int[] filled;
+  /** The partitions whose buffers begin inside a row, the rest of which was in the block before. */
+  private final BitSet insideRow = new BitSet();
   /** What all buffers may take. */
   private final BufferLimit limit;
   /** Of all buffers; {@code null}: they have no memory now. */
@@ -118,13 +123,19 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     }
   }
 
-  /** Whether the partition's buffer has room for the row, if need be after it became larger. */
-  private boolean makeRoom(int partition, int size) {
+  /**
+   * Whether the partition's buffer has room for the row, if need be after it became larger, or after its rows became a
+   * block so that the next one begins at this row.
+   */
+  private boolean makeRoom(int partition, int size) throws IOException {
     while (size > room - LENGTH_BYTES - filled[partition]) {
       if (room == 0) {
         open();
       } else if (!grow()) {
-        return false;
+        if (!compressor.packsRows() || filled[partition] == 0 || size + LENGTH_BYTES > room / SHORT_OF_BUFFER) {
+          return false;
+        }
+        flush(partition);
       }
     }
     return true;
@@ -198,6 +209,9 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     filled[partition] += LENGTH_BYTES;
     for (int done = 0; done < size;) {
       makeSomeRoom(partition);
+      if (filled[partition] == 0) {
+        insideRow.set(partition);
+      }
       int now = Math.min(size - done, room - filled[partition]);
       Platform.copyMemory(rowBase, rowOffset + done, base, end(partition), now);
       filled[partition] += now;
@@ -235,13 +249,22 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
       Platform.copyMemory(block, Platform.LONG_ARRAY_OFFSET, chunks.base(), chunks.offset(), length);
     }
     chunks.add(partition, length);
+    empty(partition);
+  }
+
+  private void empty(int partition) {
     filled[partition] = 0;
+    insideRow.clear(partition);
   }
 
   /** A block of what a partition's buffer has; returns its bytes. */
   private int compress(int partition, long[] target, long position) {
-    return compressor.compress((long[]) base, position(base, start + (long) partition * room), filled[partition],
-        target, position, mostChunk);
+    long[] from = (long[]) base;
+    long at = position(base, start + (long) partition * room);
+    // Bytes from the inside of a row could look like whole rows.
+    return insideRow.get(partition)
+        ? compressor.compress(from, at, filled[partition], target, position, mostChunk)
+        : compressor.compressRows(from, at, filled[partition], target, position, mostChunk);
   }
 
   /** Adds a page for blocks. False: everything was spilled, because there is no memory or meanwhile. */
@@ -292,7 +315,7 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     if (rest > 0) {
       int length = compress(partition, block, 0);
       out.append(partition, block, Platform.LONG_ARRAY_OFFSET, length);
-      filled[partition] = 0;
+      empty(partition);
     }
     if (rest > 0 || chunks.has(partition)) {
       out.append(partition, compressor.end());
@@ -354,6 +377,7 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
       base = null;
       room = 0;
       Arrays.fill(filled, 0);
+      insideRow.clear();
     }
     return freed;
   }

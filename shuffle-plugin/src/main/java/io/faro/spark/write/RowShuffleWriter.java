@@ -6,6 +6,7 @@ import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.attribute.BasicFileAttributes;
+import java.util.function.LongConsumer;
 import java.util.function.Supplier;
 import org.apache.spark.Partitioner;
 import org.apache.spark.ShuffleDependency;
@@ -30,6 +31,8 @@ import scala.collection.Iterator;
  * compressed by native code. The data file is committed by Spark's resolver.
  */
 public final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
+  /** Instead of a number of columns: the output has no row blocks. */
+  static final int NOT_PACKED = -1;
   private static final Logger LOG = LoggerFactory.getLogger(RowShuffleWriter.class);
 
   private final WriterConf conf;
@@ -37,10 +40,12 @@ public final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
   private final long mapId;
   /** {@code null}: nothing counts the data's size. */
   private final SQLMetric dataSize;
+  private final int packedFields;
   private final TaskContext context;
   private final ShuffleWriteMetricsReporter metrics;
   private final IndexShuffleBlockResolver resolver;
   private final Supplier<StagedOutput> stage;
+  private final LongConsumer rowBlocks;
   private final BlockManager blocks = SparkEnv.get().blockManager();
   private long[] lengths;
   /** The front of the data file, from when it is written on; {@code null}: nothing is staged. */
@@ -49,17 +54,20 @@ public final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
   private MapStatus status;
   private boolean stopped;
 
+  /** {@code packedFields}: the columns of a row, for row blocks; {@code rowBlocks} counts those. */
   RowShuffleWriter(WriterConf conf, ShuffleDependency<K, V, ?> dependency, long mapId, SQLMetric dataSize,
-      TaskContext context, ShuffleWriteMetricsReporter metrics, IndexShuffleBlockResolver resolver,
-      Supplier<StagedOutput> stage) {
+      int packedFields, TaskContext context, ShuffleWriteMetricsReporter metrics, IndexShuffleBlockResolver resolver,
+      Supplier<StagedOutput> stage, LongConsumer rowBlocks) {
     this.conf = conf;
     this.dependency = dependency;
     this.mapId = mapId;
     this.dataSize = dataSize;
+    this.packedFields = packedFields;
     this.context = context;
     this.metrics = metrics;
     this.resolver = resolver;
     this.stage = stage;
+    this.rowBlocks = rowBlocks;
   }
 
   @Override
@@ -70,7 +78,7 @@ public final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
     RowSums rowSums = RowSums.of(dependency);
     WriteContext writes = new WriteContext(partitions, sums, conf.sync, context::killTaskIfInterrupted);
     Spills spills = new Spills(() -> blocks.diskBlockManager().createTempShuffleBlock()._2(), writes);
-    try (BlockCompressor compressor = BlockCompressor.open(conf.codec, conf.zstdLevel, conf.blockBytes);
+    try (BlockCompressor compressor = compressor();
         PartitionBuffers buffers = new PartitionBuffers(context.taskMemoryManager(), partitions, conf.blockBytes,
             conf.mostBytes(context.taskMemoryManager().pageSizeBytes()), conf.limits, compressor, spills)) {
       try {
@@ -78,6 +86,7 @@ public final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
         commit(buffers, writes);
         status = MapStatuses.of(blocks.shuffleServerId(), lengths, mapId, rowSums.value());
       } finally {
+        rowBlocks.accept(compressor.rowBlocks());
         metrics.incWriteTime(writes.writeNanos());
         TaskMetrics of = context.taskMetrics();
         of.incPeakExecutionMemory(buffers.peakBytes());
@@ -87,6 +96,11 @@ public final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
     } finally {
       spills.close();
     }
+  }
+
+  private BlockCompressor compressor() {
+    return packedFields == NOT_PACKED ? BlockCompressor.open(conf.codec, conf.zstdLevel, conf.blockBytes)
+        : BlockCompressor.openForRows(conf.codec, conf.zstdLevel, conf.blockBytes, packedFields);
   }
 
   /** Returns how many rows there were. */

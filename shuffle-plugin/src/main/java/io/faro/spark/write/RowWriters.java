@@ -3,7 +3,9 @@ package io.faro.spark.write;
 import io.faro.StagedOutput;
 import io.faro.spark.settings.FirstTime;
 import java.lang.reflect.Field;
+import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
+import java.util.function.LongConsumer;
 import java.util.function.Supplier;
 import org.apache.spark.ShuffleDependency;
 import org.apache.spark.SparkConf;
@@ -27,15 +29,26 @@ public final class RowWriters {
   private final Runnable rowWriters;
   private final Consumer<NotWritten> declined;
   private final FirstTime logged = new FirstTime();
+  private final BooleanSupplier packs;
+  private final LongConsumer rowBlocks;
   private volatile Field dataSize;
+  private volatile Field numFields;
 
-  /**
-   * {@code wanted}: {@code spark.faro.writer} is auto; {@code stage}: gives what takes a data file's bytes, or {@code
-   * null}; the last two count writers.
-   */
+  /** The same without row blocks. */
   public RowWriters(SparkConf conf, boolean wanted, Supplier<StagedOutput> stage, Runnable rowWriters,
       Consumer<NotWritten> declined) {
+    this(conf, wanted, () -> false, stage, rowWriters, declined, blocks -> { });
+  }
+
+  /**
+   * {@code wanted}: {@code spark.faro.writer} is auto; {@code packs}: whether all readers know row blocks; {@code
+   * stage}: gives what takes a data file's bytes, or {@code null}; the last three count writers and row blocks.
+   */
+  public RowWriters(SparkConf conf, boolean wanted, BooleanSupplier packs, Supplier<StagedOutput> stage,
+      Runnable rowWriters, Consumer<NotWritten> declined, LongConsumer rowBlocks) {
     this.conf = new WriterConf(conf, wanted);
+    this.packs = packs;
+    this.rowBlocks = rowBlocks;
     this.stage = stage;
     this.rowWriters = rowWriters;
     this.declined = declined;
@@ -67,7 +80,9 @@ public final class RowWriters {
       return null;
     }
     rowWriters.run();
-    return new RowShuffleWriter<>(conf, dependency, mapId, size, context, metrics, resolver, stage);
+    int packed = packs.getAsBoolean() ? fields(dependency.serializer()) : RowShuffleWriter.NOT_PACKED;
+    return new RowShuffleWriter<>(
+        conf, dependency, mapId, size, packed, context, metrics, resolver, stage, rowBlocks);
   }
 
   /** Why Spark's own writer is to be used; {@code null}: it is not. */
@@ -96,10 +111,30 @@ public final class RowWriters {
   private SQLMetric dataSize(Serializer serializer) throws ReflectiveOperationException {
     Field field = dataSize;
     if (field == null) {
-      field = serializer.getClass().getDeclaredField("dataSize");
-      field.setAccessible(true);
+      field = field(serializer, "dataSize");
       dataSize = field;
     }
     return (SQLMetric) field.get(serializer);
+  }
+
+  /** The columns of its rows, for row blocks; {@link RowShuffleWriter#NOT_PACKED}: not to be found. */
+  private int fields(Serializer serializer) {
+    try {
+      Field field = numFields;
+      if (field == null) {
+        field = field(serializer, "numFields");
+        numFields = field;
+      }
+      return field.getInt(serializer);
+    } catch (ReflectiveOperationException | RuntimeException e) {
+      LOG.debug("The number of columns is not in {}", serializer, e);
+      return RowShuffleWriter.NOT_PACKED;
+    }
+  }
+
+  private static Field field(Serializer serializer, String name) throws ReflectiveOperationException {
+    Field field = serializer.getClass().getDeclaredField(name);
+    field.setAccessible(true);
+    return field;
   }
 }

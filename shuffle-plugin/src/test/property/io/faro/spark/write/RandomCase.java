@@ -27,10 +27,15 @@ final class RandomCase implements AutoCloseable {
   private final long neighbourSeed;
 
   RandomCase(LocalSpark spark, long seed) {
+    this(spark, seed, null);
+  }
+
+  /** {@code only}: a codec with lz4's settings; {@code null}: any. */
+  RandomCase(LocalSpark spark, long seed, String only) {
     // Neighbouring seeds would have nearly the same first numbers.
     Random random = new Random(seed * 0x9E3779B97F4A7C15L);
-    String codec = one(random, "lz4", "zstd", "none");
-    if (codec.equals("lz4")) {
+    String codec = only == null ? one(random, "lz4", "zstd", "none") : only;
+    if (codec.equals("lz4") || only != null) {
       settings.put("spark.io.compression.lz4.blockSize", one(random, "64b", "200b", "1k", "32k", "32k", "300k", "2m"));
     } else if (codec.equals("zstd")) {
       settings.put("spark.io.compression.zstd.level", one(random, "-3", "1", "1", "3", "7"));

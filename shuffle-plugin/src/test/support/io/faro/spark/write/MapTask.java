@@ -46,6 +46,9 @@ final class MapTask {
   final ShuffleDependency<Integer, UnsafeRow, UnsafeRow> dependency;
   private final SortShuffleManager manager;
   private final ShuffleHandle handle;
+  /** Whether Faro's writer may make row blocks, and how many it made. */
+  boolean packs;
+  long rowBlocks;
   /** {@code null} before {@link #write} ends well. */
   MapStatus status;
   long[] lengths;
@@ -102,9 +105,9 @@ final class MapTask {
     if (mapId == SPARK) {
       return manager.getWriter(handle, mapId, context, metrics.shuffleWriteMetrics());
     }
-    RowWriters writers = new RowWriters(conf, true, () -> null, () -> { }, why -> {
+    RowWriters writers = new RowWriters(conf, true, () -> packs, () -> null, () -> { }, why -> {
       throw new IllegalStateException("not written by Faro: " + why);
-    });
+    }, made -> rowBlocks += made);
     return writers.writer(handle, mapId, context, metrics.shuffleWriteMetrics(), resolver());
   }
 

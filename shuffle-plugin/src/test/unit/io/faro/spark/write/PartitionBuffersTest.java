@@ -1,5 +1,6 @@
 package io.faro.spark.write;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -8,12 +9,18 @@ import io.faro.FaroException;
 import io.faro.TestLibrary;
 import io.faro.rows.BlockCompressor;
 import io.faro.rows.RowCodec;
+import io.faro.spark.codec.BlockInputStream;
+import java.io.ByteArrayInputStream;
+import java.io.DataInputStream;
 import java.io.File;
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Random;
 import org.apache.spark.SparkConf;
 import org.apache.spark.memory.MemoryConsumer;
@@ -296,6 +303,79 @@ class PartitionBuffersTest {
       assertEquals(0, spills.diskBytes());
       assertTrue(blocks < bytes * 1.25, blocks + " bytes of pages for " + bytes + " of frames");
     }
+  }
+
+  /** The methods of the blocks of one partition's file, and how many original bytes each has. */
+  private static List<int[]> blocks(byte[] file) {
+    List<int[]> blocks = new ArrayList<>();
+    ByteBuffer bytes = ByteBuffer.wrap(file).order(ByteOrder.LITTLE_ENDIAN);
+    while (bytes.hasRemaining()) {
+      int at = bytes.position();
+      blocks.add(new int[] {bytes.get(at + 8) & 0xf0, bytes.getInt(at + 13)});
+      bytes.position(at + 21 + bytes.getInt(at + 9));
+    }
+    return blocks;
+  }
+
+  /** What a writer with row blocks makes of these rows of one partition; its decoded bytes are checked. */
+  private List<int[]> packed(byte[]... rows) throws IOException {
+    File data = directory.resolve("packed" + names++).toFile();
+    long made;
+    try (BlockCompressor packing = BlockCompressor.openForRows(RowCodec.LZ4, 1, BLOCK_BYTES, 1);
+        PartitionBuffers all = new PartitionBuffers(memory, 1, BLOCK_BYTES, 32 * MIB,
+            new SpillLimits(Long.MAX_VALUE, Long.MAX_VALUE), packing, spills);
+        PartitionFile out = new PartitionFile(data, context, null)) {
+      for (byte[] row : rows) {
+        all.add(0, row, Platform.BYTE_ARRAY_OFFSET, row.length);
+      }
+      all.writeTo(out);
+      made = packing.rowBlocks();
+    }
+    byte[] file = Files.readAllBytes(data.toPath());
+    try (DataInputStream in = new DataInputStream(new BlockInputStream(new ByteArrayInputStream(file)))) {
+      for (byte[] row : rows) {
+        byte[] found = new byte[in.readInt()];
+        in.readFully(found);
+        assertArrayEquals(row, found);
+      }
+      assertEquals(-1, in.read());
+    }
+    List<int[]> blocks = blocks(file);
+    assertEquals(made, blocks.stream().filter(block -> block[0] == 0x30).count());
+    return blocks;
+  }
+
+  private static byte[] counted(int number, int size) {
+    return ByteBuffer.allocate(size).order(ByteOrder.LITTLE_ENDIAN).putLong(0).putLong(1_000_000L + number).array();
+  }
+
+  /** Rows of which no whole number fits into a buffer. */
+  @Test
+  void rowBlocksBeginAndEndAtRows() throws IOException {
+    byte[][] rows = new byte[20_000][];
+    for (int i = 0; i < rows.length; i++) {
+      rows[i] = counted(i, 72);
+    }
+    List<int[]> blocks = packed(rows);
+    assertEquals(0, blocks.remove(blocks.size() - 1)[1], "the end of the stream");
+    for (int[] block : blocks) {
+      assertEquals(0x30, block[0]);
+      assertEquals(0, block[1] % 76);
+    }
+    assertTrue(blocks.size() <= 20_000 * 76 / (BLOCK_BYTES - 76) + 1, blocks.size() + " blocks");
+  }
+
+  /** Zeros in the inside of a row look like rows without columns. */
+  @Test
+  void whatIsInsideOfARowBecomesNoRowBlock() throws IOException {
+    byte[][] rows = new byte[300][];
+    for (int i = 0; i < rows.length; i++) {
+      rows[i] = i % 100 == 50 ? new byte[3 * BLOCK_BYTES + 8 * i] : counted(i, 1000);
+    }
+    List<int[]> blocks = packed(rows);
+    assertTrue(blocks.stream().anyMatch(block -> block[0] == 0x30), "no row block");
+    assertTrue(blocks.stream().filter(block -> block[0] != 0x30 && block[1] == BLOCK_BYTES).count() >= 6,
+        "the long rows are in blocks of their own");
   }
 
   @Test

@@ -68,6 +68,7 @@ class WriterConfTest {
   void codecs() {
     assertEquals(RowCodec.NONE, with("spark.shuffle.compress", "false", "spark.io.compression.codec", "lzf").codec);
     assertEquals(RowCodec.ZSTD, with("spark.io.compression.codec", "zstd").codec);
+    assertEquals(RowCodec.LZ4, with("spark.io.compression.codec", "io.faro.spark.RowsCodec").codec);
     assertNull(with("spark.io.compression.codec", "snappy").codec);
     assertNull(with("spark.shuffle.checksum.enabled", "false").checksum);
   }

@@ -1,0 +1,92 @@
+package io.faro.spark;
+
+import io.faro.rows.RowCodec;
+import io.faro.spark.settings.SparkSettings;
+import org.apache.spark.SparkConf;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.network.util.ByteUnit;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Whether map outputs of this executor may have row blocks ({@code spark.faro.rowBlocks}): where all readers of the
+ * application know them. Faro's do; Spark's do with the codec that this gives to Spark. The executors of an application
+ * have the same settings and the same Spark, so what this executor finds holds for the others.
+ */
+final class RowBlocks {
+  private static final Logger LOG = LoggerFactory.getLogger(RowBlocks.class);
+  /** Packing takes some times this in native memory, of which docs/memory.md has 1 MiB for a task. */
+  private static final long MOST_BLOCK_BYTES = 64 << 10;
+
+  private final SparkConf conf;
+  private final boolean wanted;
+  private volatile State state = State.UNKNOWN;
+
+  /** What is known of this executor. */
+  private enum State {
+    UNKNOWN, ALLOWED, REFUSED
+  }
+
+  /** {@code wanted}: the setting is true, and Faro may run in this process. */
+  RowBlocks(SparkConf conf, boolean wanted) {
+    this.conf = conf;
+    this.wanted = wanted;
+  }
+
+  /**
+   * Whether they may be written. The first call gives Spark's readers the codec, so it must be made before this process
+   * has a reader of a shuffle that may have row blocks. Spark's environment must be there.
+   */
+  boolean allowed() {
+    if (wanted && state == State.UNKNOWN) {
+      look();
+    }
+    return state == State.ALLOWED;
+  }
+
+  private synchronized void look() {
+    if (state != State.UNKNOWN) {
+      return;
+    }
+    String why = why(conf);
+    if (why == null) {
+      SparkEnv env = SparkEnv.get();
+      why = why(SparksCodec.install(env.serializerManager(), conf));
+    }
+    if (why == null) {
+      state = State.ALLOWED;
+      LOG.debug("Faro writes row blocks");
+    } else {
+      state = State.REFUSED;
+      LOG.warn("Faro writes no row blocks although {} is true: {}", FaroKeys.ROW_BLOCKS.name, why);
+    }
+  }
+
+  /** Why there are none with these settings; {@code null}: they do not forbid it. */
+  static String why(SparkConf conf) {
+    String codec = SparkSettings.text(conf, "spark.io.compression.codec", "lz4");
+    long block = SparkSettings.bytes(conf, "spark.io.compression.lz4.blockSize", ByteUnit.BYTE, 32 << 10);
+    if (!SparkSettings.flag(conf, "spark.shuffle.compress", true)) {
+      return "spark.shuffle.compress is false";
+    } else if (RowCodec.named(codec) != RowCodec.LZ4) {
+      return "spark.io.compression.codec is " + codec + " and not lz4";
+    } else if (block > MOST_BLOCK_BYTES) {
+      return "spark.io.compression.lz4.blockSize is " + block + " bytes; row blocks have at most " + MOST_BLOCK_BYTES;
+    }
+    return null;
+  }
+
+  private static String why(SparksCodec.Outcome outcome) {
+    switch (outcome) {
+      case INSTALLED:
+      case THERE_ALREADY:
+        return null;
+      case OTHER_CODEC:
+        return "Spark's codec is not lz4";
+      case NO_ACCESS:
+        return "this Spark does not let Faro give its reader a codec";
+      default:
+        throw new IllegalStateException("unknown outcome " + outcome);
+    }
+  }
+}

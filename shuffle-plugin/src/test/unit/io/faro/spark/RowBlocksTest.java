@@ -1,0 +1,43 @@
+package io.faro.spark;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+
+import org.apache.spark.SparkConf;
+import org.junit.jupiter.api.Test;
+
+class RowBlocksTest {
+  private static String why(String... settings) {
+    SparkConf conf = new SparkConf(false);
+    for (int i = 0; i < settings.length; i += 2) {
+      conf.set(settings[i], settings[i + 1]);
+    }
+    return RowBlocks.why(conf);
+  }
+
+  @Test
+  void settingsThatAllowThem() {
+    assertNull(why());
+    assertNull(why("spark.io.compression.codec", "LZ4"));
+    assertNull(why("spark.io.compression.codec", RowsCodec.class.getName()));
+    assertNull(why("spark.io.compression.lz4.blockSize", "64k"));
+  }
+
+  @Test
+  void settingsWithoutThem() {
+    assertEquals("spark.shuffle.compress is false", why("spark.shuffle.compress", "false"));
+    assertEquals("spark.io.compression.codec is zstd and not lz4", why("spark.io.compression.codec", "zstd"));
+    assertEquals("spark.io.compression.codec is a.b.Codec and not lz4", why("spark.io.compression.codec", "a.b.Codec"));
+    assertEquals("spark.io.compression.lz4.blockSize is 131072 bytes; row blocks have at most 65536",
+        why("spark.io.compression.lz4.blockSize", "128k"));
+  }
+
+  /** Without the setting nothing is looked at or changed: there is no environment here. */
+  @Test
+  void theyAreOffByDefault() {
+    SparkConf conf = new SparkConf(false);
+    assertEquals(false, FaroKeys.ROW_BLOCKS.of(conf));
+    assertFalse(new RowBlocks(conf, FaroKeys.ROW_BLOCKS.of(conf)).allowed());
+  }
+}
