@@ -68,8 +68,8 @@ SCENARIOS = [
         must_count=("sealedChannel", "remoteBlocks.tcp"),
         no_log_has=SECRETS,
     ),
-    # Each executor's only fabric fails for good at the first block. Spark's own fetch would have it,
-    # in the clear; fallback=auto allows that, and `required` does not.
+    # Each executor's only fabric fails for good at the first block. Spark's own fetch would have
+    # it, in the clear; fallback=auto allows that, and `required` does not.
     Scenario(
         "security-required-fails",
         ["notInTheClear"],

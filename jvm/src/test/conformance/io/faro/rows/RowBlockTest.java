@@ -64,7 +64,8 @@ class RowBlockTest {
   @Test
   void rowsComeBackAndTakeFewerBytes() throws Exception {
     List<ByteBuffer> rows = rows(5000);
-    try (BlockCompressor packing = packing(); BlockCompressor plain = BlockCompressor.open(RowCodec.LZ4, 1, BLOCK_BYTES);
+    try (BlockCompressor packing = packing();
+        BlockCompressor plain = BlockCompressor.open(RowCodec.LZ4, 1, BLOCK_BYTES);
         RowReader reader = RowReader.open(RowCodec.LZ4)) {
       byte[] part = part(packing, rows);
       assertTrue(packing.packsRows());

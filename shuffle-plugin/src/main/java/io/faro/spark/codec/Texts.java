@@ -4,7 +4,7 @@ import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.BitSet;
 
-/** Texts and wide values of one block: their words and places follow from their lengths, their bytes are in the tail. */
+/** Texts and wide values of a block: their words and places follow from their lengths, their bytes are in the tail. */
 final class Texts {
   private static final int WIDE_BYTES = 16;
 

@@ -29,7 +29,7 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   private static final int FIRST_BYTES = 256 << 10;
   /** What one buffer takes at least. */
   static final int LEAST_ROOM = 64;
-  /** A row block has whole rows: a row of at most this part of a buffer is not split, so that blocks keep their length. */
+  /** A row block has whole rows: a row of at most this part of a buffer is not split, and blocks keep their length. */
   private static final int SHORT_OF_BUFFER = 4;
   /** Full buffers become larger by this factor, up to the size of a block. */
   private static final int GROWTH = 4;

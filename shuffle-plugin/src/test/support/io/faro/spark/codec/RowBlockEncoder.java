@@ -29,7 +29,7 @@ public final class RowBlockEncoder {
     this.random = random;
   }
 
-  /** The block of rows, of which each is the bytes of an {@code UnsafeRow}; the first {@code words} words are packed. */
+  /** The block of rows, each the bytes of an {@code UnsafeRow}; the first {@code words} words are packed. */
   public byte[] block(List<byte[]> rows, int words) {
     out = new ByteArrayOutputStream();
     int count = rows.size();

@@ -50,7 +50,8 @@ public final class RowSamples {
           row.putLong(at, random.nextLong());
           break;
         case COUNTER:
-          row.putLong(at, counter += 3);
+          counter += 3;
+          row.putLong(at, counter);
           break;
         case SMALL:
           row.putLong(at, random.nextInt(50) << 8);
