@@ -85,6 +85,9 @@ def all_sides(faro_jar: Path) -> dict[str, Side]:
             {**FARO, "spark.faro.fabric": "auto", "spark.faro.reader": "spark"}, faro
         ),
         "faro-auto": Side({**FARO, "spark.faro.fabric": "auto"}, faro),
+        "faro-blocks": Side(
+            {**FARO, "spark.faro.fabric": "auto", "spark.faro.rowBlocks": "true"}, faro
+        ),
         "free": Side(
             {"spark.shuffle.manager": "io.faro.bench.FreeShuffleManager"}, own_manager=True
         ),
