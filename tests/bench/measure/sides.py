@@ -12,7 +12,7 @@ from harness import comet, launch, scenarios
 from . import daemons
 
 # What a benchmark sets and a user does not.
-OF_THE_BENCH = {"spark.faro.fallback", "spark.faro.fabric", "spark.faro.reader"}
+OF_THE_BENCH = {f"spark.faro.{key}" for key in ("fallback", "fabric", "reader", "rowBlocks")}
 
 
 @dataclass
@@ -85,8 +85,8 @@ def all_sides(faro_jar: Path) -> dict[str, Side]:
             {**FARO, "spark.faro.fabric": "auto", "spark.faro.reader": "spark"}, faro
         ),
         "faro-auto": Side({**FARO, "spark.faro.fabric": "auto"}, faro),
-        "faro-blocks": Side(
-            {**FARO, "spark.faro.fabric": "auto", "spark.faro.rowBlocks": "true"}, faro
+        "faro-lz4": Side(
+            {**FARO, "spark.faro.fabric": "auto", "spark.faro.rowBlocks": "false"}, faro
         ),
         "free": Side(
             {"spark.shuffle.manager": "io.faro.bench.FreeShuffleManager"}, own_manager=True

@@ -13,7 +13,7 @@ NAMES = {
     "faro-sealed": "Faro tcp, sealed",
     "faro-spark": "Faro, Spark's reader",
     "faro-auto": "Faro",
-    "faro-blocks": "Faro, row blocks",
+    "faro-lz4": "Faro, without row blocks",
     "free": "free",
     "comet": "Comet",
     "faro-comet": "Faro behind Comet",

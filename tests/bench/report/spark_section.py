@@ -127,7 +127,7 @@ def proof(workloads, broken, all_read=True):
 def aims(workloads):
     out = []
     for name, workload in workloads.items():
-        for side in ("faro-spark", "faro-auto", "faro-blocks"):
+        for side in ("faro-spark", "faro-lz4", "faro-auto"):
             if side not in workload:
                 continue
             row = [name, NAMES[side]]

@@ -15,7 +15,7 @@ from .model import (
 
 # 20,000 partitions take 25 s, and depend on no codec.
 ROWS_OF_A_CODEC = [case for case in ROWS if case != "manyPartitions"]
-ROW_BLOCKS = {"spark.faro.rowBlocks": "true"}
+PLAIN = {"spark.faro.rowBlocks": "false"}
 
 SCENARIOS = [
     # Faro's readers, of Spark SQL's rows and of RDDs: what they read, and what they leave behind.
@@ -35,10 +35,10 @@ SCENARIOS = [
             "streamsCorrupt",
             "streamsStopEarly",
         ],
-        {"spark.driver.memory": "2g", **KRYO},
+        {"spark.driver.memory": "2g", **PLAIN, **KRYO},
         faro_only=True,
         must_count=("rowReaders", "groupedReaders", "rowWriters"),
-        must_not_count=(*SPARK_READERS, *SPARK_WRITERS),
+        must_not_count=("rowBlocks", *SPARK_READERS, *SPARK_WRITERS),
     ),
     # Spark 3 feeds Python on a thread of its own; 4.0 does so on the task's.
     Scenario(
@@ -132,7 +132,7 @@ SCENARIOS = [
         must_count=("rowReaders", *written_by_spark("setting")[0]),
         must_not_count=(*SPARK_READERS, *written_by_spark("setting")[1]),
     ),
-    # Faro's writer packs rows.
+    # Faro's writer packs rows, by default.
     Scenario(
         "rows-blocks",
         [
@@ -145,7 +145,7 @@ SCENARIOS = [
             "sqlJoin",
             "sqlWindow",
         ],
-        {"spark.driver.memory": "2g", **ROW_BLOCKS},
+        {"spark.driver.memory": "2g"},
         faro_only=True,
         must_count=("rowReaders", "rowWriters", "rowBlocks"),
         must_not_count=(*SPARK_READERS, *SPARK_WRITERS),
@@ -154,7 +154,7 @@ SCENARIOS = [
     Scenario(
         "rows-blocks-by-spark",
         [*ROWS_OF_A_CODEC, "rowBlocksEverywhere", "rowBlocksDamaged", "corruptFiles", "sqlJoin"],
-        {"spark.faro.reader": "spark", "spark.driver.memory": "2g", **ROW_BLOCKS},
+        {"spark.faro.reader": "spark", "spark.driver.memory": "2g"},
         faro_only=True,
         newest=True,
         must_count=("sparkReaders.setting", "rowWriters", "rowBlocks"),
@@ -166,7 +166,6 @@ SCENARIOS = [
         {
             "spark.faro.reader": "spark",
             "spark.shuffle.readHostLocalDisk": "true",
-            **ROW_BLOCKS,
         },
         faro=ANY,
         fallback="auto",
@@ -180,7 +179,7 @@ SCENARIOS = [
     Scenario(
         "rows-blocks-no-library",
         ["rowTypes", "rowBlocksEverywhere", "sqlJoin", "aqeSkewed"],
-        ROW_BLOCKS,
+        {},
         faro=TRIED,
         fallback="auto",
         faro_only=True,
@@ -194,7 +193,7 @@ SCENARIOS = [
     Scenario(
         "rows-blocks-service",
         ["rowBlocksEverywhere", "aqeCoalesced", "killWithService"],
-        {"spark.shuffle.service.enabled": "true", **ROW_BLOCKS},
+        {"spark.shuffle.service.enabled": "true"},
         with_service=True,
         faro=ANY,
         fallback="auto",
@@ -208,7 +207,7 @@ SCENARIOS = [
     Scenario(
         "rows-blocks-zstd",
         ["rowTypes", "rowBlocksNone"],
-        {"spark.io.compression.codec": "zstd", **ROW_BLOCKS},
+        {"spark.io.compression.codec": "zstd", "spark.faro.rowBlocks": "true"},
         faro_only=True,
         newest=True,
         must_count=("rowReaders", "rowWriters"),

@@ -59,10 +59,11 @@ final class FaroKeys {
       oneOf("auto", "spark"));
 
   static final Key<Boolean> ROW_BLOCKS = key(
-      "rowBlocks", "boolean", "false", "true, false",
+      "rowBlocks", "boolean", "true", "true, false",
       "Whether Faro's writer packs rows column by column, into row blocks, where that is smaller than lz4 (see Row "
           + "blocks). Map outputs then have a format that only Faro knows: it is used with the codec lz4 only, and "
-          + "Spark's own reader gets a codec of Faro's, which reads both.",
+          + "Spark's own reader gets a codec of Faro's, which reads both. With `false` the files are byte for byte "
+          + "those of Spark.",
       FaroKeys::bool);
 
   static final Key<Long> MEMORY_LIMIT = key(

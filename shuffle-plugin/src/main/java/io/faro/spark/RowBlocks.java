@@ -58,7 +58,11 @@ final class RowBlocks {
       LOG.debug("Faro writes row blocks");
     } else {
       state = State.REFUSED;
-      LOG.warn("Faro writes no row blocks although {} is true: {}", FaroKeys.ROW_BLOCKS.name, why);
+      if (conf.contains(FaroKeys.ROW_BLOCKS.name)) {
+        LOG.warn("Faro writes no row blocks although {} is true: {}", FaroKeys.ROW_BLOCKS.name, why);
+      } else {
+        LOG.info("Faro writes no row blocks: {}", why);
+      }
     }
   }
 

@@ -33,11 +33,15 @@ class RowBlocksTest {
         why("spark.io.compression.lz4.blockSize", "128k"));
   }
 
-  /** Without the setting nothing is looked at or changed: there is no environment here. */
   @Test
-  void theyAreOffByDefault() {
-    SparkConf conf = new SparkConf(false);
-    assertEquals(false, FaroKeys.ROW_BLOCKS.of(conf));
+  void theyAreOnByDefault() {
+    assertEquals(true, FaroKeys.ROW_BLOCKS.of(new SparkConf(false)));
+  }
+
+  /** Where they are off, nothing is looked at or changed: there is no environment here. */
+  @Test
+  void theyCanBeTurnedOff() {
+    SparkConf conf = new SparkConf(false).set(FaroKeys.ROW_BLOCKS.name, "false");
     assertFalse(new RowBlocks(conf, FaroKeys.ROW_BLOCKS.of(conf)).allowed());
   }
 }
