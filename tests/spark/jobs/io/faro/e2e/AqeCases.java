@@ -52,14 +52,16 @@ final class AqeCases {
         try {
             // Nine rows of ten have key 0.
             spark.range(0, SqlCases.ROWS, 1, 8).selectExpr(
-                "case when id % 10 = 0 then id % 500 else 0 end k", "id", "hash(id) noise")
+                "case when id % 10 = 0 then id % 500 else 0 end k", "id", "xxhash64(id) noise")
                 .createOrReplaceTempView("leaning");
             spark.range(0, 500, 1, 2).selectExpr("id k", "id + 5 w")
                 .createOrReplaceTempView("small");
-            Row row = only(spark.sql("select sum(l.id), sum(s.w), count(*), count(noise) "
+            // The noise keeps the parts large, whatever packs them.
+            Row row = only(spark.sql("select sum(l.id), sum(s.w), count(*), bit_xor(noise) "
                 + "from leaning l join small s on l.k = s.k"), "skew");
             long ids = 0;
             long weights = 0;
+            long noise = spark.sql("select bit_xor(noise) from leaning").collectAsList().get(0).getLong(0);
             for (long id = 0; id < SqlCases.ROWS; id++) {
                 ids += id;
                 weights += (id % 10 == 0 ? id % 500 : 0) + 5;
@@ -67,6 +69,7 @@ final class AqeCases {
             Check.equal("ids", ids, row.getLong(0));
             Check.equal("weights", weights, row.getLong(1));
             Check.equal("rows", (long) SqlCases.ROWS, row.getLong(2));
+            Check.equal("noise", noise, row.getLong(3));
         } finally {
             spark.conf().unset("spark.sql.autoBroadcastJoinThreshold");
             spark.conf().unset("spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes");

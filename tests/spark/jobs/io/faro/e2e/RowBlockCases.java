@@ -2,6 +2,7 @@ package io.faro.e2e;
 
 import java.io.File;
 import java.io.IOException;
+import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
@@ -94,7 +95,8 @@ final class RowBlockCases {
             Set<String> readers = new HashSet<>();
             Check.await("all of " + executors + " executors should read rows", 60, () -> {
                 Set<String> before = names(c);
-                List<Tuple2<String, Long>> parts = rows(c.spark).toJavaRDD().mapPartitions(part -> {
+                JavaRDD<Row> rows = rows(c.spark).toJavaRDD();
+                List<Tuple2<String, Long>> parts = rows.mapPartitions(part -> {
                     long sum = 0;
                     while (part.hasNext()) {
                         sum += digest(part.next());
@@ -113,6 +115,8 @@ final class RowBlockCases {
                 for (File file : newFiles(c, before).values()) {
                     count(Files.readAllBytes(file.toPath()), methods);
                 }
+                // Spark deletes the files of a shuffle that nothing refers to.
+                Reference.reachabilityFence(rows);
                 // Where an executor has no native code, Spark writes; each part has a raw block at its end.
                 Check.that("row blocks: " + methods[3] + ", of lz4 " + methods[2], methods[3] > MAPS * REDUCES / 4);
                 return readers.size() >= executors;
@@ -131,6 +135,7 @@ final class RowBlockCases {
                 // Among frames of zstd it would be the only kind of block.
                 Check.that("a row block in " + file.getKey(), !text.contains("LZ4Block"));
             }
+            Reference.reachabilityFence(digests);
         }, c);
     }
 

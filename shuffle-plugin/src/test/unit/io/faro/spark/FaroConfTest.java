@@ -81,7 +81,7 @@ class FaroConfTest {
     SparkConf conf = with(
         "spark.faro.enabled", "false",
         "spark.faro.fabric", "verbs", "spark.faro.fallback", "never", "spark.faro.reader", "spark",
-        "spark.faro.writer", "spark", "spark.faro.security", "required",
+        "spark.faro.writer", "spark", "spark.faro.rowBlocks", "false", "spark.faro.security", "required",
         "spark.faro.memory.limit", "1g", "spark.faro.memory.idleRelease", "5min",
         "spark.faro.request.timeout", "1500ms", "spark.faro.port", "7400",
         "spark.faro.bindAddress", "10.0.0.7", "spark.faro.regions", "odp", "spark.faro.staging", "planned",
@@ -94,7 +94,7 @@ class FaroConfTest {
         "exchange.slice", "5", "verbs.device", "mlx5_0:1", "verbs.gidIndex", "3", "verbs.trafficClass", "104",
         "verbs.retryCount", "6", "verbs.rnrRetry", "5", "verbs.timeout", "16");
     assertEquals(expected, new FaroConf(conf).settings);
-    assertEquals(FaroKeys.ALL.size(), expected.size() + 5, "a key is missing in this test");
+    assertEquals(FaroKeys.ALL.size(), expected.size() + 6, "a key is missing in this test");
   }
 
   @Test
