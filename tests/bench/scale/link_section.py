@@ -16,14 +16,14 @@ def write(heats: list, quick: bool) -> str:
     text = [
         "## By kind of link",
         (
-            "Each executor is in a network namespace of its own, the driver in a third one, which "
-            "is the switch. Links are of type veth and limited by the kernel's token bucket (tbf) in "
-            "both directions, with a queue of 20 ms. Both hosts share the two cores, which "
-            "also do the work of the network, so a link of 25 Gbit/s is hardly a limit here. "
-            "*One host* has no namespaces, Spark's default "
-            "`spark.shuffle.readHostLocalDisk=true`, and Faro's shared memory. Otherwise all is as "
-            "above: scale factor 10, one run each, after the same warm-up; B2 is the repartition of "
-            "24 million narrow rows (the median of 3 runs)."
+            "Each executor is in a network namespace of its own, the driver in a third one, "
+            "which is the switch. Links are of type veth and limited by the kernel's token "
+            "bucket (tbf) in both directions, with a queue of 20 ms. Both hosts share the two"
+            " cores, which also do the work of the network, so a link of 25 Gbit/s is hardly "
+            "a limit here. *One host* has no namespaces, Spark's default "
+            "`spark.shuffle.readHostLocalDisk=true`, and Faro's shared memory. Otherwise all "
+            "is as above: scale factor 10, one run each, after the same warm-up; B2 is the "
+            "repartition of 24 million narrow rows (the median of 3 runs)."
         ),
         machine(facts, "tests/bench/scale/run --links", seconds, quick),
         _speeds(heats, kinds),
@@ -34,9 +34,9 @@ def write(heats: list, quick: bool) -> str:
         results = combined.of_kind(heats, kind)
         named = {f"{combined.named(kind)}, {name}": sides for name, sides in results.items()}
         text.append(
-            spark_section.losses(
-                named, combined.broken(heats, kind), section_figures()
-            ).replace("Faro is not", f"{combined.named(kind)}: Faro is not")
+            spark_section.losses(named, combined.broken(heats, kind), section_figures()).replace(
+                "Faro is not", f"{combined.named(kind)}: Faro is not"
+            )
         )
     return "\n\n".join(text)
 

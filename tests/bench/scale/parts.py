@@ -1,4 +1,4 @@
-"""One lot: a few queries or workloads, by each side in turn, each side in an application of its own."""
+"""One lot: a few queries or workloads by each side in turn, each in an application of its own."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from measure import sides as known_sides
 from measure.workloads import Application
 
 ROOT = Path(__file__).resolve().parents[3]
-# Of all kinds: year totals of three channels that are joined six times (q4), frequent items and best
-# customers (q23a), 18 tables joined (q64), a roll-up with a window over all of it (q67), sales without
-# returns by three outer joins (q78), semi-joins of one fact table with itself (q95, q16), an intersection
-# of three channels (q14a), inventory by weeks (q72), sales with their returns (q93, q50), and a join
-# of wide rows by customer (q24a). q50, q72, q16 and q95 shuffle little: they show what Faro cannot
-# change. In lots of about the same time.
+# Of all kinds: year totals of three channels that are joined six times (q4), frequent items and
+# best customers (q23a), 18 tables joined (q64), a roll-up with a window over all of it (q67),
+# sales without returns by three outer joins (q78), semi-joins of one fact table with itself (q95,
+# q16), an intersection of three channels (q14a), inventory by weeks (q72), sales with their
+# returns (q93, q50), and a join of wide rows by customer (q24a). q50, q72, q16 and q95 shuffle
+# little: they show what Faro cannot change. In lots of about the same time.
 LOTS = [
     ["q4", "q72", "q93", "q16"],
     ["q23a", "q24a", "q50", "q95"],
@@ -142,7 +142,7 @@ def product_revision() -> str:
 
 @contextmanager
 def linked(kind: Kind):
-    """The links of this kind of cluster, where it has some, and what one connection gets of them."""
+    """The links of this kind of cluster, if any, and what one connection gets of them."""
     if not kind.gigabits:
         yield None, None
         return

@@ -30,18 +30,19 @@ def write(heats: list, quick: bool) -> str:
     text = [
         "## Scale factor 10",
         (
-            f"TPC-DS ({tables}), tables in Parquet that are in the page cache. Two executors of one "
-            "core and a heap of 2 GB on one host (`local-cluster[2,1,2048]`), "
-            "`spark.local.dir` on a disk, otherwise Spark's defaults: adaptive execution, broadcast "
-            "joins, 200 partitions. `spark.shuffle.readHostLocalDisk=false` stands for two hosts: "
-            "what an executor reads of the other one goes through the transport, here without a "
-            "network. The sides take turns with lots of four queries, each side in a new "
-            "application that first answers a small query (q3) and does a repartition, and then "
-            "each query once; the opposite order in every other heat. So classes that a query is "
-            "the first to use are compiled in its time. Event logs are written on all sides. Faro "
-            "runs with `spark.faro.fallback=never`. A figure is the median of the heats, with the "
-            "lowest and highest in parentheses where there are several. CPU is the sum of both "
-            "executor processes, with their compilers."
+            f"TPC-DS ({tables}), tables in Parquet that are in the page cache. Two executors "
+            "of one core and a heap of 2 GB on one host (`local-cluster[2,1,2048]`), "
+            "`spark.local.dir` on a disk, otherwise Spark's defaults: adaptive execution, "
+            "broadcast joins, 200 partitions. `spark.shuffle.readHostLocalDisk=false` stands "
+            "for two hosts: what an executor reads of the other one goes through the "
+            "transport, here without a network. The sides take turns with lots of four "
+            "queries, each side in a new application that first answers a small query (q3) "
+            "and does a repartition, and then each query once; the opposite order in every "
+            "other heat. So classes that a query is the first to use are compiled in its "
+            "time. Event logs are written on all sides. Faro runs with "
+            "`spark.faro.fallback=never`. A figure is the median of the heats, with the "
+            "lowest and highest in parentheses where there are several. CPU is the sum of "
+            "both executor processes, with their compilers."
         ),
         machine(facts, "make bench-scale", seconds, quick),
         _heats(heats),
@@ -61,7 +62,10 @@ def write(heats: list, quick: bool) -> str:
     else:
         totals = {}
     if others:
-        text += ["### Large shuffles, and the workloads with adaptive execution", large(others, sides)]
+        text += [
+            "### Large shuffles, and the workloads with adaptive execution",
+            large(others, sides),
+        ]
     text += [
         "### Scale factor 10: answers, and did the bytes go through Faro",
         _answers(results),
@@ -123,7 +127,9 @@ def aims(queries: dict, totals: dict, sides: list[str]) -> str:
             value = spread.ratio(_middle(totals, side, key), _middle(totals, "stock", key))
             if value is not None:
                 met = "yes" if value <= aim else "**no**"
-                rows.append([NAMES[side], f"{LABELS[key]} / stock", f"≤ {aim}", f"{value:.2f}", met])
+                rows.append(
+                    [NAMES[side], f"{LABELS[key]} / stock", f"≤ {aim}", f"{value:.2f}", met]
+                )
         slower = [name for name in queries if _slower(queries[name], side)]
         met = "yes" if not slower else f"**no**: {', '.join(slower)}"
         few = min(len(queries[n][side]["rounds"]) for n in queries) < 2

@@ -1,4 +1,4 @@
-"""What was measured, one JSON for each kind of cluster and heat, so that a run can be done in parts."""
+"""What was measured: one JSON for each kind of cluster and heat, so that parts can follow."""
 
 from __future__ import annotations
 

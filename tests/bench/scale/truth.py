@@ -47,7 +47,17 @@ def write(target: Path, heats: list, root: Path) -> str:
             ),
             f"- constants: {measured_by}",
             table(
-                ["job", "side", "stock s", "Faro s", "saved", "predicted", "expected", "error", "range"],
+                [
+                    "job",
+                    "side",
+                    "stock s",
+                    "Faro s",
+                    "saved",
+                    "predicted",
+                    "expected",
+                    "error",
+                    "range",
+                ],
                 [_cells(row) for row in rows],
             ),
             _summary(rows),
