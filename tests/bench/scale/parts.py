@@ -47,6 +47,11 @@ WARM_UP_QUERY = "q3"
 WARM_UP_RUN = "run B2 4"
 LIMIT_SECONDS = 460
 
+
+class Ended(BaseException):
+    """A signal ended the run, while an application was asked."""
+
+
 PLAIN, ONE_HOST = "plain", "one-host"
 
 
@@ -117,6 +122,11 @@ def measure(place: Place, kind: Kind, heat: int, names: list[str], order: list[s
             except RuntimeError as error:
                 broken[side] = str(error)
                 place.say(f"{side} did not finish: {error}")
+            except Ended as error:
+                # What is done is kept.
+                broken[side] = str(error)
+                place.say(f"{side} did not finish: {error}")
+                break
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
     compare_answers(place, kind, heat, names, order, runs, broken)
