@@ -35,10 +35,10 @@ def write(heats: list, quick: bool) -> str:
             "`spark.local.dir` on a disk, otherwise Spark's defaults: adaptive execution, "
             "broadcast joins, 200 partitions. `spark.shuffle.readHostLocalDisk=false` stands "
             "for two hosts: what an executor reads of the other one goes through the "
-            "transport, here without a network. The sides take turns with lots of four "
+            "transport, here without a network. The sides take turns with lots of a few "
             "queries, each side in a new application that first answers a small query (q3) "
-            "and does a repartition, and then each query once; the opposite order in every "
-            "other heat. So classes that a query is the first to use are compiled in its "
+            "and does a repartition, and then each query once; the order of the sides is below. "
+            "So classes that a query is the first to use are compiled in its "
             "time. Event logs are written on all sides. Faro runs with "
             "`spark.faro.fallback=never`. A figure is the median of the heats, with the "
             "lowest and highest in parentheses where there are several. CPU is the sum of "
@@ -102,14 +102,15 @@ def _heats(heats: list) -> str:
 
 
 def shuffled(queries: dict, totals: dict, sides: list[str]) -> str:
-    head = ["query", *(f"{NAMES[side]}: MB written" for side in sides)]
-    head += [f"{NAMES[side]}: fetch wait s" for side in sides] + ["stock Spark: MB spilled"]
+    columns = [("MB written", "written_bytes", 1e6), ("fetch wait s", "fetch_wait_s", 1.0)]
+    columns += [("MB spilled to disk", "spilled_bytes", 1e6)]
+    head = ["query", *(f"{NAMES[side]}: {label}" for label, _, _ in columns for side in sides)]
     rows = []
     for name, measured in [*queries.items(), (tpcds_section.SUM, totals)]:
-        row = [name]
-        row += [number(_middle(measured, side, "written_bytes", 1e6)) for side in sides]
-        row += [number(_middle(measured, side, "fetch_wait_s")) for side in sides]
-        rows.append([*row, number(_middle(measured, sides[0], "spilled_bytes", 1e6))])
+        cells = (
+            number(_middle(measured, side, key, by)) for _, key, by in columns for side in sides
+        )
+        rows.append([name, *cells])
     return table(head, rows)
 
 
