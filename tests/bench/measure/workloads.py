@@ -165,8 +165,14 @@ class Application:
         wire = cpu.loopback_bytes()
         said = self._ask(command, seconds)
         wire = cpu.loopback_bytes() - wire
-        spent = {pid: cpu.process_nanos(pid) - had for pid, had in before.items()}
         figures = {name: int(value) for name, value in re.findall(r"(\w+)=(-?\d+)", said)}
+        try:
+            spent = {pid: cpu.process_nanos(pid) - had for pid, had in before.items()}
+        except OSError:
+            seconds = figures["jobMillis"] / 1e3
+            raise RuntimeError(
+                f"an executor ended during '{command}', which took {seconds:.1f} s"
+            ) from None
         return {
             "job_s": figures["jobMillis"] / 1e3,
             "reduce_s": figures["reduceMillis"] / 1e3,
