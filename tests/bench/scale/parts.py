@@ -91,7 +91,9 @@ def lots_of(names: list[str]) -> list[list[str]]:
     short = [name for name in names if name in WORKLOADS and [name] not in apart]
     queries = [name for name in names if name not in WORKLOADS]
     lots = [queries]
-    if len(queries) > LARGEST_LOT:
+    if len(queries) + len(short) <= LARGEST_LOT:
+        lots, short = [[*queries, *short]], []
+    elif len(queries) > LARGEST_LOT:
         lots = [[name for name in lot if name in queries] for lot in LOTS]
         lots.append([name for name in queries if name not in QUERIES])
     return [lot for lot in (*lots, short, *apart) if lot]
