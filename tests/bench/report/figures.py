@@ -47,6 +47,8 @@ def with_spread(figure):
     if figure is None:
         return "–"
     middle, least, most = figure
+    if least == most:
+        return number(middle)
     return f"{number(middle)} ({number(least)}–{number(most)})"
 
 

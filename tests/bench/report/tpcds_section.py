@@ -49,7 +49,11 @@ def sums(queries, side):
     """A side's rounds, each summed over all queries, as if they were of one workload."""
     rounds = [queries[name][side]["rounds"] for name in queries if side in queries[name]]
     count = min(map(len, rounds), default=0)
-    keys = [key for key in (rounds[0][0] if count else {}) if key != "link_bytes"]
+    keys = [
+        key
+        for key in (rounds[0][0] if count else {})
+        if all(one.get(key) is not None for runs in rounds for one in runs)
+    ]
     return {
         "rounds": [{key: sum(one[i][key] for one in rounds) for key in keys} for i in range(count)]
     }

@@ -47,20 +47,17 @@ def write(heats: list, quick: bool) -> str:
         machine(facts, "make bench-scale", seconds, quick),
         _heats(heats),
     ]
-    complete = {n: s for n, s in queries.items() if all(side in s for side in sides)}
+    most = max(sum(side in s for s in queries.values()) for side in sides if side != "stock")
+    wide = [side for side in sides if sum(side in s for s in queries.values()) >= most]
+    totals, complete = {}, _complete(queries, wide)
     if complete:
-        totals = {side: tpcds_section.sums(complete, side) for side in sides}
-        for key, label in FIGURES:
-            body = tpcds_section.figures(complete, totals, sides, key)
-            text += [f"### Scale factor 10, by query: {label}", body]
-        text += [
-            "### Scale factor 10: what was shuffled",
-            shuffled(complete, totals, sides),
-            "### Scale factor 10: aims",
-            aims(complete, totals, sides),
-        ]
-    else:
-        totals = {}
+        totals = {side: tpcds_section.sums(complete, side) for side in wide}
+        text += _by_query(complete, totals, wide, "")
+    # Sides that were measured with some of the queries only.
+    every = _complete(queries, sides)
+    if wide != sides and every:
+        some = {side: tpcds_section.sums(every, side) for side in sides}
+        text += _by_query(every, some, sides, ", where all sides were measured")
     if others:
         text += [
             "### Large shuffles, and the workloads with adaptive execution",
@@ -74,6 +71,19 @@ def write(heats: list, quick: bool) -> str:
         spark_section.losses({**complete, **others, "sum": totals}, broken, FIGURES),
     ]
     return "\n\n".join(text)
+
+
+def _complete(queries: dict, sides: list[str]) -> dict:
+    return {name: s for name, s in queries.items() if all(side in s for side in sides)}
+
+
+def _by_query(queries: dict, totals: dict, sides: list[str], which: str) -> list[str]:
+    text = []
+    for key, label in FIGURES:
+        body = tpcds_section.figures(queries, totals, sides, key)
+        text += [f"### Scale factor 10, by query{which}: {label}", body]
+    text += [f"### Scale factor 10, what was shuffled{which}", shuffled(queries, totals, sides)]
+    return [*text, f"### Scale factor 10, aims{which}", aims(queries, totals, sides)]
 
 
 def _rank(name: str) -> tuple:
