@@ -28,7 +28,7 @@ help:
 	@echo 'make test-containers  executors in cgroups of a default container size, with 4 and 16 tasks, as root'
 	@echo 'make test-cluster   the compose cluster of docker/, on TCP and in a guest with RDMA (as root)'
 	@echo 'make check   formatting, lints, module graphs, licences of the dependencies'
-	@echo 'make check-reproducible   builds the jar twice, at different places, and compares the bytes'
+	@echo 'make check-reproducible   builds the release twice, at different places, and compares the bytes'
 	@echo 'make bench   measures against stock Spark and writes docs/benchmarks.md'
 	@echo 'make bench-softroce   RDMA against perftest and UCX, into the same file'
 	@echo 'make bench-memory     what registered memory costs, into the same file'

@@ -4,6 +4,9 @@ Maven reads the repository, pip installs the wheel, and nothing says when it was
 from __future__ import annotations
 
 import hashlib
+import os
+import platform
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -153,6 +156,23 @@ class TestWheel:
         )
         assert done.returncode == 1
         assert f"there is no file {wheel.PACKAGE}/faro-spark.jar" in done.stderr
+
+
+class TestCommand:
+    """The command of `make jar` for this machine."""
+
+    def test_needs_glibc_only(self):
+        faro = JAR.with_name(f"faro-{platform.machine()}")
+        dynamic = subprocess.check_output(
+            ["readelf", "--dynamic", "--wide", faro], text=True, env={**os.environ, "LC_ALL": "C"}
+        )
+        needed = set(re.findall(r"\(NEEDED\).*\[(\w+)", dynamic))
+        # libgcc_s where there is no zig.
+        assert {"libc"} <= needed <= {"libc", "libm", "libdl", "libpthread", "libgcc_s", "ld"}
+
+    def test_runs(self, project):
+        faro = JAR.with_name(f"faro-{platform.machine()}")
+        assert subprocess.check_output([faro, "--version"], text=True) == f"faro {project.version}\n"
 
 
 class TestAll:
