@@ -19,7 +19,7 @@ SOURCES := Cargo.toml Cargo.lock pom.xml $(shell find native jvm shuffle-plugin 
 help:
 	@echo 'make setup   what a build needs: as root installs it, otherwise prints the command'
 	@echo 'make setup-tests   the same for the tests and benchmarks'
-	@echo 'make jar     $(JAR), the one jar that Spark needs; beside it the command faro and bills of materials'
+	@echo 'make jar     $(JAR), the one jar that Spark needs; beside it bills of materials and the command faro'
 	@echo 'make release dist/release: a Maven repository, a wheel, the command faro, checksums (docs/release.md)'
 	@echo 'make demo    stock Spark and Faro side by side: queries, a repartition, a sort, a join (6 minutes)'
 	@echo 'make test    every test: native, RDMA in a guest, Java, Spark end to end (45 minutes)'
@@ -46,10 +46,10 @@ setup-tests:
 jar: setup $(JAR)
 
 # The order-only set-up comes first and makes nothing out of date.
-$(JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-native tests/setup/sbom.py | setup
+$(JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-native tests/setup/commands.py tests/setup/sbom.py | setup
 	@tests/setup/build-jar $@ --command
 
-$(DEMO_JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-native tests/setup/sbom.py | setup
+$(DEMO_JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-native tests/setup/commands.py tests/setup/sbom.py | setup
 	@FARO_JAR_ARCHS="" tests/setup/build-jar $@ --beside Spark 'tests/demo/run --fetch spark' \
 	  --beside 'TPC-DS-derived data' 'tests/demo/run --fetch data'
 
