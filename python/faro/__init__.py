@@ -10,8 +10,8 @@ spark = (
 )
 
 `spark.jars` is enough on Spark 4. On Spark 3 executors need the jar when their JVM starts: set
-`spark.driver.extraClassPath` and `spark.executor.extraClassPath` to `faro.jar()` as well, and install
-the package at the same path on every host.
+`spark.driver.extraClassPath` and `spark.executor.extraClassPath` to `faro.jar()` instead, and
+install the package at the same path on every host.
 """
 
 from pathlib import Path
@@ -24,7 +24,7 @@ def jar() -> str:
     path = Path(__file__).resolve().parent / "faro-spark.jar"
     if not path.is_file():
         raise FileNotFoundError(
-            f"there is no file {path}: Faro's jar comes with the wheel faro-spark, which pip installs; "
-            "it cannot be used from inside an archive"
+            f"there is no file {path}: Faro's jar comes with the wheel faro-spark, which pip "
+            "installs; it cannot be used from inside an archive"
         )
     return str(path)

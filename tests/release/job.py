@@ -1,4 +1,4 @@
-"""A PySpark job that shuffles: a repartition, an aggregate and a join. Writes its answers to a file.
+"""A PySpark job that shuffles: a repartition, an aggregate and a join. Its answers go to a file.
 
 usage: job.py [--faro] [--conf KEY=VALUE]... FILE
 """

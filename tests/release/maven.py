@@ -43,8 +43,6 @@ def without_namespace(element: ET.Element) -> ET.Element:
     return copy
 
 
-
-
 def sources(root: Path = ROOT) -> dict[str, bytes]:
     """The Java sources and resources that the jar's classes are made of."""
     entries = {}
@@ -60,14 +58,10 @@ def sources(root: Path = ROOT) -> dict[str, bytes]:
 
 
 def folder_entries(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes() for path in files_below(folder)
-    }
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files_below(folder)}
 
 
-def write_repository(
-    folder: Path, project: Project, jar: Path, bill: Path, javadoc: Path
-) -> Path:
+def write_repository(folder: Path, project: Project, jar: Path, bill: Path, javadoc: Path) -> Path:
     """Writes the artifacts of a version; returns the folder that they are in."""
     place = folder.joinpath(*project.group.split("."), project.artifact, project.version)
     place.mkdir(parents=True)

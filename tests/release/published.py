@@ -107,9 +107,7 @@ def test_packages(site, version, expected, record_property):
     result = site.run("packages", site.submit(*words, JOB))
     record_property("detail", check(result, expected))
     # The jar alone: nothing else was fetched.
-    assert [path.name for path in (ivy / "jars").iterdir()] == [
-        f"io.faro_faro-spark-{version}.jar"
-    ]
+    assert [path.name for path in (ivy / "jars").iterdir()] == [f"io.faro_faro-spark-{version}.jar"]
 
 
 @pytest.fixture(scope="module")

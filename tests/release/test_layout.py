@@ -146,7 +146,8 @@ class TestWheel:
         assert Path(out.strip()).read_bytes() == JAR.read_bytes()
 
     def test_a_package_without_its_jar_says_so(self, tmp_path):
-        code = f"import sys; sys.path.insert(0, {str(wheel.PACKAGE.parent)!r}); import faro; faro.jar()"
+        place = str(wheel.PACKAGE.parent)
+        code = f"import sys; sys.path.insert(0, {place!r}); import faro; faro.jar()"
         done = subprocess.run(
             [sys.executable, "-B", "-c", code],
             cwd=tmp_path,
@@ -172,7 +173,9 @@ class TestCommand:
 
     def test_runs(self, project):
         faro = JAR.with_name(f"faro-{platform.machine()}")
-        assert subprocess.check_output([faro, "--version"], text=True) == f"faro {project.version}\n"
+        assert (
+            subprocess.check_output([faro, "--version"], text=True) == f"faro {project.version}\n"
+        )
 
 
 class TestAll:

@@ -1,9 +1,10 @@
-"""The software bills of materials of the jar and of the program `faro`: CycloneDX documents in JSON.
+"""The bills of materials of the jar and of the program `faro`: CycloneDX documents in JSON.
 
 They have the Rust crates, what the toolchain links in besides, and the native libraries or programs
 with their SHA-256. They are functions of Cargo.lock, pom.xml and these files: no time, no random
-number, no path of this machine. cargo-cyclonedx is not used: it names the workspace's crates by their absolute
-path, does not see the toolchain's part, and has 140 packages to compile on a new machine.
+number, no path of this machine. cargo-cyclonedx is not used: it names the workspace's crates by
+their absolute path, does not see the toolchain's part, and has 140 packages to compile on a new
+machine.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import json
 import re
 import subprocess
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Callable, Iterable, NamedTuple
+from typing import Callable, NamedTuple
 from urllib.parse import quote
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -227,7 +229,9 @@ def document(libraries: dict[str, Path]) -> str:
     """The text of the document, for a jar with these libraries (by architecture)."""
     jar, api = maven_library("faro-spark"), maven_library("faro-jvm")
     api_part = {**api, "version": version(), "scope": "required", "licenses": LICENCE}
-    files = built_of(CRATE, libraries, lambda arch, path: f"META-INF/native/linux-{arch}/{path.name}")
+    files = built_of(
+        CRATE, libraries, lambda arch, path: f"META-INF/native/linux-{arch}/{path.name}"
+    )
     names = {file["bom-ref"] for file in files.components}
     edges = {jar["bom-ref"]: {api["bom-ref"], *names}, **files.edges}
     return text_of(jar, [api_part, *files.components, *files.crates], edges)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import subprocess
 
-# User-mode Linux 7.2 and 7.3 can forget to unmap pages (seen with 7.2.12). The process then reads and
-# writes memory that the kernel has given to other pages. In `arch/um/kernel/tlb.c`:
+# User-mode Linux 7.2 and 7.3 can forget to unmap pages (seen with 7.2.12). The process then reads
+# and writes memory that the kernel has given to other pages. In `arch/um/kernel/tlb.c`:
 # - `madvise(MADV_DONTNEED)` on more pages than one gather holds (some 40 MB) marks a range that
 #   ends within a page table. CONFIG_PT_RECLAIM frees the table.
 # - If another thread runs before the rest is marked, `um_tlb_sync` unmaps up to the end of the mark
@@ -15,7 +15,8 @@ FREES_TABLES = "CONFIG_PT_RECLAIM=y"
 # The patch adds this option.
 IS_PATCHED = "CONFIG_FARO_UNMAPS_WHOLE_TABLES=y"
 # glibc trims its arenas by that call, so with such a kernel it does not trim them. A threshold that
-# is set ends glibc's adjusting of the other one, so that is set to the largest to which glibc would go.
+# is set ends glibc's adjusting of the other one, so that is set to the largest to which glibc would
+# go.
 MALLOC = {"MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_MMAP_THRESHOLD_": str(32 << 20)}
 
 

@@ -63,7 +63,10 @@ class TestPatch:
 def kernel():
     """The kernel of this machine's guests."""
     found = subprocess.run(
-        [HERE / "build-kernel"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False
+        [HERE / "build-kernel"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if found.returncode == SKIPPED:
         no_guest(f"softroce: skipped: {found.stderr}")
