@@ -1,6 +1,7 @@
-"""A PySpark job that shuffles: a repartition, an aggregate and a join. Its answers go to a file.
+"""A PySpark job that shuffles: a repartition, an aggregate and a join. Writes its answers, and
+what Faro counted in each executor, to a file.
 
-usage: job.py [--faro] [--conf KEY=VALUE]... FILE
+usage: job.py [--faro] [--jar FILE] [--conf KEY=VALUE]... FILE
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ def session(options: argparse.Namespace) -> SparkSession:
         # The lines of README, with the package that pip installed.
         import faro  # noqa: PLC0415
 
-        builder = builder.config("spark.jars", faro.jar()).config(
+        jars = ",".join([faro.jar(), *options.jar])
+        builder = builder.config("spark.jars", jars).config(
             "spark.shuffle.manager", "io.faro.spark.FaroShuffleManager"
         )
     return builder.getOrCreate()
@@ -38,14 +40,23 @@ def answers(spark: SparkSession) -> dict[str, list]:
     }
 
 
+def counters(spark: SparkSession) -> dict[str, dict[str, float]]:
+    """They are asked: an executor that ends is killed soon, maybe before it wrote its summary."""
+    java = spark.sparkContext._jvm.io.faro.e2e.FaroCounters
+    found = java.ofExecutors(spark.sparkContext._jsc)
+    return {executor: dict(found[executor]) for executor in found}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--faro", action="store_true", help="with the installed package")
+    parser.add_argument("--jar", action="append", default=[], help="one beside Faro's")
     parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("file", type=Path)
     options = parser.parse_args()
     spark = session(options)
-    options.file.write_text(json.dumps(answers(spark)))
+    result = {"answers": answers(spark), "counters": counters(spark)}
+    options.file.write_text(json.dumps(result))
     spark.stop()
 
 

@@ -14,7 +14,7 @@ import artifacts
 import pytest
 import spark_home
 from artifacts import ROOT
-from harness import launch
+from harness import build, launch
 
 RELEASE = ROOT / "dist" / "release"
 JOB = Path(__file__).resolve().parent / "job.py"
@@ -48,12 +48,13 @@ class Site:
 
     def submit(self, *words: object) -> list[str]:
         command = [self.home / "bin" / "spark-submit", "--master", MASTER]
+        command += ["--jars", counters_jar()]
         for setting in self.settings():
             command += ["--conf", setting]
         return [str(word) for word in (*command, *words)]
 
-    def run(self, name: str, command: list[str], **environment: str) -> tuple[dict, list[dict]]:
-        """The answers of the job, and the summaries of the executors that had Faro."""
+    def run(self, name: str, command: list[str], **environment: str) -> dict:
+        """What the job wrote."""
         answers = self.place / f"{name}.json"
         full = {**launch.environment_for(self.home, short_lived=True), **environment}
         outcome = launch.drive([*command, str(answers)], full, self.place)
@@ -62,8 +63,13 @@ class Site:
         (log / "driver.log").write_text(outcome.driver_log)
         launch.collect_executor_logs(self.home / "work", outcome, log)
         assert outcome.exit_code == 0, f"{outcome.driver_log[-3000:]}\nall logs: {log}"
-        found = [launch.summary_of(text) for text in outcome.executor_logs.values()]
-        return json.loads(answers.read_text()), [one for one in found if one]
+        return json.loads(answers.read_text())
+
+
+def counters_jar() -> Path:
+    """The class with which the job asks executors what Faro counted."""
+    source = ROOT / "tests/spark/jobs/io/faro/e2e/FaroCounters.java"
+    return build.java_jar("release-counters", [source])
 
 
 @pytest.fixture(params=["4.3.0", "3.5.9"])
@@ -75,24 +81,23 @@ def site(request, tmp_path):
 def expected(tmp_path_factory):
     """The answers of stock Spark."""
     site = Site("4.3.0", tmp_path_factory.mktemp("stock"))
-    answers, summaries = site.run("stock", site.submit(JOB))
-    assert answers["grouped"]
-    assert answers["joined"]
-    assert summaries == []
-    return answers
+    result = site.run("stock", site.submit(JOB))
+    assert all(result["answers"].values())
+    assert list(result["counters"].values()) == [{}, {}]
+    return result["answers"]
 
 
-def check(result: tuple[dict, list[dict]], expected: dict) -> str:
+def check(result: dict, expected: dict) -> str:
     """Both executors read blocks from each other through Faro; the words for the report."""
-    answers, summaries = result
-    assert answers == expected
-    assert len(summaries) == 2
+    assert result["answers"] == expected
+    executors = list(result["counters"].values())
     blocks = [
-        sum(int(value) for name, value in summary.items() if name.startswith("remoteBlocks."))
-        for summary in summaries
+        int(sum(value for name, value in counters.items() if name.startswith("remoteBlocks.")))
+        for counters in executors
     ]
+    assert len(blocks) == 2
     assert all(blocks)
-    assert [int(summary["fallbacks"]) for summary in summaries] == [0, 0]
+    assert [counters["fallbacks"] for counters in executors] == [0, 0]
     return f"{sum(blocks)} remote blocks through Faro"
 
 
@@ -106,7 +111,7 @@ def test_packages(site, version, expected, record_property):
         words += ["--conf", f"spark.executor.extraClassPath={jar}"]
     result = site.run("packages", site.submit(*words, JOB))
     record_property("detail", check(result, expected))
-    # The jar alone: nothing else was fetched.
+    # Nothing else was fetched.
     assert [path.name for path in (ivy / "jars").iterdir()] == [f"io.faro_faro-spark-{version}.jar"]
 
 
@@ -128,7 +133,7 @@ def test_pip(site, installed, expected, record_property):
     if site.spark.startswith("3."):
         jar = subprocess.check_output([installed, "-m", "faro"], text=True).strip()
         settings += [f"spark.driver.extraClassPath={jar}", f"spark.executor.extraClassPath={jar}"]
-    command = [str(installed), str(JOB), "--faro"]
+    command = [str(installed), str(JOB), "--faro", "--jar", str(counters_jar())]
     for setting in settings:
         command += ["--conf", setting]
     result = site.run(

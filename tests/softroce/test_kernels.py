@@ -14,8 +14,9 @@ from guests import SKIPPED, no_guest
 
 HERE = Path(__file__).resolve().parent
 UML, FREES, PATCHED = "CONFIG_UML=y", kernels.FREES_TABLES, kernels.IS_PATCHED
-# A round drops 150 MB. On 7.2.12 without the patch most rounds find pages that could be read.
-ROUNDS = 12
+# A round drops 150 MB. On 7.2.12 without the patch each of six rounds found pages that could still be
+# read, in a guest of one processor.
+ROUNDS = 4
 
 
 def kernel_that_says(place: Path, script: str) -> str:
@@ -82,13 +83,12 @@ class TestGuest:
         program = tmp_path / "unmappings"
         source = HERE / "unmappings.c"
         subprocess.run(["cc", "-O1", "-pthread", source, "-o", program], check=True)
-        for cpus in ("1", "2"):
-            done = subprocess.run(
-                [HERE / "run", "--hosts", "1", "--cpus", cpus, "--", program, str(ROUNDS)],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                env={k: v for k, v in os.environ.items() if k not in kernels.MALLOC},
-                check=False,
-            )
-            assert (done.returncode, done.stdout) == (0, f"{ROUNDS} rounds\n"), done.stderr
+        done = subprocess.run(
+            [HERE / "run", "--hosts", "1", "--cpus", "1", "--", program, str(ROUNDS)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            env={k: v for k, v in os.environ.items() if k not in kernels.MALLOC},
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (0, f"{ROUNDS} rounds\n"), done.stderr
