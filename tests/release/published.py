@@ -168,7 +168,8 @@ class TestCommand:
             [faro, "advise", log, "--json"], stdout=subprocess.PIPE, text=True, check=False
         )
         assert done.returncode == 0
-        assert json.loads(done.stdout)["verdict"] in {"helps", "perhaps", "does-not-help"}
+        (application,) = json.loads(done.stdout)["applications"]
+        assert application["verdict"] in {"helps", "perhaps", "does-not-help"}
 
     def test_version(self, faro, version):
         assert subprocess.check_output([faro, "--version"], text=True) == f"faro {version}\n"

@@ -14,8 +14,8 @@ from guests import SKIPPED, no_guest
 
 HERE = Path(__file__).resolve().parent
 UML, FREES, PATCHED = "CONFIG_UML=y", kernels.FREES_TABLES, kernels.IS_PATCHED
-# A round drops 150 MB. On 7.2.12 without the patch each of six rounds found pages that could still be
-# read, in a guest of one processor.
+# A round drops 150 MB. On 7.2.12 without the patch each of six rounds found pages that could
+# still be read, in a guest of one processor.
 ROUNDS = 4
 
 
