@@ -14,19 +14,21 @@ DEMO_JAR := target/demo/faro-spark.jar
 SOURCES := Cargo.toml Cargo.lock pom.xml $(shell find native jvm shuffle-plugin \
 	\( -name target -o -name tests -o -name test \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help setup setup-tests jar check check-reproducible test test-tpcds test-containers test-cluster demo bench bench-softroce bench-memory bench-exchange bench-load bench-peers bench-scale clean
+.PHONY: help setup setup-tests jar check check-reproducible test test-tpcds test-containers test-cluster demo bench bench-softroce bench-memory bench-exchange bench-load bench-peers bench-scale release test-release clean
 
 help:
 	@echo 'make setup   what a build needs: as root installs it, otherwise prints the command'
 	@echo 'make setup-tests   the same for the tests and benchmarks'
-	@echo 'make jar     $(JAR), the one jar that Spark needs, and its bill of materials beside it'
+	@echo 'make jar     $(JAR), the one jar that Spark needs; beside it bills of materials and the command faro'
+	@echo 'make release dist/release: a Maven repository, a wheel, the command faro, checksums (docs/release.md)'
 	@echo 'make demo    stock Spark and Faro side by side: queries, a repartition, a sort, a join (6 minutes)'
 	@echo 'make test    every test: native, RDMA in a guest, Java, Spark end to end (45 minutes)'
+	@echo 'make test-release   uses what make release made: spark-submit --packages, pip, the command faro (5 minutes)'
 	@echo 'make test-tpcds     all TPC-DS queries, Faro against stock Spark, on two versions (90 minutes)'
 	@echo 'make test-containers  executors in cgroups of a default container size, with 4 and 16 tasks, as root'
 	@echo 'make test-cluster   the compose cluster of docker/, on TCP and in a guest with RDMA (as root)'
 	@echo 'make check   formatting, lints, module graphs, licences of the dependencies'
-	@echo 'make check-reproducible   builds the jar twice, at different places, and compares the bytes'
+	@echo 'make check-reproducible   builds the release twice, at different places, and compares the bytes'
 	@echo 'make bench   measures against stock Spark and writes docs/benchmarks.md'
 	@echo 'make bench-softroce   RDMA against perftest and UCX, into the same file'
 	@echo 'make bench-memory     what registered memory costs, into the same file'
@@ -45,12 +47,15 @@ setup-tests:
 jar: setup $(JAR)
 
 # The order-only set-up comes first and makes nothing out of date.
-$(JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-library tests/setup/sbom.py | setup
-	@tests/setup/build-jar $@
+$(JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-native tests/setup/commands.py tests/setup/sbom.py | setup
+	@tests/setup/build-jar $@ --command
 
-$(DEMO_JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-library tests/setup/sbom.py | setup
+$(DEMO_JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-native tests/setup/commands.py tests/setup/sbom.py | setup
 	@FARO_JAR_ARCHS="" tests/setup/build-jar $@ --beside Spark 'tests/demo/run --fetch spark' \
 	  --beside 'TPC-DS-derived data' 'tests/demo/run --fetch data'
+
+release: jar
+	@tests/release/build
 
 check: setup
 	@tests/setup/check
@@ -60,6 +65,9 @@ check-reproducible: setup
 
 test: setup-tests jar
 	@tests/run
+
+test-release: setup-tests release
+	@tests/release/run
 
 test-tpcds: setup-tests jar
 	@tests/spark/tpcds --all
