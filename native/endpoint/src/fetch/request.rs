@@ -1,10 +1,11 @@
 //! What a caller wants, and what was handed out of it.
 
-use super::ends::Ends;
+use super::completion_sink::CompletionSink;
 use faro_fabric::{EndpointId, FabricKind};
 use faro_wire::codes::FetchErrorCode;
 use faro_wire::BlockId;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -28,7 +29,7 @@ pub(crate) struct Request {
     pub(crate) writes_only: bool,
     pub(crate) faults: Faults,
     pub(crate) busy: Busy,
-    ends: Arc<Ends>,
+    sink: Arc<CompletionSink>,
     /// The caller has its last completion.
     ended: bool,
 }
@@ -39,7 +40,7 @@ impl Request {
         endpoint: EndpointId,
         blocks: Vec<BlockId>,
         idle_timeout: Duration,
-        ends: Arc<Ends>,
+        sink: Arc<CompletionSink>,
     ) -> Self {
         let until = blocks.len();
         Self {
@@ -53,7 +54,7 @@ impl Request {
             writes_only: false,
             faults: Faults::default(),
             busy: Busy::default(),
-            ends,
+            sink,
             ended: false,
         }
     }
@@ -61,6 +62,11 @@ impl Request {
     /// The caller has, or is about to get, its last completion.
     pub(super) fn ended(&mut self) {
         self.ended = true;
+    }
+
+    /// The positions of the blocks that were not handed out.
+    pub(super) fn missing_range(&self) -> Range<usize> {
+        self.handed_out..self.blocks.len()
     }
 
     /// The blocks that were not handed out.
@@ -110,9 +116,10 @@ impl Drop for Request {
         if !self.ended {
             self.ended();
             let detail = "a thread that worked on the request panicked".to_owned();
-            let ends = Arc::clone(&self.ends);
-            ends.failed(self, FetchErrorCode::ConnectionLost, detail);
-            ends.lost(self.endpoint);
+            let code = FetchErrorCode::ConnectionLost;
+            self.sink
+                .failed(self.id, self.missing_range(), code, detail);
+            self.sink.lost(self.endpoint);
         }
     }
 }

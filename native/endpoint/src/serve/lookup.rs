@@ -1,8 +1,7 @@
 //! Finding the files of a job's map outputs, some of which only Java can find.
 
-use super::io::{submit, Shared, Work};
 use super::job::Job;
-use super::service::Returned;
+use super::work::{Returned, Shared, Work};
 use crate::files::{Answer, Lookup};
 use crate::net::Inbox;
 use faro_sync::lock;
@@ -79,6 +78,6 @@ fn arrive(shared: &Shared, waiting: &Waiting) {
     }
     if let Some(mut work) = lock(&waiting.work).take() {
         work.job.answers.extend(lock(&waiting.answers).drain(..));
-        submit(shared, work);
+        shared.submit(work);
     }
 }

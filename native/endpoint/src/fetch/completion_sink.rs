@@ -1,7 +1,6 @@
 //! How requests end: the completions, and the counts that go with them.
 
 use super::completion::{Completion, Completions, FetchFailure};
-use super::Request;
 use crate::counters::Counters;
 use faro_fabric::EndpointId;
 use faro_sync::lock;
@@ -11,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Shared by the queue and by each request, so that a request that is lost can still tell its caller.
-pub(crate) struct Ends {
+pub(crate) struct CompletionSink {
     pub(super) completions: Completions,
     pub(super) in_flight: AtomicUsize,
     counters: Arc<Counters>,
@@ -19,7 +18,7 @@ pub(crate) struct Ends {
     lost: Mutex<Vec<EndpointId>>,
 }
 
-impl Ends {
+impl CompletionSink {
     pub(super) fn new(counters: Arc<Counters>) -> Arc<Self> {
         Arc::new(Self {
             completions: Completions::new(),
@@ -29,35 +28,33 @@ impl Ends {
         })
     }
 
-    /// Tells the caller that all that was not handed out will not come. The request counts no more.
-    pub(super) fn failed(&self, request: &Request, code: FetchErrorCode, detail: String) {
+    /// Tells the caller of request `id` that its `missing` blocks will not come. The request counts no more.
+    pub(super) fn failed(
+        &self,
+        id: u64,
+        missing: Range<usize>,
+        code: FetchErrorCode,
+        detail: String,
+    ) {
         self.in_flight.fetch_sub(1, Ordering::AcqRel);
         self.counters.requests_failed.add(1);
-        let blocks = request.handed_out..request.blocks.len();
-        self.push_failure(request, blocks, true, FetchFailure::new(code, detail));
+        self.push_failure(id, missing, true, FetchFailure::new(code, detail));
     }
 
-    /// Tells the caller that the block before `handed_out` will not come, because the arena cannot hold it.
+    /// Tells the caller of request `id` that its block `at` will not come, because the arena cannot hold it.
     /// `last`: nothing else comes, and the request counts no more.
-    pub(super) fn failed_block(&self, request: &Request, detail: String, last: bool) {
+    pub(super) fn failed_block(&self, id: u64, at: usize, detail: String, last: bool) {
         if last {
             self.in_flight.fetch_sub(1, Ordering::AcqRel);
             self.counters.requests_failed.add(1);
         }
         let failure = FetchFailure::new(FetchErrorCode::PoolExhausted, detail);
-        let end = request.handed_out;
-        self.push_failure(request, end - 1..end, last, failure);
+        self.push_failure(id, at..at + 1, last, failure);
     }
 
-    fn push_failure(
-        &self,
-        request: &Request,
-        blocks: Range<usize>,
-        last: bool,
-        failure: FetchFailure,
-    ) {
+    fn push_failure(&self, id: u64, blocks: Range<usize>, last: bool, failure: FetchFailure) {
         self.completions.push(Completion {
-            request: request.id,
+            request: id,
             first_block: blocks.start as u32,
             block_count: blocks.len() as u32,
             fabric: FabricCode::None,
