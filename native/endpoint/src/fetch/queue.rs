@@ -229,7 +229,8 @@ impl RequestQueue {
     /// Tells the caller of an error.
     fn conclude(&self, mut request: Request, code: FetchErrorCode, detail: String) {
         request.ended();
-        self.sink.failed(request.id, request.missing_range(), code, detail);
+        self.sink
+            .failed(request.id, request.missing_range(), code, detail);
     }
 
     /// Hands out an error for the block before `handed_out`, which the arena cannot hold.

@@ -3,7 +3,6 @@
 use super::budget::Budget;
 use super::entry::Entry;
 use super::exposed::ExposedBuffers;
-use super::job::{Job, Turn};
 use super::memory_queue::MemoryQueue;
 use super::stage::{Permitted, Stage};
 use super::work::Returned;

@@ -27,6 +27,8 @@ use std::sync::Arc;
 
 /// Slots, and so readable exposures, of one fabric.
 pub(super) const SLOTS: u32 = 16_384;
+/// Position of an exposure's slot in its offset.
+pub(super) const SLOT_SHIFT: u32 = 32;
 /// Bytes of a directory.
 pub(super) const DIRECTORY_BYTES: usize = SLOTS as usize * size_of::<Slot>();
 

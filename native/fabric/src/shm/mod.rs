@@ -39,6 +39,8 @@
 mod connection;
 mod datapath;
 mod directory;
+mod exported;
+mod location;
 mod operations;
 mod setup;
 mod slabs;
@@ -47,7 +49,8 @@ mod socket;
 pub use crate::stream::bounds::Bounds;
 #[cfg(test)]
 pub(crate) use datapath::ShmKind;
-pub use setup::{host_identity, same_host, ShmConfig};
+pub use location::{host_identity, same_host};
+pub use setup::ShmConfig;
 
 crate::stream::facade::reactor_fabric! {
     /// The same-host fabric.

@@ -1,6 +1,6 @@
 //! WRITE, READ and READ_REPLY over TCP.
 
-use super::setup;
+use super::socket::{connect, parse};
 use crate::stream::driver::{ControlChannel, Datapath, Transport, TransportDriver};
 use crate::stream::inbound::Sink;
 use crate::stream::payload::{self, PayloadKind};
@@ -23,7 +23,7 @@ impl ControlChannel for Tcp {
     type Listener = TcpListener;
 
     fn start(&mut self, location: &str) -> Result<io::Result<TcpStream>, FabricError> {
-        Ok(setup::connect(setup::parse(location)?))
+        Ok(connect(parse(location)?))
     }
 }
 

@@ -13,10 +13,12 @@
 
 mod datapath;
 mod setup;
+mod socket;
 
 pub use crate::stream::bounds::Bounds;
-pub(crate) use setup::{connect, listen, parse};
-pub use setup::{resolve, TcpConfig};
+pub use setup::TcpConfig;
+pub use socket::resolve;
+pub(crate) use socket::{connect, listen, parse};
 
 crate::stream::facade::reactor_fabric! {
     /// The TCP fabric.

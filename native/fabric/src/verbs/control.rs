@@ -3,9 +3,8 @@
 
 use super::device;
 use super::driver::{Link, Verbs};
-use super::frames::QpInfo;
+use super::frames::{QpInfo, SEGMENT_BYTES};
 use super::queue_pair::{QueuePairConnection, MAX_CREDITS};
-use super::segment::SEGMENT_BYTES;
 use super::setup;
 use crate::stream::driver::{ControlChannel, Greeted};
 use crate::stream::exposure::random;

@@ -2,9 +2,8 @@
 
 use super::driver::{device_is_lost, Link, Remains, Revoking, Verbs, VerbsKind};
 use super::exposed_buffers::RevokeNeeds;
-use super::frames::{Expose, Key};
+use super::frames::{Expose, Key, SEGMENT_BYTES};
 use super::queue_pair::Posted;
-use super::segment::SEGMENT_BYTES;
 use crate::stream::driver::{Datapath, Holder, Unexposed};
 use crate::stream::inbound::Sink;
 use crate::stream::kinds::TransportKind as _;

@@ -1,9 +1,8 @@
 //! The verbs driver: the RDMA context, and what its connections keep.
 
-use super::frames::{AccessQuery, AccessReply, Expose, Key, QpInfo};
+use super::frames::{AccessQuery, AccessReply, Expose, Key, QpInfo, SEGMENT_BYTES};
 use super::queue_pair::{Posted, QueuePairConnection};
 use super::rdma_context::RdmaContext;
-use super::segment::SEGMENT_BYTES;
 use super::{device, path};
 use crate::stream::driver::{Transport, TransportDriver};
 use crate::stream::exposure::ByKey;

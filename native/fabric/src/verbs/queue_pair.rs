@@ -2,22 +2,18 @@
 
 use super::device::{QueuePair, ReceiveRequest, VerbsError};
 use super::exposed_buffers::ExposedBuffers;
-use super::frames::SEGMENT_HEAD;
+use super::frames::SEGMENT_BYTES;
 use super::rdma_context::RdmaContext;
 use super::remote_access::RemoteAccess;
 use super::ring_share::{needed_for_update, RingShare, Use, SENDS, SMALLEST};
-use super::segment::{Segment, SEGMENT_BYTES};
+use super::segment::Segment;
 use crate::stream::outbound::Outbound;
 use faro_pool::Lease;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Work requests of ours per connection.
-pub(super) const SEND_DEPTH: u32 = 128;
 /// Receive requests that a peer may say it has posted; a device's queue holds no more.
 pub(super) const MAX_CREDITS: u32 = 1 << 16;
-/// Reads of each side under way at the device (more wait there).
-pub(super) const READS: u8 = 16;
 
 /// A work request of ours that has not completed.
 pub(super) enum Posted {
@@ -255,9 +251,6 @@ impl QueuePairConnection {
         }
     }
 }
-
-/// Bytes of the stream that fit a segment.
-pub(super) const SEGMENT_ROOM: usize = SEGMENT_BYTES - SEGMENT_HEAD;
 
 /// Bits of a work request's number in its id; the connection is above them.
 const NUMBER_BITS: u32 = 24;

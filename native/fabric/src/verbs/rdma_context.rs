@@ -4,7 +4,6 @@
 use super::device::{
     check_memlock, Channel, CompletionQueue, Depth, Device, QueuePair, VerbsError, VerbsOptions,
 };
-use super::queue_pair::{READS, SEND_DEPTH};
 use super::registrations::{Keys, Registrations};
 use super::ring_share::{RingShare, LARGEST};
 use crate::stream::reactor::DEVICE;
@@ -17,6 +16,10 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// Work requests of one queue pair that have not completed.
+const SEND_DEPTH: u32 = 128;
+/// Reads of each side under way at the device (more wait there).
+const READS: u8 = 16;
 /// Completions that the first queue holds, if the device can: those of 42 connections. Each further
 /// queue holds as many as all before it.
 const FIRST_DEPTH: u32 = 8 << 10;

@@ -18,7 +18,7 @@
 //! their devices wait (RNR). Here a peer can use up its own ring only, and no receive request is ever
 //! missing.
 
-use super::segment::SEGMENT_BYTES;
+use super::frames::SEGMENT_BYTES;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 

@@ -7,10 +7,12 @@
 
 use super::device::{Operation, WorkRequest};
 use super::driver::{device_is_lost, Verbs};
-use super::frames::{AccessQuery, Immediate, SegmentHead, SEALED_HEAD, SEGMENT_HEAD};
-use super::queue_pair::{send_id, AccessQuestion, Posted, QueuePairConnection, SEGMENT_ROOM};
+use super::frames::{
+    AccessQuery, Immediate, SegmentHead, SEALED_HEAD, SEGMENT_BYTES, SEGMENT_HEAD, SEGMENT_ROOM,
+};
+use super::queue_pair::{send_id, AccessQuestion, Posted, QueuePairConnection};
 use super::ring_share::RESERVE;
-use super::segment::{Segment, SEGMENT_BYTES};
+use super::segment::Segment;
 use crate::stream::frames::DONE;
 use crate::stream::outbound::{Frame, Work};
 use crate::stream::sealed::Sealed;
