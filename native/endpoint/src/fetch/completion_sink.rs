@@ -9,7 +9,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Shared by the queue and by each request, so that a request that is lost can still tell its caller.
+/// Shared by the queue and by each request, so that a request that is lost can still tell its
+/// caller.
 pub(crate) struct CompletionSink {
     pub(super) completions: Completions,
     pub(super) in_flight: AtomicUsize,
@@ -28,7 +29,8 @@ impl CompletionSink {
         })
     }
 
-    /// Tells the caller of request `id` that its `missing` blocks will not come. The request counts no more.
+    /// Tells the caller of request `id` that its `missing` blocks will not come. The request counts
+    /// no more.
     pub(super) fn failed(
         &self,
         id: u64,
@@ -41,8 +43,8 @@ impl CompletionSink {
         self.push_failure(id, missing, true, FetchFailure::new(code, detail));
     }
 
-    /// Tells the caller of request `id` that its block `at` will not come, because the arena cannot hold it.
-    /// `last`: nothing else comes, and the request counts no more.
+    /// Tells the caller of request `id` that its block `at` will not come, because the arena cannot
+    /// hold it. `last`: nothing else comes, and the request counts no more.
     pub(super) fn failed_block(&self, id: u64, at: usize, detail: String, last: bool) {
         if last {
             self.in_flight.fetch_sub(1, Ordering::AcqRel);

@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A caller's request for blocks of one peer. It is ended once, by its last blocks or by an error; if it
-/// is dropped before, because a thread panicked, the drop ends it with an error.
+/// A caller's request for blocks of one peer. It is ended once, by its last blocks or by an error;
+/// if it is dropped before, because a thread panicked, the drop ends it with an error.
 pub(crate) struct Request {
     /// The caller's name for it.
     pub(crate) id: u64,
@@ -21,7 +21,8 @@ pub(crate) struct Request {
     pub(crate) handed_out: usize,
     /// Attempts ask for the blocks before this one only.
     until: usize,
-    /// Blocks that the arena cannot hold, by position, with their bytes. All come after `handed_out`.
+    /// Blocks that the arena cannot hold, by position, with their bytes. All come after
+    /// `handed_out`.
     too_large: VecDeque<(usize, u64)>,
     /// How long it may go without progress.
     pub(crate) idle_timeout: Duration,
@@ -84,8 +85,8 @@ impl Request {
         self.until == self.blocks.len()
     }
 
-    /// The lengths of `wanted` are known. True: some block is above `room`, so that the attempt asks for
-    /// too much.
+    /// The lengths of `wanted` are known. True: some block is above `room`, so that the attempt
+    /// asks for too much.
     pub(super) fn leave_out(&mut self, lengths: &[u64], room: u64) -> bool {
         let at = (self.handed_out..).zip(lengths.iter().copied());
         let mut found: VecDeque<_> = at.filter(|(_, bytes)| *bytes > room).collect();
@@ -99,7 +100,8 @@ impl Request {
         true
     }
 
-    /// The bytes of the next block, if it is one that the arena cannot hold. It counts as handed out.
+    /// The bytes of the next block, if it is one that the arena cannot hold. It counts as handed
+    /// out.
     pub(super) fn next_too_large(&mut self) -> Option<u64> {
         let at = self.handed_out;
         let (_, bytes) = *self.too_large.front().filter(|(next, _)| *next == at)?;

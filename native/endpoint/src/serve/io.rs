@@ -97,8 +97,8 @@ impl IoPool {
         }
     }
 
-    /// Brings what a job will read into the chunk cache, as far as its outputs are known. Others are
-    /// evicted for it: this is known to be read.
+    /// Brings what a job will read into the chunk cache, as far as its outputs are known. Others
+    /// are evicted for it: this is known to be read.
     pub(super) fn prefetch_for(&self, job: &Job) {
         for (output, chunks) in job.chunks(|id| self.shared.catalog.ready(id)) {
             self.queue_prefetch(output, chunks, true);

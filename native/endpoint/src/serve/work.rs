@@ -1,5 +1,5 @@
-//! The work of the I/O threads: jobs and prefetches in a queue, and what a job's turn returns to its
-//! progress thread.
+//! The work of the I/O threads: jobs and prefetches in a queue, and what a job's turn returns to
+//! its progress thread.
 
 use super::job::{Job, Turn};
 use crate::files::{Catalog, Output};
@@ -39,9 +39,9 @@ pub(super) enum Task {
 pub(super) struct Shared {
     pub(super) memory: Arc<Memory>,
     pub(super) catalog: Arc<Catalog>,
-    /// Work that waited for its files comes back by it, too. The channel has no bound of its own: every
-    /// job is in it at most once, and jobs are bounded by the budget of each progress thread; prefetches
-    /// are left out when it is long.
+    /// Work that waited for its files comes back by it, too. The channel has no bound of its own:
+    /// every job is in it at most once, and jobs are bounded by the budget of each progress thread;
+    /// prefetches are left out when it is long.
     pub(super) queue: Sender<Task>,
 }
 

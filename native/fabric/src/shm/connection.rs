@@ -3,9 +3,9 @@
 use super::directory::View;
 use super::exported::{ExportedFiles, DIRECTORY};
 use super::slabs::Mapping;
-use crate::stream::frames::{Layout, SlabReply, SlabRequest};
-use crate::stream::outbound::Frame;
-use crate::stream::session::Context;
+use crate::frame::bodies::{Layout, SlabReply, SlabRequest};
+use crate::frame::outbound::Frame;
+use crate::session::context::Context;
 use crate::CloseReason;
 use faro_pool::Lease;
 use faro_wire::{kind, WireError};
@@ -89,7 +89,8 @@ impl Peer {
         Ok(())
     }
 
-    /// A file that this side asked for came, or the answer that there is none. Reads that wait for it can go on.
+    /// A file that this side asked for came, or the answer that there is none. Reads that wait for
+    /// it can go on.
     pub(super) fn on_slab_reply(
         &mut self,
         cx: &mut Context<'_>,

@@ -6,16 +6,15 @@ use super::exported::ExportedFiles;
 use super::location;
 use super::operations::{advance_read, on_ack, on_write_ref, serve_wanted};
 use super::socket::ShmSocket;
-use crate::stream::driver::{
-    ControlChannel, Datapath, Holder, Transport, TransportDriver, Unexposed,
-};
-use crate::stream::exposure::ByKey;
-use crate::stream::frames::{self, AckEntry, SlabReply, SlabRequest, WriteRef, MAX_ACKS};
-use crate::stream::inbound::Shape;
-use crate::stream::kinds::{frame_kinds, TransportKind};
-use crate::stream::outbound::Frame;
-use crate::stream::session::{Context, Phase};
-use crate::stream::turns::OverSocket;
+use crate::frame::bodies::{self, AckEntry, SlabReply, SlabRequest, WriteRef, MAX_ACKS};
+use crate::frame::inbound::Shape;
+use crate::frame::kinds::{frame_kinds, TransportKind};
+use crate::frame::outbound::Frame;
+use crate::reactor::driver::Driver;
+use crate::session::carrier::Carrier;
+use crate::session::context::Context;
+use crate::session::exposure::ByKey;
+use crate::session::transport::{Datapath, Holder, Transport, Unexposed};
 use crate::{
     CloseReason, ConnectionId, EndpointId, Event, Exposure, FabricError, FabricKind, Outcome,
     RemoteRange, Revoked, Write,
@@ -71,10 +70,6 @@ impl TransportKind for ShmKind {
         self.to_byte()
     }
 
-    fn phase(self) -> Phase {
-        Phase::Open
-    }
-
     fn shape(self) -> (Shape, u32) {
         let bytes = match self {
             Self::WriteRef => size_of::<WriteRef>(),
@@ -88,16 +83,8 @@ impl TransportKind for ShmKind {
 
 impl Transport for Shm {
     const KIND: FabricKind = FabricKind::Shm;
-    type Connection = Peer;
-}
-
-impl ControlChannel for Shm {
     type Socket = ShmSocket;
-    type Listener = UnixListener;
-
-    fn start(&mut self, location: &str) -> Result<io::Result<ShmSocket>, FabricError> {
-        location::connect(&self.host, location)
-    }
+    type State = Peer;
 
     fn collect(socket: &mut ShmSocket, peer: &mut Peer) -> Result<(), CloseReason> {
         peer.descriptors.extend(socket.received.drain(..));
@@ -111,8 +98,15 @@ impl ControlChannel for Shm {
     }
 }
 
-impl TransportDriver for Shm {
-    type Path = OverSocket;
+impl Carrier for Shm {}
+
+impl Driver for Shm {
+    type Listener = UnixListener;
+    type Completion = ();
+
+    fn start(&mut self, location: &str) -> Result<io::Result<ShmSocket>, FabricError> {
+        location::connect(&self.host, location)
+    }
 }
 
 impl Datapath for Shm {
@@ -137,7 +131,7 @@ impl Datapath for Shm {
                 serve_wanted(self.endpoint, cx, peer);
                 Ok(())
             }
-            ShmKind::WriteAck => frames::acks(body)?
+            ShmKind::WriteAck => bodies::acks(body)?
                 .iter()
                 .try_for_each(|ack| on_ack(cx, peer, ack)),
         }

@@ -1,7 +1,7 @@
 //! Our files that peers map, and the descriptors by which they get them.
 
 use super::directory::{Directory, DIRECTORY_BYTES};
-use crate::stream::outbound::Descriptor;
+use crate::frame::outbound::Descriptor;
 use crate::FabricError;
 use faro_pool::{Lease, Pool, Slab};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

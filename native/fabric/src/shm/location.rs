@@ -15,7 +15,8 @@ pub(super) const NAME: &str = "faro-";
 /// Hex digits after it.
 const NAME_DIGITS: usize = 32;
 
-/// Names the running kernel and the network namespace: processes with the same can reach each other.
+/// Names the running kernel and the network namespace: processes with the same can reach each
+/// other.
 ///
 /// # Errors
 /// `Io` if `/proc` cannot be read.

@@ -3,8 +3,8 @@
 use super::connection::{Peer, Wanted};
 use super::directory::SLOT_SHIFT;
 use super::exported::DIRECTORY;
-use crate::stream::frames::{self, AckEntry, Layout, WriteRef, DONE, REFUSED};
-use crate::stream::session::Context;
+use crate::frame::bodies::{self, AckEntry, Layout, WriteRef, DONE, REFUSED};
+use crate::session::context::Context;
 use crate::{CloseReason, EndpointId, Event, Outcome};
 use faro_wire::WireError;
 
@@ -62,7 +62,7 @@ pub(super) fn on_write_ref(
     body: &[u8],
 ) -> Result<(), CloseReason> {
     let write = WriteRef::decode(body)?;
-    let immediate = frames::immediate(write.immediate, write.has_immediate)?;
+    let immediate = bodies::immediate(write.immediate, write.has_immediate)?;
     let (key, length) = (write.key.get(), write.length.get() as usize);
     let Some(slab) = peer.slabs.get(&write.source_slab.get()) else {
         return Err(WireError::BadValue {

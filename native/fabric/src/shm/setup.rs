@@ -3,9 +3,9 @@
 use super::datapath::Shm;
 use super::location::{host_identity, NAME};
 use super::ShmFabric;
-use crate::stream::bounds::Bounds;
-use crate::stream::exposure::random;
-use crate::stream::reactor::Reactor;
+use crate::reactor::event_loop::Reactor;
+use crate::session::bounds::Bounds;
+use crate::session::exposure::random;
 use crate::{FabricError, OwnIdentity};
 use faro_pool::Pool;
 use faro_secure::Protection;
@@ -23,7 +23,8 @@ const LINGER: Duration = Duration::from_secs(10);
 pub struct ShmConfig {
     /// Identity of this endpoint.
     pub identity: OwnIdentity,
-    /// What both ends have to agree on. The bytes are the same: they do not leave the host, so nothing is encrypted.
+    /// What both ends have to agree on. The bytes are the same: they do not leave the host, so
+    /// nothing is encrypted.
     pub protection: Protection,
     /// The pool that all sources and readable exposures come from; its slabs are what peers map.
     pub pool: Arc<Pool>,

@@ -3,8 +3,8 @@
 use super::datapath::Tcp;
 use super::socket::listen;
 use super::TcpFabric;
-use crate::stream::bounds::Bounds;
-use crate::stream::reactor::Reactor;
+use crate::reactor::event_loop::Reactor;
+use crate::session::bounds::Bounds;
 use crate::{FabricError, OwnIdentity};
 use faro_pool::Pool;
 use faro_secure::Protection;

@@ -7,8 +7,9 @@
 //! `benches/throughput.rs` (256 KiB writes over loopback, 2 MiB of L2): 0.15 instead
 //! of 0.36 to 0.44 ms of CPU per MB.
 
-use crate::stream::socket::{self, Accepted, Listener, Socket};
-use crate::stream::strangers::Origin;
+use crate::reactor::listener::{Accepted, Listener};
+use crate::reactor::strangers::Origin;
+use crate::session::socket::{self, Socket};
 use crate::FabricError;
 use mio::net::{TcpListener, TcpStream};
 use socket2::{Domain, Protocol, SockRef, Type};
@@ -25,8 +26,8 @@ const LOCAL_SEND_BYTES: usize = 256 << 10;
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 /// ... and then at this interval, the kernel's default number of times.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
-/// How long sent bytes may stay unacknowledged before the connection ends. Without it the kernel goes on
-/// sending to a host that has vanished for a quarter of an hour.
+/// How long sent bytes may stay unacknowledged before the connection ends. Without it the kernel
+/// goes on sending to a host that has vanished for a quarter of an hour.
 const USER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Listens, and says where peers find the listener.

@@ -18,7 +18,7 @@
 //! ```
 //! `header.id` of ACCESS_QUERY is the operation's sequence number, and comes back in ACCESS_REPLY.
 
-use crate::stream::frames::{layout, Layout};
+use crate::frame::bodies::{layout, Layout};
 use faro_wire::WireError;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};

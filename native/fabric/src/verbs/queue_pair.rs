@@ -7,7 +7,7 @@ use super::rdma_context::RdmaContext;
 use super::remote_access::RemoteAccess;
 use super::ring_share::{needed_for_update, RingShare, Use, SENDS, SMALLEST};
 use super::segment::Segment;
-use crate::stream::outbound::Outbound;
+use crate::frame::outbound::Outbound;
 use faro_pool::Lease;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -35,7 +35,8 @@ pub(super) enum Posted {
 pub(super) enum AccessQuestion {
     /// There is none.
     None,
-    /// ACCESS_QUERY was sent for the operation with that sequence number. `again`: for the second time.
+    /// ACCESS_QUERY was sent for the operation with that sequence number. `again`: for the second
+    /// time.
     Asked { sequence: u64, again: bool },
     /// ACCESS_REPLY came.
     Answered {
@@ -269,7 +270,7 @@ pub(super) fn receive_id(connection: u64, segment: u32) -> u64 {
 
 /// What a work request's id names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Id {
+pub(crate) enum Id {
     Send { number: u32 },
     Receive { segment: u32 },
 }

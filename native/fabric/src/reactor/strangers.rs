@@ -1,13 +1,13 @@
-//! Accepted connections that have not proven who they are. Their number is bounded, in all and from one address, and
-//! a new one takes the place of the oldest: so they keep no member of the application out, which needs a few
-//! milliseconds for its proof.
+//! Accepted connections that have not proven who they are. Their number is bounded, in all and from
+//! one address, and a new one takes the place of the oldest: so they keep no member of the
+//! application out, which needs a few milliseconds for its proof.
 
 use crate::ConnectionId;
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Where a connection comes from: an IPv4 address, the network of an IPv6 address (64 bits, of which one host may use
-/// all addresses), or this host.
+/// Origin of a connection: an IPv4 address, the network of an IPv6 address (64 bits, of which one
+/// host may use all addresses), or this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Origin(Option<IpAddr>);
 
@@ -28,8 +28,8 @@ impl Origin {
 
 /// The strangers of one fabric.
 pub(crate) struct Strangers {
-    most: usize,
-    most_of_one: usize,
+    max: usize,
+    max_of_one: usize,
     /// Ids rise, so the first is the oldest.
     origins: BTreeMap<ConnectionId, Origin>,
     counts: HashMap<Origin, usize>,
@@ -37,25 +37,25 @@ pub(crate) struct Strangers {
 
 impl Strangers {
     /// At most so many in all, and from one origin.
-    pub(crate) fn new(most: usize, most_of_one: usize) -> Self {
+    pub(crate) fn new(max: usize, max_of_one: usize) -> Self {
         Self {
-            most,
-            most_of_one,
+            max,
+            max_of_one,
             origins: BTreeMap::new(),
             counts: HashMap::new(),
         }
     }
 
-    /// The one that has to make room for another from that origin: the oldest of the origin if that has its share, else
-    /// of the origin that has most.
+    /// The one that has to make room for another from that origin: the oldest of the origin if that
+    /// has its share, else of the origin that has most.
     pub(crate) fn displaced_by(&self, origin: Origin) -> Option<ConnectionId> {
         let of = if self
             .counts
             .get(&origin)
-            .is_some_and(|n| *n >= self.most_of_one)
+            .is_some_and(|n| *n >= self.max_of_one)
         {
             origin
-        } else if self.origins.len() >= self.most {
+        } else if self.origins.len() >= self.max {
             *self.counts.iter().max_by_key(|(_, count)| **count)?.0
         } else {
             return None;

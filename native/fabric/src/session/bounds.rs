@@ -2,18 +2,19 @@
 
 use std::time::Duration;
 
-/// What one fabric instance lets its peers and its caller queue.
+/// Bounds of what peers and the caller can queue at one fabric instance.
 #[derive(Debug, Clone)]
 pub struct Bounds {
     /// Connections, those in greeting and lingering included; more are closed at once.
     pub connections: usize,
-    /// Of them, accepted ones that have not proven who they are; a new one takes the place of the oldest.
+    /// Of them, accepted ones that have not proven who they are; a new one takes the place of the
+    /// oldest.
     pub strangers: usize,
     /// Of these, from one address.
     pub strangers_of_one: usize,
     /// An accepted connection proves who it is within this time.
     pub hello_timeout: Duration,
-    /// Our operations per peer that have not ended.
+    /// Operations of the caller per peer that have not ended.
     pub operations: usize,
     /// Bytes of these operations per peer.
     pub queued_bytes: u64,
@@ -46,10 +47,6 @@ impl Default for Bounds {
 
 /// Staging bytes behind payload that is received in place: room for the next head.
 pub(crate) const TAIL_BYTES: usize = 4 << 10;
-/// Bytes still missing from which on they are received in place.
-pub(crate) const DIRECT_BYTES: usize = 16 << 10;
-/// Slices of one gathered send.
-pub(crate) const SLICES: usize = 256;
 /// Bytes discarded after GOODBYE before the connection is dropped.
 pub(crate) const LINGER_BYTES: usize = 1 << 20;
 /// Ended connections, in all, up to which one that has not proven who it is may linger.

@@ -14,16 +14,17 @@
 //! Memory: a body's buffer grows with the bytes received (at most to twice their number), never to
 //! the length that a header claims.
 
-use super::bounds::DIRECT_BYTES;
 use crate::CloseReason;
 use faro_wire::{header::HEADER_BYTES, FrameHeader, WireError};
 
+/// Bytes still missing from which on they are received in place.
+const DIRECT_BYTES: usize = 16 << 10;
 /// Largest head before a payload.
 const MAX_HEAD_BYTES: usize = 24;
 /// Bytes of body buffer that are allocated before any byte of the body came.
 const FIRST_BODY_BYTES: usize = 64 << 10;
 
-/// What follows a header.
+/// Structure of the bytes after a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// A body, passed on when it is complete.
@@ -32,7 +33,7 @@ pub(crate) enum Shape {
     Headed(usize),
 }
 
-/// Where a payload goes.
+/// Destination of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sink {
     /// Into an exposed lease.
@@ -41,7 +42,7 @@ pub(crate) enum Sink {
         offset: u64,
         immediate: Option<u16>,
     },
-    /// Into the target of a read of ours.
+    /// Into the target of a read that this side posted.
     Read { sequence: u64, refused: bool },
 }
 
@@ -69,7 +70,8 @@ pub(crate) trait Consumer {
         length: usize,
         dropped: bool,
     ) -> Result<(), CloseReason>;
-    /// What follows the last frame is not for this framing as it is, but in records.
+    /// Whether the bytes after the last frame are records, which this framing cannot read before
+    /// they are opened.
     fn switches(&self) -> bool {
         false
     }
@@ -128,7 +130,8 @@ impl<K: Copy> Inbound<K> {
         })
     }
 
-    /// Takes bytes that were staged; returns how many of the last ones it left, because records begin with them.
+    /// Takes bytes that were staged; returns how many of the last ones it left, because records
+    /// begin with them.
     pub(crate) fn feed(
         &mut self,
         mut bytes: &[u8],

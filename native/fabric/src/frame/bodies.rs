@@ -60,8 +60,8 @@ macro_rules! layout {
 pub(crate) use layout;
 
 layout! {
-    /// Connector to acceptor: its range of protocol versions, whether it seals bytes, and the first message of the
-    /// handshake.
+    /// Connector to acceptor: its range of protocol versions, whether it seals bytes, and the first
+    /// message of the handshake.
     Hello: 56 {
         lowest: u8,
         highest: u8,

@@ -4,7 +4,6 @@
 //! run of bytes behind it: a message's body, or part of a lease, which is sent from where it lies.
 //! The queue's memory is reused, so that a write costs no allocation.
 
-use super::bounds::SLICES;
 use crate::{Outcome, RemoteRange, Write};
 use faro_pool::Lease;
 use faro_wire::{crc32c, header::HEADER_BYTES, FrameHeader};
@@ -14,13 +13,15 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use zerocopy::IntoBytes;
 
+/// Slices of one gathered send.
+pub(crate) const SLICES: usize = 256;
 /// Header and the largest body or head that goes inline.
 const INLINE_BYTES: usize = HEADER_BYTES + 40;
 
 /// A file descriptor to send with a frame.
 pub(crate) type Descriptor = Arc<dyn AsFd + Send + Sync>;
 
-/// What follows the inline head.
+/// Bytes after the inline head.
 pub(crate) enum Tail {
     Nothing,
     Bytes(Vec<u8>),
@@ -39,7 +40,7 @@ pub(crate) enum Work {
     Read(u64, RemoteRange),
 }
 
-/// What ends when the kernel (or a segment) has taken a frame.
+/// Operation that ends when the kernel (or a segment) has taken a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ends {
     /// No operation.
@@ -53,7 +54,7 @@ pub(crate) enum Ends {
         bytes: usize,
         outcome: Outcome,
     },
-    /// The reply to a read of the peer's.
+    /// The reply to a read that the peer posted.
     ReadServed,
 }
 
@@ -140,7 +141,7 @@ impl Tail {
         }
     }
 
-    /// Of ordinary memory.
+    /// Bytes of ordinary memory.
     fn bytes_held(&self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.len(),

@@ -5,10 +5,9 @@
 //! so that no code below the decoder needs a branch for it.
 
 use super::inbound::Shape;
-use super::session::Phase;
 use faro_wire::kind;
 
-/// What a frame is.
+/// Kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FrameKind<K> {
     /// HELLO, from the connector.
@@ -31,9 +30,12 @@ pub(crate) trait TransportKind: Copy + Send + std::fmt::Debug {
     fn decode(byte: u8) -> Option<Self>;
     /// The byte in the header.
     fn byte(self) -> u8;
-    /// The phase in which the frame may come.
-    fn phase(self) -> Phase;
-    /// What follows the header, and the longest body in bytes.
+    /// Whether the frame belongs to the pairing, which some fabrics need before a connection is
+    /// open. All others come on open connections only.
+    fn pairs(self) -> bool {
+        false
+    }
+    /// Structure of the bytes after the header, and the longest body in bytes.
     fn shape(self) -> (Shape, u32);
 }
 
@@ -77,7 +79,7 @@ pub(crate) use frame_kinds;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stream::payload::PayloadKind;
+    use crate::frame::payload::PayloadKind;
     use crate::{shm::ShmKind, verbs::VerbsKind};
 
     /// Each byte below `FIRST_MESSAGE` decodes to one kind, and that kind has this byte.

@@ -1,55 +1,15 @@
-//! WRITE, READ and READ_REPLY: one-sided operations as frames with their payload. So they travel over TCP, and over a
-//! queue pair whose bytes are sealed.
+//! WRITE, READ and READ_REPLY: one-sided operations as frames with their payload. So they travel
+//! over TCP, and over a queue pair whose bytes are sealed.
 
-use super::frames::{self, Layout, ReadReplyHead, ReadRequest, WriteHead, DONE, MAX_ACKS, REFUSED};
-use super::inbound::{Shape, Sink};
-use super::kinds::{frame_kinds, TransportKind};
-use super::outbound::{Ends, Frame, Tail};
-use super::session::{Context, Phase};
+use super::context::Context;
+use crate::frame::bodies::{self, Layout, ReadReplyHead, ReadRequest, WriteHead, DONE, REFUSED};
+use crate::frame::inbound::Sink;
+use crate::frame::kinds::TransportKind;
+use crate::frame::outbound::{Ends, Frame, Tail};
+use crate::frame::payload::PayloadKind;
 use crate::{CloseReason, Outcome, RemoteRange, Write};
-use faro_wire::header::MAX_PAYLOAD_BYTES;
 use faro_wire::{kind, WireError};
 use zerocopy::IntoBytes;
-
-const WRITE_HEAD: usize = size_of::<WriteHead>();
-const REPLY_HEAD: usize = size_of::<ReadReplyHead>();
-
-frame_kinds! {
-    /// The frames of one-sided operations.
-    PayloadKind { Write = WRITE, Read = READ, ReadReply = READ_REPLY, WriteAck = WRITE_ACK, }
-}
-
-impl TransportKind for PayloadKind {
-    fn decode(byte: u8) -> Option<Self> {
-        Self::from_byte(byte)
-    }
-
-    fn byte(self) -> u8 {
-        self.to_byte()
-    }
-
-    fn phase(self) -> Phase {
-        Phase::Open
-    }
-
-    fn shape(self) -> (Shape, u32) {
-        match self {
-            Self::Write => (
-                Shape::Headed(WRITE_HEAD),
-                MAX_PAYLOAD_BYTES + WRITE_HEAD as u32,
-            ),
-            Self::ReadReply => (
-                Shape::Headed(REPLY_HEAD),
-                MAX_PAYLOAD_BYTES + REPLY_HEAD as u32,
-            ),
-            Self::Read => (Shape::Whole, size_of::<ReadRequest>() as u32),
-            Self::WriteAck => (
-                Shape::Whole,
-                (MAX_ACKS * size_of::<frames::AckEntry>()) as u32,
-            ),
-        }
-    }
-}
 
 /// The head of a payload of `length` bytes came: where the payload goes.
 pub(crate) fn on_head(
@@ -65,7 +25,7 @@ pub(crate) fn on_head(
             Ok(Sink::Exposed {
                 key: head.key.get(),
                 offset: head.offset.get(),
-                immediate: frames::immediate(head.immediate, head.has_immediate)?,
+                immediate: bodies::immediate(head.immediate, head.has_immediate)?,
             })
         }
         PayloadKind::ReadReply => on_reply_head(cx, id, ReadReplyHead::decode(head)?, length),
@@ -87,7 +47,7 @@ pub(crate) fn on_frame(
     match kind {
         PayloadKind::Read => serve_read(cx, id, ReadRequest::decode(body)?),
         PayloadKind::WriteAck => {
-            for entry in frames::acks(body)? {
+            for entry in bodies::acks(body)? {
                 // Refusals only are named, and nearly always after the write's end.
                 cx.shared.counters.writes_refused_by_peer += 1;
                 cx.session.outbound.refuse(entry.sequence.get());
@@ -136,7 +96,7 @@ pub(crate) fn post_read(cx: &mut Context<'_>, sequence: u64, source: RemoteRange
     cx.push(Frame::small(kind::READ, sequence, request.as_bytes()));
 }
 
-/// The reply to a read of ours: where its payload goes.
+/// The reply to a read that this side posted: where its payload goes.
 fn on_reply_head(
     cx: &mut Context<'_>,
     sequence: u64,

@@ -1,4 +1,4 @@
-//! [`crate::Fabric`] over a reactor: one piece of code for all stream fabrics.
+//! [`crate::Fabric`] over a reactor: one piece of code for all fabrics.
 
 /// Defines the public type of a fabric: a reactor with its driver, and the location where peers
 /// reach it.
@@ -6,13 +6,13 @@ macro_rules! reactor_fabric {
     ($(#[$doc:meta])* $name:ident, $driver:ty) => {
         $(#[$doc])*
         pub struct $name {
-            reactor: $crate::stream::reactor::Reactor<$driver>,
+            reactor: $crate::reactor::event_loop::Reactor<$driver>,
             location: String,
         }
 
         impl $crate::Fabric for $name {
             fn kind(&self) -> $crate::FabricKind {
-                <$driver as $crate::stream::driver::Transport>::KIND
+                <$driver as $crate::session::transport::Transport>::KIND
             }
             fn location(&self) -> String {
                 self.location.clone()
@@ -32,13 +32,13 @@ macro_rules! reactor_fabric {
                 self.reactor.close(connection, reason);
             }
             fn connection_bytes(&self) -> u64 {
-                $crate::stream::driver::Transport::connection_bytes(&self.reactor.driver)
+                $crate::session::transport::Transport::connection_bytes(self.reactor.driver())
             }
             fn wants_fewer_connections(&self) -> bool {
-                $crate::stream::driver::Transport::wants_fewer_connections(&self.reactor.driver)
+                $crate::session::transport::Transport::wants_fewer_connections(self.reactor.driver())
             }
             fn register(&mut self, lease: &faro_pool::Lease) -> Result<(), $crate::FabricError> {
-                $crate::stream::driver::Datapath::register(&mut self.reactor.driver, lease)
+                $crate::session::transport::Datapath::register(self.reactor.driver_mut(), lease)
             }
             fn expose(
                 &mut self,
@@ -55,21 +55,21 @@ macro_rules! reactor_fabric {
                 connection: $crate::ConnectionId,
                 message: $crate::Message,
             ) -> Result<(), $crate::Rejected<$crate::Message>> {
-                self.reactor.send(connection, message)
+                $crate::session::operations::send(self.reactor.open(connection), connection, message)
             }
             fn write(
                 &mut self,
                 connection: $crate::ConnectionId,
                 write: $crate::Write,
             ) -> Result<(), $crate::Rejected<$crate::Write>> {
-                self.reactor.post_write(connection, write)
+                $crate::session::operations::write(self.reactor.open(connection), connection, write)
             }
             fn read(
                 &mut self,
                 connection: $crate::ConnectionId,
                 read: $crate::Read,
             ) -> Result<(), $crate::Rejected<$crate::Read>> {
-                self.reactor.post_read(connection, read)
+                $crate::session::operations::read(self.reactor.open(connection), connection, read)
             }
             fn flush(&mut self) {
                 self.reactor.flush();

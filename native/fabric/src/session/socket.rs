@@ -1,6 +1,5 @@
-//! What a stream fabric needs of its sockets, and the two system calls of the datapath.
+//! The sockets of connections, and the two system calls of the datapath.
 
-use super::strangers::Origin;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -22,22 +21,6 @@ pub(crate) trait Socket: mio::event::Source + AsFd + Send {
     fn connect_finished(&self) -> io::Result<bool>;
     /// Ends one or both directions.
     fn shutdown(&self, how: Shutdown) -> io::Result<()>;
-}
-
-/// What the reactor needs of a listener.
-pub(crate) trait Listener: mio::event::Source + Send {
-    /// The sockets that it accepts.
-    type Socket: Socket;
-    /// The next connection.
-    fn accept(&self) -> io::Result<Accepted<Self::Socket>>;
-}
-
-/// A connection that the kernel has handed over.
-pub(crate) enum Accepted<S> {
-    /// Its options are set and its peer is checked; where it comes from.
-    Taken(S, Origin),
-    /// Its peer may not connect; why.
-    Refused(io::Error),
 }
 
 /// `sendmsg`, gathering; never raises SIGPIPE (a JVM must not be killed by a peer that left).

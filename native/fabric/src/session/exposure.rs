@@ -1,8 +1,8 @@
-//! The exposure table: the only way from a number in a frame to our memory.
+//! The exposure table: the only way from a number in a frame to memory of this process.
 //!
-//! Keys are a bijection of a counter under two random secrets: an instance never uses one twice, and
-//! a process without a key cannot guess one. A peer could pass its key on, so every use is checked
-//! against the connection that the key was given to.
+//! Keys are a bijection of a counter under two random secrets: an instance never uses one twice,
+//! and a process without a key cannot guess one. A peer could pass its key on, so every use is
+//! checked against the connection that the key was given to.
 
 use crate::{ConnectionId, Exposure, FabricError};
 use faro_pool::Lease;
@@ -109,8 +109,8 @@ impl Exposures {
         self.entries.len()
     }
 
-    /// Whether `connection` may write that range under `key`. Makes no reference to the bytes, which
-    /// a device may be writing.
+    /// Whether `connection` may write that range under `key`. Makes no reference to the bytes,
+    /// which a device may be writing.
     pub(crate) fn may_write(
         &self,
         connection: ConnectionId,

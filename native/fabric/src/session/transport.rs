@@ -1,32 +1,26 @@
-//! What one fabric adds to the shared stream: a transport driver.
-//!
-//! ```text
-//!   Reactor<D>  -- sockets, deadlines, greeting --> ControlChannel   how a connection begins and ends
-//!               -- frames, operations, memory ----> Datapath         what an open connection does
-//!               -- D::Path ------------------------> FramePath       how its frames travel
-//! ```
-//! The three are separate because verbs differ from TCP and shared memory in the last one only:
-//! their frames leave the socket once the connection is open.
+//! What one fabric adds to a connection: how it pairs, its frames, its operations, and the memory
+//! that they reach.
 
-use super::kinds::TransportKind;
-use super::reactor::Reactor;
-use super::session::{Context, Shared};
-use super::socket::{Listener, Socket};
-use super::turns::Turn;
-use crate::stream::inbound::Sink;
+use super::context::Context;
+use super::socket::Socket;
+use super::state::Shared;
+use crate::frame::inbound::Sink;
+use crate::frame::kinds::TransportKind;
 use crate::{
     CloseReason, ConnectionId, Exposure, FabricError, FabricKind, RemoteRange, Revoked, Write,
 };
 use faro_pool::Lease;
 use faro_wire::WireError;
-use std::io;
 
-/// What both halves of a driver share.
+/// The types of a fabric, and how its connections are paired.
 pub(crate) trait Transport: Send + Sized {
     /// Which fabric it is.
     const KIND: FabricKind;
-    /// What the driver keeps per connection.
-    type Connection: Default + Send;
+    /// The socket of a connection.
+    type Socket: Socket;
+    /// State that only this fabric keeps for a connection.
+    type State: Default + Send;
+
     /// See [`crate::Fabric::connection_bytes`].
     fn connection_bytes(&self) -> u64 {
         0
@@ -35,9 +29,21 @@ pub(crate) trait Transport: Send + Sized {
     fn wants_fewer_connections(&self) -> bool {
         false
     }
-    /// Counters of its own, besides those of every stream fabric.
+    /// Counters that only this fabric has.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
+    }
+    /// Called after each receive: takes over what came beside the bytes (file descriptors).
+    fn collect(_socket: &mut Self::Socket, _state: &mut Self::State) -> Result<(), CloseReason> {
+        Ok(())
+    }
+    /// Called when the peer has proven who it is.
+    fn greeted(
+        &mut self,
+        _cx: &mut Context<'_>,
+        _state: &mut Self::State,
+    ) -> Result<Greeted, CloseReason> {
+        Ok(Greeted::Open)
     }
 }
 
@@ -46,34 +52,9 @@ pub(crate) trait Transport: Send + Sized {
 pub(crate) enum Greeted {
     /// The connection is open.
     Open,
-    /// The two sides exchange more frames first; the driver calls `Context::opened` when it is done.
+    /// The two sides exchange more frames first; the driver calls `Context::opened` when it is
+    /// done.
     Pairing,
-}
-
-/// How connections begin and how their end is noticed.
-pub(crate) trait ControlChannel: Transport {
-    /// The socket of a connection.
-    type Socket: Socket;
-    /// Accepts sockets.
-    type Listener: Listener<Socket = Self::Socket>;
-
-    /// Starts to connect. The outer error: `location` is not one of this fabric.
-    fn start(&mut self, location: &str) -> Result<io::Result<Self::Socket>, FabricError>;
-    /// Called after each receive: takes over what came beside the bytes (file descriptors).
-    fn collect(
-        _socket: &mut Self::Socket,
-        _state: &mut Self::Connection,
-    ) -> Result<(), CloseReason> {
-        Ok(())
-    }
-    /// The peer has proven who it is.
-    fn greeted(
-        &mut self,
-        _cx: &mut Context<'_>,
-        _state: &mut Self::Connection,
-    ) -> Result<Greeted, CloseReason> {
-        Ok(Greeted::Open)
-    }
 }
 
 /// Why a lease was not exposed.
@@ -118,19 +99,19 @@ pub(crate) trait Datapath: Transport {
     fn on_frame(
         &mut self,
         cx: &mut Context<'_>,
-        state: &mut Self::Connection,
+        state: &mut Self::State,
         kind: Self::Kind,
         id: u64,
         body: &[u8],
     ) -> Result<(), CloseReason>;
 
     /// Queues a write that was admitted.
-    fn post_write(&mut self, cx: &mut Context<'_>, state: &mut Self::Connection, write: Write);
+    fn post_write(&mut self, cx: &mut Context<'_>, state: &mut Self::State, write: Write);
     /// Queues a read that was admitted and is listed among the session's.
     fn post_read(
         &mut self,
         cx: &mut Context<'_>,
-        state: &mut Self::Connection,
+        state: &mut Self::State,
         sequence: u64,
         source: RemoteRange,
     );
@@ -143,7 +124,7 @@ pub(crate) trait Datapath: Transport {
     fn expose(
         &mut self,
         _cx: &mut Context<'_>,
-        _state: &mut Self::Connection,
+        _state: &mut Self::State,
         _key: u64,
         _exposure: &Exposure,
     ) -> Result<u64, Unexposed> {
@@ -152,7 +133,7 @@ pub(crate) trait Datapath: Transport {
     /// An exposure left the table. Returns it, or keeps it until the peer cannot reach it any more.
     fn revoke(
         &mut self,
-        _holder: Holder<'_, Self::Connection>,
+        _holder: Holder<'_, Self::State>,
         _connection: ConnectionId,
         _key: u64,
         exposure: Exposure,
@@ -165,7 +146,7 @@ pub(crate) trait Datapath: Transport {
     fn on_closed(
         &mut self,
         cx: &mut Context<'_>,
-        state: Self::Connection,
+        state: Self::State,
         told: bool,
     ) -> Option<Self::Remains>;
     /// The peer has ended its side of a closed connection (or the linger time is over).
@@ -176,32 +157,4 @@ pub(crate) trait Datapath: Transport {
         _remains: Self::Remains,
     ) {
     }
-}
-
-/// A fabric's driver: both halves, and how the frames of an open connection travel.
-pub(crate) trait TransportDriver: ControlChannel + Datapath {
-    /// [`super::turns::OverSocket`], unless a device carries the frames.
-    type Path: FramePath<Self>;
-}
-
-/// How the frames of an open connection travel, and what else wakes the reactor for them.
-pub(crate) trait FramePath<D: TransportDriver> {
-    /// Receives from one open connection until nothing is left or its turn is over.
-    fn receive(reactor: &mut Reactor<D>, connection: ConnectionId) -> Result<Turn, CloseReason>;
-    /// Sends what one open connection has queued, as far as that goes without waiting.
-    fn send(reactor: &mut Reactor<D>, connection: ConnectionId) -> io::Result<()>;
-    /// Ends the sending direction after GOODBYE. False: the socket is broken.
-    fn end_sending(socket: &D::Socket) -> bool;
-    /// Called once: registers what else wakes the reactor, under `reactor::DEVICE` tokens.
-    fn watch(_driver: &mut D, _registry: &mio::Registry) -> io::Result<()> {
-        Ok(())
-    }
-    /// What was registered under that token is ready.
-    fn signalled(_driver: &mut D, _token: mio::Token) {}
-    /// Called before a wait. True: there is something to do, so the reactor does not wait.
-    fn before_wait(_reactor: &mut Reactor<D>) -> bool {
-        false
-    }
-    /// Called after each wait, before the sockets are served.
-    fn after_wait(_reactor: &mut Reactor<D>) {}
 }

@@ -1,30 +1,59 @@
 //! Which frames may come in which phase, and where each frame goes.
 //!
-//! Before a connection is `Open` its peer can send its part of the greeting (frames of at most 4 KiB, and what its
-//! fabric's pairing needs); everything else ends it.
+//! Before a connection is `Open` its peer can send its part of the greeting (frames of at most 4
+//! KiB, and what its fabric's pairing needs); everything else ends it.
 
-use super::driver::{Greeted, TransportDriver};
-use super::inbound::{Consumer, Shape, Sink};
-use super::kinds::{FrameKind, TransportKind};
-use super::session::{Context, Phase};
+use super::context::Context;
+use super::greeting;
+use super::state::Phase;
+use super::transport::{Datapath, Greeted};
+use crate::frame::inbound::{Consumer, Shape, Sink};
+use crate::frame::kinds::{FrameKind, TransportKind};
 use crate::{CloseReason, Event, Message, Outcome};
 use faro_wire::{header, FrameHeader, WireError};
 
 /// Handles the frames of one connection.
-pub(crate) struct Receiver<'a, D: TransportDriver> {
+pub(crate) struct Receiver<'a, D: Datapath> {
     pub(crate) cx: Context<'a>,
-    pub(crate) driver: &'a mut D,
-    pub(crate) state: &'a mut D::Connection,
+    driver: &'a mut D,
+    pub(crate) state: &'a mut D::State,
     /// The bytes come out of records.
-    pub(crate) opened: bool,
+    from_records: bool,
 }
 
-impl<D: TransportDriver> Consumer for Receiver<'_, D> {
+impl<'a, D: Datapath> Receiver<'a, D> {
+    /// `from_records`: the bytes come out of records.
+    pub(crate) fn new(
+        cx: Context<'a>,
+        driver: &'a mut D,
+        state: &'a mut D::State,
+        from_records: bool,
+    ) -> Self {
+        Self {
+            cx,
+            driver,
+            state,
+            from_records,
+        }
+    }
+
+    /// The peer has proven who it is.
+    fn greeted(&mut self) -> Result<(), CloseReason> {
+        self.cx.session.phase = Phase::Pairing;
+        match self.driver.greeted(&mut self.cx, self.state)? {
+            Greeted::Open => self.cx.opened(),
+            Greeted::Pairing => {}
+        }
+        Ok(())
+    }
+}
+
+impl<D: Datapath> Consumer for Receiver<'_, D> {
     type Kind = FrameKind<D::Kind>;
 
     fn begin(&mut self, header: &FrameHeader) -> Result<(Self::Kind, Shape), CloseReason> {
         let phase = self.cx.session.phase;
-        if self.cx.session.is_sealed && !self.opened {
+        if self.cx.session.is_sealed && !self.from_records {
             return Err(WireError::BadValue {
                 what: "frame in the clear on a sealed connection, kind",
                 got: u64::from(header.kind),
@@ -41,7 +70,8 @@ impl<D: TransportDriver> Consumer for Receiver<'_, D> {
                 FrameKind::Welcome => (phase == Phase::Greeting, greeting),
                 FrameKind::Proof => (phase == Phase::AwaitProof, greeting),
                 FrameKind::Message(_) => (phase == Phase::Open, message),
-                FrameKind::Transport(own) => (phase == own.phase(), own.shape()),
+                FrameKind::Transport(own) if own.pairs() => (phase == Phase::Pairing, own.shape()),
+                FrameKind::Transport(own) => (phase == Phase::Open, own.shape()),
             };
             comes.then_some((kind, shape))
         });
@@ -138,21 +168,21 @@ impl<D: TransportDriver> Consumer for Receiver<'_, D> {
     }
 
     fn switches(&self) -> bool {
-        !self.opened && self.cx.session.keys.is_some()
+        !self.from_records && self.cx.session.keys.is_some()
     }
 
     fn frame(&mut self, kind: Self::Kind, id: u64, body: Vec<u8>) -> Result<(), CloseReason> {
         let cx = &mut self.cx;
         cx.shared.counters.frames_in += 1;
         match kind {
-            FrameKind::Goodbye => Err(cx.on_goodbye(&body)),
-            FrameKind::Hello => cx.on_hello(&body),
+            FrameKind::Goodbye => Err(greeting::on_goodbye(&body)),
+            FrameKind::Hello => greeting::on_hello(cx, &body),
             FrameKind::Welcome => {
-                cx.on_welcome(&body)?;
+                greeting::on_welcome(cx, &body)?;
                 self.greeted()
             }
             FrameKind::Proof => {
-                cx.on_proof(&body)?;
+                greeting::on_proof(cx, &body)?;
                 self.greeted()
             }
             FrameKind::Message(kind) => {
@@ -166,17 +196,5 @@ impl<D: TransportDriver> Consumer for Receiver<'_, D> {
             }
             FrameKind::Transport(own) => self.driver.on_frame(cx, self.state, own, id, &body),
         }
-    }
-}
-
-impl<D: TransportDriver> Receiver<'_, D> {
-    /// The peer has proven who it is.
-    fn greeted(&mut self) -> Result<(), CloseReason> {
-        self.cx.session.phase = Phase::Pairing;
-        match self.driver.greeted(&mut self.cx, self.state)? {
-            Greeted::Open => self.cx.opened(),
-            Greeted::Pairing => {}
-        }
-        Ok(())
     }
 }
