@@ -1,4 +1,4 @@
-//! What one fabric adds to the event loop: how connections begin, and what a device reports.
+//! Interface of one fabric to the event loop: how connections begin, and what a device reports.
 //!
 //! A device never acts on connections by itself. It returns completions and reports, and the event
 //! loop passes each to its connection.

@@ -271,7 +271,8 @@ impl<D: Driver> Reactor<D> {
     }
 
     /// Takes what the completion queues hold, up to a turn's number from each, and passes each
-    /// completion to its connection. True: there was one.
+    /// completion to its connection. True: there was one, or the device was lost: the caller has
+    /// events.
     fn take_completions(&mut self) -> bool {
         let mut batch = Vec::new();
         let mut found = false;
@@ -279,7 +280,7 @@ impl<D: Driver> Reactor<D> {
             for _ in 0..TURN_BATCHES {
                 if let Err(lost) = self.driver_mut().take_completions(queue, &mut batch) {
                     self.lose_device(&lost);
-                    return found;
+                    return true;
                 }
                 if batch.is_empty() {
                     break;

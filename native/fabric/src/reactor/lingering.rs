@@ -17,7 +17,7 @@ pub(crate) struct Lingering<D: Datapath> {
     pub(crate) deadline: Instant,
     /// Bytes that may still be thrown away.
     left: usize,
-    /// What the peer may use until it has ended its side.
+    /// Resources that the peer may use until it has ended its side.
     pub(crate) remains: Option<D::Remains>,
 }
 

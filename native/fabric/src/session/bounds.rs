@@ -7,10 +7,10 @@ use std::time::Duration;
 pub struct Bounds {
     /// Connections, those in greeting and lingering included; more are closed at once.
     pub connections: usize,
-    /// Of them, accepted ones that have not proven who they are; a new one takes the place of the
+    /// Accepted connections that have not proven who they are; a new one takes the place of the
     /// oldest.
     pub strangers: usize,
-    /// Of these, from one address.
+    /// Accepted connections from one address that have not proven who they are.
     pub strangers_of_one: usize,
     /// An accepted connection proves who it is within this time.
     pub hello_timeout: Duration,

@@ -52,7 +52,7 @@ pub(crate) fn report_end<D: Carrier>(
     }
     let mut cx = Context::new(session, &mut common.shared);
     let abandoned = cx.session.outbound.abandon();
-    // What the driver holds was sent before what is still queued.
+    // The driver's operations were sent before those that are still queued.
     let remains = common.driver.on_closed(&mut cx, state, told);
     for ends in abandoned {
         cx.ended(ends, true);

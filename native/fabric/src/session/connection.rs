@@ -27,7 +27,7 @@ pub(crate) struct Connection<D: Datapath> {
     pub(crate) unread: bool,
 }
 
-/// What the connections of one fabric have in common: its driver, shared state, and buffers.
+/// Driver, shared state and buffers that the connections of one fabric have in common.
 pub(crate) struct Common<D: Datapath> {
     pub(crate) driver: D,
     pub(crate) shared: Shared,

@@ -40,7 +40,7 @@ counters! {
     write_bytes_in,
     /// Writes of peers that were refused; their bytes were discarded.
     writes_refused,
-    /// Writes of ours that a peer said it refused.
+    /// Posted writes that a peer said it refused.
     writes_refused_by_peer,
     /// Reads of peers that were served (shm serves none: its reads are one-sided).
     reads_served,

@@ -11,7 +11,7 @@
 //! bytes, so that a revocation takes effect in the middle of a transfer, and no reference into a
 //! lease outlives one call. Both ends prove who they are first (`greeting`, `handshake`).
 //!
-//! What differs between fabrics is in two traits: `transport` (frames, operations, memory) and
+//! Fabrics differ in two traits: `transport` (frames, operations, memory) and
 //! `carrier` (how the frames of an open connection travel; over the socket, unless a device carries
 //! them).
 //!

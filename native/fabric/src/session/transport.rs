@@ -1,4 +1,4 @@
-//! What one fabric adds to a connection: how it pairs, its frames, its operations, and the memory
+//! Interface of one fabric to a connection: how it pairs, its frames, its operations, and the memory
 //! that they reach.
 
 use super::context::Context;
@@ -47,7 +47,7 @@ pub(crate) trait Transport: Send + Sized {
     }
 }
 
-/// What follows the greeting.
+/// Next step after the greeting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Greeted {
     /// The connection is open.
@@ -75,11 +75,11 @@ pub(crate) enum Holder<'a, S> {
     Gone,
 }
 
-/// What an open connection does: operations, and the memory they reach.
+/// Operations of an open connection, and the memory that they reach.
 pub(crate) trait Datapath: Transport {
     /// The frames that only this fabric has.
     type Kind: TransportKind;
-    /// What a closed connection leaves behind until the peer has ended its side.
+    /// Resources of a closed connection that are kept until the peer has ended its side.
     type Remains: Send;
     /// Bytes of the buffer that frames are received into.
     const STAGING_BYTES: usize;

@@ -1,4 +1,4 @@
-//! What the same-host fabric keeps per connection, and the frames that fill it.
+//! State that the same-host fabric keeps for one connection, and the frames that fill it.
 
 use super::directory::View;
 use super::exported::{ExportedFiles, DIRECTORY};

@@ -94,7 +94,7 @@ pub(super) fn on_write_ref(
     Ok(())
 }
 
-/// The verdict on a write of ours.
+/// The verdict on a write that this side posted.
 pub(super) fn on_ack(
     cx: &mut Context<'_>,
     peer: &mut Peer,

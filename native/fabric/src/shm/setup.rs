@@ -23,8 +23,8 @@ const LINGER: Duration = Duration::from_secs(10);
 pub struct ShmConfig {
     /// Identity of this endpoint.
     pub identity: OwnIdentity,
-    /// What both ends have to agree on. The bytes are the same: they do not leave the host, so
-    /// nothing is encrypted.
+    /// Protection that both ends have to agree on. The bytes are the same: they do not leave the
+    /// host, so nothing is encrypted.
     pub protection: Protection,
     /// The pool that all sources and readable exposures come from; its slabs are what peers map.
     pub pool: Arc<Pool>,
@@ -46,7 +46,7 @@ impl ShmFabric {
     /// The same, with other bounds.
     ///
     /// # Errors
-    /// As `new`.
+    /// The errors of `new`.
     pub fn with_bounds(config: ShmConfig, bounds: Bounds) -> Result<Self, FabricError> {
         let host = host_identity()?;
         let name = format!("{NAME}{:032x}", u128::from_le_bytes(random()?));

@@ -38,7 +38,7 @@ impl TcpFabric {
     /// The same, with other bounds.
     ///
     /// # Errors
-    /// As `new`.
+    /// The errors of `new`.
     pub fn with_bounds(config: TcpConfig, bounds: Bounds) -> Result<Self, FabricError> {
         let (listener, address) = listen(config.bind, &config.advertise)?;
         Ok(Self {

@@ -66,7 +66,7 @@ pub(super) fn on_qp_info(
         return wrong("QP_INFO's receive requests", receives);
     }
     let connector = cx.session.expected.is_some();
-    let ours = match (connector, link) {
+    let own = match (connector, link) {
         (true, Some(made)) => made,
         (false, link @ None) => link.insert(make_queue_pair(driver, cx)?),
         (true, None) | (false, Some(_)) => {
@@ -84,12 +84,12 @@ pub(super) fn on_qp_info(
         mtu: body.mtu,
         reads: body.reads,
     };
-    ours.queue
-        .connect(ours.psn, &remote, &driver.options)
+    own.queue
+        .connect(own.psn, &remote, &driver.options)
         .map_err(|error| CloseReason::Lost {
             detail: error.to_string(),
         })?;
-    ours.credits = receives;
+    own.credits = receives;
     if connector {
         // The acceptor posted its receive requests before it sent QP_INFO.
         cx.opened();

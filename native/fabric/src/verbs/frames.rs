@@ -78,7 +78,7 @@ pub(super) const SEGMENT_ROOM: usize = SEGMENT_BYTES - SEGMENT_HEAD;
 /// Slots that an immediate can name.
 pub(super) const SLOTS: usize = 1 << 14;
 
-/// What the immediate of a write says.
+/// Contents of a write's immediate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Immediate {
     /// Below [`SLOTS`].

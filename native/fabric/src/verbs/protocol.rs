@@ -1,4 +1,4 @@
-//! What the frames between two connected queue pairs do: announce memory, revoke it, ask about it.
+//! The frames between two connected queue pairs announce memory, revoke it, and ask about it.
 
 use super::driver::Verbs;
 use super::frames::{AccessQuery, AccessReply, Expose, Key};

@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Receive requests that a peer may say it has posted; a device's queue holds no more.
 pub(super) const MAX_CREDITS: u32 = 1 << 16;
 
-/// A work request of ours that has not completed.
+/// A posted work request that has not completed.
 pub(super) enum Posted {
     /// A segment, held for the device.
     Segment(Segment),
@@ -268,7 +268,7 @@ pub(super) fn receive_id(connection: u64, segment: u32) -> u64 {
     connection << NUMBER_BITS | RECEIVE_BIT | u64::from(segment)
 }
 
-/// What a work request's id names.
+/// The work that a request's id names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Id {
     Send { number: u32 },

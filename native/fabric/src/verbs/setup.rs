@@ -29,7 +29,7 @@ pub struct VerbsConfig {
     pub protection: Protection,
     /// The memory that is registered, slab by slab.
     pub pool: Arc<Pool>,
-    /// What the user set; the rest is chosen.
+    /// The user's choices; the rest is chosen here.
     pub options: VerbsOptions,
 }
 
@@ -50,7 +50,7 @@ impl VerbsFabric {
     /// The same, with other bounds.
     ///
     /// # Errors
-    /// As `new`.
+    /// The errors of `new`.
     pub fn with_bounds(config: VerbsConfig, bounds: Bounds) -> Result<Self, FabricError> {
         let (listener, address) = tcp::listen(config.bind, &config.advertise)?;
         let near = address.ip();
