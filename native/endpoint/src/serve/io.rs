@@ -2,45 +2,17 @@
 
 use super::job::{Job, Turn};
 use super::lookup::{look_up, LookedUp};
-use super::service::Returned;
+use super::work::{Returned, Shared, Task, Work};
 use crate::files::{Catalog, Output};
 use crate::limits::{AT_ONCE_BLOCKS, AT_ONCE_BYTES, MAX_PREFETCHES};
 use crate::memory::Memory;
 use crate::net::Inbox;
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::Receiver;
 use faro_region::{ChunkCache, Sleep, CHUNK_BYTES};
 use faro_sync::{lock, panic_message};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-
-/// A job and the progress thread that it returns to.
-pub(super) struct Work {
-    pub(super) job: Box<Job>,
-    pub(super) home: Inbox<Returned>,
-}
-
-/// What a thread does next.
-enum Task {
-    Turn(Work),
-    /// Bring chunks of an output into the chunk cache; `evict`: others may be evicted for them.
-    Prefetch {
-        output: Arc<Output>,
-        chunks: Range<u64>,
-        evict: bool,
-    },
-    Stop,
-}
-
-/// What the threads share.
-pub(super) struct Shared {
-    pub(super) memory: Arc<Memory>,
-    pub(super) catalog: Arc<Catalog>,
-    /// Work that waited for its files comes back by it, too. The channel has no bound of its own: every
-    /// job is in it at most once, and jobs are bounded by the budget of each progress thread; prefetches
-    /// are left out when it is long.
-    queue: Sender<Task>,
-}
 
 /// A handle to the threads; dropping it lets them finish.
 pub(crate) struct IoPool {
@@ -114,7 +86,7 @@ impl IoPool {
     /// Queues a turn of `job`, which then returns to `home`.
     pub(super) fn submit(&self, job: Box<Job>, home: &Inbox<Returned>) {
         let home = home.clone();
-        submit(&self.shared, Work { job, home });
+        self.shared.submit(Work { job, home });
     }
 
     /// Brings an output into the chunk cache, as far as there is room without evicting others.
@@ -125,8 +97,8 @@ impl IoPool {
         }
     }
 
-    /// Brings what a job will read into the chunk cache, as far as its outputs are known. Others are
-    /// evicted for it: this is known to be read.
+    /// Brings what a job will read into the chunk cache, as far as its outputs are known. Others
+    /// are evicted for it: this is known to be read.
     pub(super) fn prefetch_for(&self, job: &Job) {
         for (output, chunks) in job.chunks(|id| self.shared.catalog.ready(id)) {
             self.queue_prefetch(output, chunks, true);
@@ -157,15 +129,6 @@ impl IoPool {
             if thread.join().is_err() {
                 log::error!("an I/O thread panicked");
             }
-        }
-    }
-}
-
-pub(super) fn submit(shared: &Shared, work: Work) {
-    if let Err(error) = shared.queue.send(Task::Turn(work)) {
-        if let Task::Turn(Work { job, home }) = error.into_inner() {
-            let detail = "the I/O threads have ended".to_owned();
-            home.send(Returned::Turned(job, Turn::Broken { detail }));
         }
     }
 }

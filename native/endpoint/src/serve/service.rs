@@ -3,9 +3,9 @@
 use super::budget::Budget;
 use super::entry::Entry;
 use super::exposed::ExposedBuffers;
-use super::job::{Job, Turn};
 use super::memory_queue::MemoryQueue;
 use super::stage::{Permitted, Stage};
+use super::work::Returned;
 use super::IoPool;
 use crate::counters::Counters;
 use crate::deadlines::Deadlines;
@@ -20,14 +20,6 @@ use faro_wire::WireError;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// What an I/O thread returns.
-pub(crate) enum Returned {
-    /// A job, and what its turn gave.
-    Turned(Box<Job>, Turn),
-    /// The job of that serial number is lost: the turn panicked.
-    Lost(u64),
-}
 
 /// The part of the arena's bytes that requests may take beside it.
 const REQUESTS_SHARE: u64 = 4;
