@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # As in pom.xml (project.build.outputTimestamp).
 DATE = (2025, 1, 1, 0, 0, 0)
 POM = "{http://maven.apache.org/POM/4.0.0}"
-# Addresses under it belong to nobody (RFC 2606).
+# Addresses under it are reserved (RFC 2606).
 PLACEHOLDER = ".example/"
 
 
