@@ -9,8 +9,7 @@ use crate::limits::{PEER_SHARE, PEER_SHARE_OF_FREE};
 use faro_fabric::EndpointId;
 use faro_pool::{lease_sizes, Account, Lease, Pool, PoolError, Purpose, PAGE_BYTES, SIZE_CLASSES};
 use faro_region::ChunkCache;
-use faro_sync::lock;
-use std::collections::HashMap;
+use faro_sync::{lock, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 

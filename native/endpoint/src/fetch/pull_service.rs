@@ -8,8 +8,8 @@ use super::FetchService;
 use crate::net::Net;
 use faro_fabric::{ConnectionId, Outcome, Read, Rejected, RemoteRange};
 use faro_pool::{Lease, PoolError, Purpose};
+use faro_sync::simulated;
 use faro_wire::codes::FetchErrorCode;
-use std::time::Instant;
 
 /// Why a read was not posted.
 enum NotPosted {
@@ -166,7 +166,7 @@ impl FetchService {
         let Some(attempt) = self.attempts.get_mut(&id) else {
             return;
         };
-        let now = Instant::now();
+        let now = simulated::now();
         attempt.progress(now);
         self.heard.insert(attempt.connection, now);
         self.moved = now;
@@ -232,7 +232,7 @@ impl FetchService {
             return;
         };
         if self.no_pulls.insert(attempt.connection) {
-            if let Some(left_out) = self.corrupt_reads.at(Instant::now()) {
+            if let Some(left_out) = self.corrupt_reads.at(simulated::now()) {
                 log::warn!(
                     "bytes read from a peer's memory have CRC-32C {got:#010x} where the peer read \
                      {expected:#010x} from its file; from now on it writes them on this connection{left_out}"

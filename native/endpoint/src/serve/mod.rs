@@ -20,5 +20,5 @@ mod service;
 mod stage;
 mod turns;
 
-pub(crate) use io::IoPool;
+pub(crate) use io::{IoPool, Worker};
 pub(crate) use service::{Returned, ServeService};
