@@ -196,6 +196,7 @@ impl Endpoint {
             }
         }
         self.io.stop();
+        self.catalog.close();
     }
 }
 

@@ -135,6 +135,11 @@ impl Catalog {
         }
     }
 
+    /// Nothing waits for answers any more: this endpoint has closed.
+    pub(crate) fn close(&self) {
+        self.questions.close();
+    }
+
     /// Expires questions older than `age`, once per tick. Every progress thread calls it, because any of
     /// them may end before the others; the first one does it for all.
     pub(crate) fn tick(&self, now: Instant, age: Duration) {

@@ -142,6 +142,13 @@ impl Questions {
             .unwrap_or_default()
     }
 
+    /// Closes all questions; what waits for the answers is dropped. It has references to all that an endpoint has, so
+    /// that a question which stays open would keep its arena for ever.
+    pub(super) fn close(&self) {
+        let open = std::mem::take(&mut *lock(&self.open));
+        drop(open);
+    }
+
     /// The questions that have been open for longer than `age`.
     pub(super) fn older_than(&self, now: Instant, age: Duration) -> Vec<OutputId> {
         let open = lock(&self.open);
