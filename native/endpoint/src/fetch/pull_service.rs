@@ -21,6 +21,15 @@ enum NotPosted {
     Impossible,
 }
 
+impl NotPosted {
+    fn of(refused: PoolError) -> Self {
+        match refused {
+            PoolError::Exhausted { .. } => Self::NoMemory,
+            _ => Self::Impossible,
+        }
+    }
+}
+
 impl FetchService {
     /// Posts what there is memory and room for, if the attempt is pulling.
     pub(super) fn pull_more(&mut self, net: &mut Net, id: u64) -> Fed {
@@ -84,11 +93,10 @@ impl FetchService {
         }
         if pull.reserved.is_empty() {
             let end = stream.whole_blocks(pull.position());
-            let lengths = pull.lengths_to(end).into_iter();
-            // All or none: what was leased before a refusal is dropped here.
-            pull.reserved = lengths
-                .map(|bytes| self.lease(bytes))
-                .collect::<Result<_, _>>()?;
+            let leases = self
+                .memory
+                .try_lease_each(&pull.lengths_to(end), Purpose::Read);
+            pull.reserved = leases.map_err(NotPosted::of)?;
         }
         while let Some(range) = pull.next() {
             let Some(target) = pull.reserved.pop_front() else {
@@ -116,12 +124,8 @@ impl FetchService {
     }
 
     fn lease(&self, bytes: usize) -> Result<Lease, NotPosted> {
-        self.memory
-            .try_lease(bytes, Purpose::Read)
-            .map_err(|error| match error {
-                PoolError::Exhausted { .. } => NotPosted::NoMemory,
-                _ => NotPosted::Impossible,
-            })
+        let lease = self.memory.try_lease(bytes, Purpose::Read);
+        lease.map_err(NotPosted::of)
     }
 
     fn post_read(
