@@ -14,7 +14,7 @@ DEMO_JAR := target/demo/faro-spark.jar
 SOURCES := Cargo.toml Cargo.lock pom.xml $(shell find native jvm shuffle-plugin \
 	\( -name target -o -name tests -o -name test \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help setup setup-tests jar check check-reproducible test test-tpcds test-containers test-cluster demo bench bench-softroce bench-memory bench-exchange bench-load bench-peers bench-scale release test-release clean
+.PHONY: help setup setup-tests jar check check-reproducible test test-tpcds test-containers test-cluster demo bench bench-softroce bench-memory bench-exchange bench-load bench-peers bench-scale release test-release simulate clean
 
 help:
 	@echo 'make setup   what a build needs: as root installs it, otherwise prints the command'
@@ -26,6 +26,7 @@ help:
 	@echo 'make test-release   uses what make release made: spark-submit --packages, pip, the command faro (5 minutes)'
 	@echo 'make test-tpcds     all TPC-DS queries, Faro against stock Spark, on two versions (90 minutes)'
 	@echo 'make test-containers  executors in cgroups of a default container size, with 4 and 16 tasks, as root'
+	@echo 'make simulate  endpoints over a network, a clock and faults that a seed decides: 10,000 seeds (SEEDS=, FROM=, SEED=, PROFILE=)'
 	@echo 'make test-cluster   the compose cluster of docker/, on TCP and in a guest with RDMA (as root)'
 	@echo 'make check   formatting, lints, module graphs, licences of the dependencies'
 	@echo 'make check-reproducible   builds the release twice, at different places, and compares the bytes'
@@ -77,6 +78,12 @@ test-containers: setup-tests jar
 
 test-cluster: setup-tests jar
 	@tests/cluster/run
+
+# SEED=N runs one seed and prints each step. PROFILE=NAME: that kind of run only.
+simulate: setup
+	@cargo run --release --locked --quiet -p faro-simulation --bin simulate -- \
+	  $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),10000) --from $(or $(FROM),0)) \
+	  $(if $(PROFILE),--profile $(PROFILE)) $(if $(JOBS),--jobs $(JOBS))
 
 demo: $(DEMO_JAR)
 	@tests/demo/run --jar $(DEMO_JAR)

@@ -3,8 +3,12 @@
 mod error;
 mod metrics;
 mod start;
+#[cfg(feature = "simulation")]
+mod stepped;
 
 pub use error::EndpointError;
+#[cfg(feature = "simulation")]
+pub use stepped::{Stepped, Turn};
 
 use crate::collective::{Dispatch, Member};
 use crate::counters::Counters;
@@ -192,6 +196,7 @@ impl Endpoint {
             }
         }
         self.io.stop();
+        self.catalog.close();
     }
 }
 

@@ -256,6 +256,12 @@ impl RequestQueue {
         &self.sink.completions
     }
 
+    /// Requests that have not ended.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn in_flight(&self) -> usize {
+        self.ends.in_flight.load(Ordering::Acquire)
+    }
+
     /// From now on every request fails with `Closing`.
     pub(crate) fn close(&self) {
         self.closing.store(true, Ordering::Release);

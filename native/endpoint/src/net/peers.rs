@@ -13,9 +13,8 @@ use crate::schedule::{host_of, Exchange};
 use faro_fabric::shm::same_host;
 use faro_fabric::{EndpointId, FabricKind, Identity};
 use faro_secure::{KeyError, SharedSecret};
-use faro_sync::lock;
+use faro_sync::{lock, simulated, HashMap};
 use faro_wire::Card;
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -99,7 +98,7 @@ impl PeerTable {
     /// # Errors
     /// `KeyError`.
     pub(crate) fn add(&self, card: &Card) -> Result<u64, KeyError> {
-        let used = Instant::now();
+        let used = simulated::now();
         let mut state = self.lock();
         if let Some(peer) = state.peers.get_mut(&card.endpoint) {
             peer.used = used;
@@ -150,7 +149,7 @@ impl PeerTable {
     pub(crate) fn endpoint(&self, handle: u64) -> Option<EndpointId> {
         let mut state = self.lock();
         let endpoint = *state.by_handle.get(&handle)?;
-        state.peers.get_mut(&endpoint)?.used = Instant::now();
+        state.peers.get_mut(&endpoint)?.used = simulated::now();
         Some(endpoint)
     }
 
@@ -181,7 +180,7 @@ impl PeerTable {
     /// There is none: why.
     pub(crate) fn route_to(&self, peer: EndpointId) -> Result<Route, String> {
         match self.lock().peers.get(&peer) {
-            Some(peer) => peer.routes.choose(Instant::now()).cloned(),
+            Some(peer) => peer.routes.choose(simulated::now()).cloned(),
             None => Err("no such peer".to_owned()),
         }
     }
@@ -196,7 +195,7 @@ impl PeerTable {
 
     /// The route failed: its back-off begins.
     pub(crate) fn back_off(&self, peer: EndpointId, fabric: FabricKind, cause: &str) {
-        let now = Instant::now();
+        let now = simulated::now();
         let mut state = self.lock();
         let peer = state.peers.get_mut(&peer);
         let line = peer.and_then(|peer| peer.routes.failed(fabric, cause, now));
@@ -211,7 +210,7 @@ impl PeerTable {
     pub(crate) fn carried(&self, peer: EndpointId, fabric: FabricKind) {
         let mut state = self.lock();
         let peer = state.peers.get_mut(&peer);
-        let line = peer.and_then(|peer| peer.routes.carried(fabric, Instant::now()));
+        let line = peer.and_then(|peer| peer.routes.carried(fabric, simulated::now()));
         drop(state);
         log(line);
     }

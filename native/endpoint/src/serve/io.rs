@@ -29,27 +29,33 @@ impl IoPool {
         memory: Arc<Memory>,
         catalog: Arc<Catalog>,
     ) -> std::io::Result<Self> {
-        let (queue, work) = crossbeam_channel::unbounded();
+        let (mut pool, worker) = Self::without_threads(memory, catalog);
+        let mut threads = Vec::with_capacity(count);
+        for number in 0..count {
+            let worker = worker.clone();
+            let name = format!("faro-io-{number}");
+            let thread = std::thread::Builder::new().name(name);
+            threads.push(thread.spawn(move || worker.run())?);
+        }
+        pool.threads = Mutex::new(threads);
+        pool.count = count;
+        Ok(pool)
+    }
+
+    /// A pool whose tasks the caller does, by the worker.
+    pub(crate) fn without_threads(memory: Arc<Memory>, catalog: Arc<Catalog>) -> (Self, Worker) {
+        let (queue, tasks) = crossbeam_channel::unbounded();
         let shared = Arc::new(Shared {
             memory,
             catalog,
             queue,
         });
-        let mut threads = Vec::with_capacity(count);
-        for number in 0..count {
-            let (shared, work) = (Arc::clone(&shared), work.clone());
-            let name = format!("faro-io-{number}");
-            threads.push(
-                std::thread::Builder::new()
-                    .name(name)
-                    .spawn(move || run(&shared, &work))?,
-            );
-        }
-        Ok(Self {
-            shared,
-            threads: Mutex::new(threads),
-            count,
-        })
+        let pool = Self {
+            shared: Arc::clone(&shared),
+            threads: Mutex::default(),
+            count: 0,
+        };
+        (pool, Worker { shared, tasks })
     }
 
     /// A turn of a small job whose bytes are in memory, on the caller's thread; any other job comes
@@ -133,8 +139,38 @@ impl IoPool {
     }
 }
 
-fn run(shared: &Arc<Shared>, queue: &Receiver<Task>) {
-    while let Ok(task) = queue.recv() {
+/// Does the tasks of a pool: each of its threads has one.
+#[derive(Clone)]
+pub(crate) struct Worker {
+    shared: Arc<Shared>,
+    tasks: Receiver<Task>,
+}
+
+impl Worker {
+    fn run(&self) {
+        while let Ok(task) = self.tasks.recv() {
+            if !self.perform(task) {
+                return;
+            }
+        }
+    }
+
+    /// Does the next task, if there is one.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn step(&self) {
+        if let Ok(task) = self.tasks.try_recv() {
+            self.perform(task);
+        }
+    }
+
+    /// There is a task.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn has_task(&self) -> bool {
+        !self.tasks.is_empty()
+    }
+
+    /// False: the thread is to end.
+    fn perform(&self, task: Task) -> bool {
         let Work { job, home } = match task {
             Task::Turn(work) => work,
             Task::Prefetch {
@@ -142,15 +178,14 @@ fn run(shared: &Arc<Shared>, queue: &Receiver<Task>) {
                 chunks,
                 evict,
             } => {
-                prefetch(&shared.memory.cache, &output, chunks, evict);
-                continue;
+                prefetch(&self.shared.memory.cache, &output, chunks, evict);
+                return true;
             }
-            Task::Stop => return,
+            Task::Stop => return false,
         };
         let serial = job.serial;
-        let turn =
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| turn(shared, job, &home)));
-        match turn {
+        let turn = std::panic::AssertUnwindSafe(|| turn(&self.shared, job, &home));
+        match std::panic::catch_unwind(turn) {
             Ok(Some(returned)) => home.send(returned),
             Ok(None) => {}
             Err(panic) => {
@@ -161,6 +196,7 @@ fn run(shared: &Arc<Shared>, queue: &Receiver<Task>) {
                 home.send(Returned::Lost(serial));
             }
         }
+        true
     }
 }
 

@@ -21,6 +21,6 @@ mod stage;
 mod turns;
 mod work;
 
-pub(crate) use io::IoPool;
+pub(crate) use io::{IoPool, Worker};
 pub(crate) use service::ServeService;
 pub(crate) use work::Returned;
