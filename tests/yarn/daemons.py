@@ -30,7 +30,7 @@ SERVICE_NEEDS = (
     *("spark-network-common_", "spark-network-shuffle_", "spark-common-utils", "spark-tags_"),
     *("netty-", "jackson-annotations-", "jackson-core-2", "jackson-databind-", "commons-lang3-"),
     *("commons-crypto-", "guava-", "failureaccess-", "leveldbjni-", "rocksdbjni-"),
-    *("metrics-core-", "scala-library-"),
+    *("metrics-core-", "scala-library-", "log4j-api-", "log4j-core-", "spark-config_"),
 )
 # What Hadoop does by reflection.
 OPENS = [
