@@ -7,6 +7,7 @@ import subprocess
 import time
 from dataclasses import dataclass, field
 
+from daemons import MASTER
 from harness import launch
 
 TIME_LIMIT = 240  # seconds
@@ -76,7 +77,7 @@ class Submitted:
             **ALWAYS,
             "spark.yarn.stagingDir": f"file://{cluster.place}/staging",
             **({"spark.yarn.jars": f"local:{home}/jars/*"} if jars == "local" else {}),
-            **({"spark.driver.host": launch_address()} if mode == "client" else {}),
+            **({"spark.driver.host": MASTER} if mode == "client" else {}),
             **conf,
         }
         command = [str(home / "bin" / "spark-submit"), "--master", "yarn", "--deploy-mode", mode]
@@ -126,6 +127,10 @@ class Submitted:
     def ended(self):
         return self.leader.poll() is not None
 
+    def end(self):
+        """Idempotent."""
+        launch.stop_group(self.leader, 0)
+
     def wait(self):
         timed_out = False
         try:
@@ -133,7 +138,7 @@ class Submitted:
         except subprocess.TimeoutExpired:
             code, timed_out = -1, True
         finally:
-            launch.stop_group(self.leader, 0)
+            self.end()
         application = self.application()
         self.await_containers()
         logs = self.cluster.container_logs(application) if application else {}
@@ -151,7 +156,3 @@ class Submitted:
         """Executors write their last lines when the driver has ended already."""
         nodes = [node for node in self.cluster.nodes if node.leader.poll() is None]
         self.cluster.wait("containers should end", lambda: not any(n.containers() for n in nodes))
-
-
-def launch_address():
-    return "127.0.0.1"

@@ -16,6 +16,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    config.addinivalue_line("markers", "short(id): the case with this id is one of `make test`")
     if not config.option.jar.is_file():
         raise pytest.UsageError(
             f"{config.option.jar} is missing: run 'make jar' first, or pass --jar"
@@ -25,3 +26,16 @@ def pytest_configure(config):
 @pytest.fixture(scope="session")
 def faro_jar(pytestconfig) -> Path:
     return pytestconfig.option.jar.resolve()
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.option.all or config.option.keyword:
+        return
+    short = [item for item in items if is_short(item)]
+    config.hook.pytest_deselected(items=[item for item in items if item not in short])
+    items[:] = short
+
+
+def is_short(item):
+    mark = item.get_closest_marker("short")
+    return mark is not None and item.callspec.id in mark.args
