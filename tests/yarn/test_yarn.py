@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import spark_home
-from application import Submitted
+from submitted import Submitted
 from daemons import Cluster
 from harness import build, launch, verdict
 
@@ -100,10 +100,12 @@ def problems_of(run, cases):
         found.append(problem)
     if len(verdict.cases(run)) != len(cases):
         found.append(f"{len(verdict.cases(run))} of {len(cases)} cases reported")
-    for log in (run.driver_log, run.submit_log, *run.executor_logs.values()):
-        # The NodeManager's words; those of Spark are about the same.
-        if line := re.search(r".*beyond (?:the )?.*physical.* memory.*", log):
-            found.append(f"killed for its memory: {line[0][:200]}")
+    # The NodeManager's words; those of Spark are about the same.
+    beyond = re.compile(r".*beyond (?:the )?.*physical.* memory.*")
+    logs = (run.driver_log, run.submit_log, *run.executor_logs.values())
+    found += [
+        f"killed for its memory: {line[0][:200]}" for line in map(beyond.search, logs) if line
+    ]
     if run.counted("crcErrors"):
         found.append("there were CRC errors")
     return found
