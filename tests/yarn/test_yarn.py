@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 import spark_home
-from submitted import Submitted
 from daemons import Cluster
 from harness import build, launch, verdict
+from submitted import Submitted
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "target" / "test-logs" / "yarn"
