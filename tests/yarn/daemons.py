@@ -11,6 +11,7 @@ import signal
 import subprocess
 import time
 import urllib.request
+from collections import Counter
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -123,6 +124,20 @@ class Node:
                 pid = int(file.read_text())
                 if Path(f"/proc/{pid}").exists():
                     found[file.stem] = pid
+        return found
+
+    def resident_kib(self):
+        """By container: what NodeManagers sum up, and how much of it is shared memory."""
+        found = {}
+        for container, pid in self.containers().items():
+            sums = Counter()
+            with contextlib.suppress(OSError):
+                children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+                for one in (pid, *children):
+                    status = Path(f"/proc/{one}/status").read_text()
+                    for name, value in re.findall(r"^(VmRSS|RssShmem):\s+(\d+) kB", status, re.M):
+                        sums[name] += int(value)
+            found[container] = sums["VmRSS"], sums["RssShmem"]
         return found
 
     def kill(self):
