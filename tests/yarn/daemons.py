@@ -143,6 +143,7 @@ class Node:
     def kill(self):
         """As if the machine lost its power."""
         pids = self.containers().values()
+        self.cluster.leaders.remove(self.leader)
         launch.stop_group(self.leader, 0)
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):

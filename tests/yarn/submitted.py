@@ -75,6 +75,7 @@ class Submitted:
         self.log = log_dir / "submit.log"
         conf = {
             **ALWAYS,
+            "spark.shuffle.service.port": str(cluster.service_port),
             "spark.yarn.stagingDir": f"file://{cluster.place}/staging",
             **({"spark.yarn.jars": f"local:{home}/jars/*"} if jars == "local" else {}),
             **({"spark.driver.host": MASTER} if mode == "client" else {}),

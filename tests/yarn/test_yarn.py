@@ -249,7 +249,7 @@ def test_memory(submitter, version, record_property):
         # As users run it: with the JVM's defaults.
         "spark.executorEnv.JAVA_TOOL_OPTIONS": "-Dfaro.test=1",
     }
-    cases = ["megabyteBlocks", "hugeBlock", "sqlJoin", "sqlRepartition"]
+    cases = ["megabyteBlocks", "sqlJoin", "sqlRepartition"]
     running = submitter.start(version, "memory", cases, conf)
     most: dict[str, tuple[int, int]] = {}
     while not running.ended() and time.monotonic() < running.started + TIME_LIMIT:
