@@ -91,7 +91,6 @@ class Node:
             "yarn.nodemanager.disk-health-checker.enable": "false",
             "yarn.nodemanager.resource-monitor.interval-ms": 500,
             "yarn.nodemanager.sleep-delay-before-sigkill.ms": 2000,
-            "yarn.nodemanager.admin-env": f"SPARK_LOCAL_IP={self.address}",
             "yarn.nodemanager.env-whitelist": "JAVA_HOME,HADOOP_CONF_DIR",
             # Virtual memory says nothing: the JVM alone reserves more than the default allows.
             "yarn.nodemanager.vmem-check-enabled": "false",

@@ -27,6 +27,9 @@ ALWAYS = {
     "spark.yarn.report.interval": "200ms",
     "spark.yarn.scheduler.heartbeat.interval-ms": "500",
     "spark.yarn.submit.waitAppCompletion": "true",
+    # Of the process; an executor's block manager has the address of its node.
+    "spark.executorEnv.SPARK_LOCAL_IP": MASTER,
+    "spark.yarn.appMasterEnv.SPARK_LOCAL_IP": MASTER,
     "spark.executorEnv.JAVA_TOOL_OPTIONS": launch.SHORT_LIVED,
     "spark.yarn.appMasterEnv.JAVA_TOOL_OPTIONS": launch.SHORT_LIVED,
 }
