@@ -182,6 +182,8 @@ def test_leaves_in_mid_job(submitter, version, record_property):
         "spark.dynamicAllocation.maxExecutors": "2",
         "spark.dynamicAllocation.executorIdleTimeout": "3s",
         "spark.dynamicAllocation.schedulerBacklogTimeout": "1s",
+        # A task on the node of most of its input would read files of that node.
+        "spark.shuffle.reduceLocality.enabled": "false",
     }
     run, problems = submitter.run(version, "dynamic", ["leaveInMidJob"], conf)
     gone = run.counted("fallbackReason.executorGone")

@@ -49,12 +49,12 @@ final class ServiceCases {
                 }
                 return records;
             });
-        Map<Integer, List<Long>> got = new HashMap<>(second.partitionBy(new HashPartitioner(12))
+        Map<Integer, List<Long>> got = new HashMap<>(second.partitionBy(new HashPartitioner(7))
             .mapPartitionsToPair(records -> {
                 new File(seen, Executors.pid()).createNewFile();
                 Check.await("a new executor should join", 90, () -> seen.list().length >= 2);
                 return records;
-            }).groupByKey(new HashPartitioner(12)).mapValues(RddCases::digest).collectAsMap());
+            }).groupByKey(new HashPartitioner(5)).mapValues(RddCases::digest).collectAsMap());
         Check.equal("groups", RddCases.expected(), got);
         Check.equal("map tasks run", 6L, (long) maps.value());
     }
