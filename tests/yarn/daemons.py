@@ -32,6 +32,7 @@ SERVICE_NEEDS = (
     *("netty-", "jackson-annotations-", "jackson-core-2", "jackson-databind-", "commons-lang3-"),
     *("commons-crypto-", "guava-", "failureaccess-", "leveldbjni-", "rocksdbjni-"),
     *("metrics-core-", "scala-library-", "log4j-api-", "log4j-core-", "spark-config_"),
+    *("RoaringBitmap-", "shims-"),
 )
 # What Hadoop does by reflection.
 OPENS = [
