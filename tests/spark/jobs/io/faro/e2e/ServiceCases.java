@@ -75,7 +75,7 @@ final class ServiceCases {
         Check.that("map tasks should run again", maps.value() > before);
     }
 
-    /** The modes of the files of shuffles, of records and of rows; the service deletes those of an executor that left. */
+    /** The modes of the files of shuffles; the service deletes those of an executor that left. */
     private static void shuffleFiles(JavaSparkContext jsc, org.apache.spark.sql.SparkSession spark) throws Exception {
         List<String> pids = new ArrayList<>(Executors.pids(jsc, 2).values());
         shuffle(jsc, spark);
