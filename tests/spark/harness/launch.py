@@ -309,7 +309,7 @@ def submit_command(
     return command + [str(part) for part in program]
 
 
-def drive(command, environment, place):
+def drive(command, environment, place, limit=TIME_LIMIT):
     outcome = Outcome()
     log = place / "driver.log"
     with log.open("wb") as out:
@@ -319,7 +319,7 @@ def drive(command, environment, place):
             command, stdin=subprocess.DEVNULL, stdout=out, env=environment, cwd=place
         )
         try:
-            outcome.exit_code = driver.wait(TIME_LIMIT)
+            outcome.exit_code = driver.wait(limit)
         except subprocess.TimeoutExpired:
             outcome.timed_out = True
             outcome.exit_code = -1
