@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness import launch, scenarios
+from harness import build, launch, scenarios
 
 from . import network, seccomp
 from .pod import Pod
@@ -20,6 +21,11 @@ HERE = Path(__file__).resolve().parent
 # Not below /tmp, which a pod has of its own, and not below a home, which user 185 cannot enter.
 PLACES = Path("/var/tmp")
 NEEDS = ("ip", "nsenter")
+# Words of a pod's description, for files of an application.
+FARO_JAR, BROKEN_JAR, MUSL = "@faro-jar@", "@broken-jar@", "@musl@"
+# Found in the memory of a process under the name of musl's loader.
+MUSL_FILE = "ld-musl-x86_64.so.1"
+LIBRARY = "META-INF/native/linux-x86_64/libfaro_jni.so"
 TIME_LIMIT = 200  # seconds for one application
 # What Spark's entry point writes for the user of its images. Without a line Hadoop's login fails, and
 # stock Spark does not start; with a read-only root file system the image has to have it.
@@ -28,7 +34,6 @@ PASSWD = "root:x:0:0:root:/root:/bin/sh\n185:x:185:0:anonymous uid:/opt/spark:/b
 
 @dataclass
 class Case:
-    name: str
     scenario: scenarios.Scenario
     # By executor.
     pods: list[Pod]
@@ -41,7 +46,11 @@ class Case:
     never_says: tuple[str, ...] = ()
     never_said_by: dict[int, tuple[str, ...]] = field(default_factory=dict)
     short: bool = False  # in `make test` too
-    stock: bool = False  # without Faro
+    musl: bool = False  # makes MUSL and BROKEN_JAR
+
+    @property
+    def name(self) -> str:
+        return self.scenario.name
 
 
 def why_not():
@@ -95,9 +104,15 @@ def _run_in(place, net, version, home, case, jobs_jar, faro_jar, log_dir):
     app, scratch = place / "app", place / "scratch"
     for directory in (app, scratch, place / "local"):
         directory.mkdir()
-    jars = [linked(jar, app / name) for jar, name in jars_of(case, jobs_jar, faro_jar)]
+    jars = [linked(faro_jar, app / "faro.jar"), linked(jobs_jar, app / "jobs.jar")]
     scratch.chmod(0o777)
-    specs = specs_of(place, net, case, jars)
+    words = {FARO_JAR: jars[0]}
+    if case.musl:
+        words.update({BROKEN_JAR: app / "broken.jar", MUSL: app / MUSL_FILE})
+        build.other_version(faro_jar, words[BROKEN_JAR], {LIBRARY: b"no library of this system"})
+        nothing = ["-shared", "-nostdlib", "-x", "c", "/dev/null", "-o", str(words[MUSL])]
+        subprocess.run(["cc", *nothing], check=True)
+    specs = specs_of(place, net, case, words)
     (place / "pods.json").write_text(json.dumps(specs))
     for executor in case.cut:
         net.cut(executor, 0)
@@ -126,10 +141,6 @@ def _run_in(place, net, version, home, case, jobs_jar, faro_jar, log_dir):
     return outcome
 
 
-def jars_of(case, jobs_jar, faro_jar):
-    return [(jobs_jar, "jobs.jar")] if case.stock else [(faro_jar, "faro.jar"), (jobs_jar, "jobs.jar")]
-
-
 def conf_of(place, net, case, jars, java):
     scenario = case.scenario
     conf = {
@@ -141,22 +152,17 @@ def conf_of(place, net, case, jars, java):
         "spark.deploy.maxExecutorRetries": "0",
         "spark.driver.host": net.driver_address,
         "spark.driver.bindAddress": net.driver_address,
+        "spark.shuffle.manager": launch.MANAGER,
+        "spark.faro.fallback": scenario.fallback,
     }
-    if not case.stock:
-        conf = {
-            **conf,
-            "spark.shuffle.manager": launch.MANAGER,
-            "spark.faro.fallback": scenario.fallback,
-        }
     return {**conf, **scenario.conf}
 
 
-def specs_of(place, net, case, jars):
+def specs_of(place, net, case, words):
     specs = {}
     for executor, pod in enumerate(case.pods):
         at = pod.network_of or executor
         address = network.address(0, at)
-        words = {"@place@": str(place), "@faro@": str(jars[0])}
         spec = pod.with_(texts={"/etc/passwd": PASSWD, **pod.texts}).spec(
             network=net.of(at),
             address=address,
@@ -167,6 +173,6 @@ def specs_of(place, net, case, jars):
         )
         text = json.dumps(spec)
         for word, meaning in words.items():
-            text = text.replace(word, meaning)
+            text = text.replace(word, str(meaning))
         specs[str(executor)] = json.loads(text)
     return specs

@@ -27,7 +27,8 @@ class Network:
 
     def __init__(self, executors, links=1):
         self.driver = f"faro-pods-{os.getpid()}"
-        self.driver_address = f"{LINKS[0]}.1"
+        # By the last link: the first may be cut.
+        self.driver_address = f"{LINKS[links - 1]}.1"
         self.names = [self.driver]
         self.executors = list(executors)
         try:

@@ -127,5 +127,27 @@ SCENARIOS = [
         newest=True,
         declined_because="spark.faro.enabled=false",
     ),
+    # Images of a rolling upgrade: executor 0 has another version of the jar than the driver.
+    Scenario(
+        "mixed-versions",
+        FEW,
+        faro=ANY,
+        fallback="auto",
+        faro_only=True,
+        newest=True,
+        other_version="executor",
+        must_log_of_one="Faro is off in this executor.*Faro 9.9.9, the driver's has",
+    ),
+    Scenario(
+        "two-jars",
+        FEWEST,
+        faro=ANY,
+        fallback="auto",
+        faro_only=True,
+        newest=True,
+        apart=True,
+        other_version="jars",
+        must_log_once=("Faro's jar is on the class path in more than one version",),
+    ),
     Scenario("bad-values", ["badConfig"], faro=ANY, faro_only=True, bad_values=BAD_VALUES),
 ]
