@@ -328,7 +328,10 @@ mod tests {
             addresses: Vec::new(),
             secret: faro_secure::Secret::new([0; 32]),
         };
-        let (first, second) = (peers.add(&card(10), &[]).unwrap(), peers.add(&card(20), &[]).unwrap());
+        let (first, second) = (
+            peers.add(&card(10), &[]).unwrap(),
+            peers.add(&card(20), &[]).unwrap(),
+        );
         assert_eq!(peers.add(&card(10), &[]), Ok(first));
         let start = Instant::now();
         peers.forget_idle(start);

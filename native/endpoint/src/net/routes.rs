@@ -184,7 +184,8 @@ impl Routes {
         if !is_last {
             entry.failed += 1;
             let next = &entry.route.location;
-            let line = format!("{name}: {fabric} failed at {failed_at} and is tried at {next}: {cause}");
+            let line =
+                format!("{name}: {fabric} failed at {failed_at} and is tried at {next}: {cause}");
             return Some(Failure::Elsewhere((Level::Info, line)));
         }
         let pause = entry.next;

@@ -116,7 +116,9 @@ def _run_in(place, net, version, home, case, jobs_jar, faro_jar, log_dir):
     (place / "pods.json").write_text(json.dumps(specs))
     for executor in case.cut:
         net.cut(executor, 0)
-    java = launch.java_home(place, f'exec {sys.executable} {HERE}/enter.py {place}/pods.json "$@"\n')
+    java = launch.java_home(
+        place, f'exec {sys.executable} {HERE}/enter.py {place}/pods.json "$@"\n'
+    )
     conf = conf_of(place, net, case, jars, java)
     command = [
         *(str(own_home / "bin" / "spark-submit"), "--name", f"faro-pods-{case.name}"),

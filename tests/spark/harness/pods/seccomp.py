@@ -129,10 +129,7 @@ def program():
         *(step(BITS, NEW_NAMESPACES, 0, 1), refuse, allow),
         step(EQUAL, PERSONALITY, 0, 2 + len(PERSONALITIES)),
         step(LOAD, FIRST_ARGUMENT),
-        *(
-            step(EQUAL, value, len(PERSONALITIES) - at)
-            for at, value in enumerate(PERSONALITIES)
-        ),
+        *(step(EQUAL, value, len(PERSONALITIES) - at) for at, value in enumerate(PERSONALITIES)),
         *(refuse, allow),
     ]
     return b"".join(steps)

@@ -231,9 +231,9 @@ final class FaroExecutor {
       state = State.INSTALLED;
     } else if (state == State.INSTALLED && env.blockManager().blockStoreClient() != client) {
       state = State.REPLACED;
+      String other = env.blockManager().blockStoreClient().getClass().getName();
       log.warn("Faro fetches blocks for its own readers only: another plug-in has replaced Faro's client of the block "
-          + "manager by a {}, which fetches what Spark's reader reads",
-          env.blockManager().blockStoreClient().getClass().getName());
+          + "manager by a " + other + ", which fetches what Spark's reader reads");
     }
   }
 

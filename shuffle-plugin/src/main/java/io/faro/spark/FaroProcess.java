@@ -80,9 +80,9 @@ final class FaroProcess {
           (key, nearest) -> LOG.warn("Faro ignores the unknown key {}; did you mean {}?", key, nearest));
       sparkConf.set(DRIVER_VERSION, Faro.version());
     }
-    String copies = isOff() ? null : JarCopies.warning(Thread.currentThread().getContextClassLoader());
+    String copies = isOff() ? null : JarCopies.ofSeveralVersions(Thread.currentThread().getContextClassLoader());
     if (copies != null) {
-      LOG.warn(copies);
+      LOG.warn("Faro's jar is on the class path in more than one version: {}; the first is used; leave one", copies);
     }
     otherVersion = isDriver || isOff() ? null : otherVersion(sparkConf.get(DRIVER_VERSION, ""), Faro.version());
     if (otherVersion != null && !conf.never) {

@@ -22,8 +22,8 @@ final class JarCopies {
 
   private JarCopies() {}
 
-  /** A line about jars of several versions; {@code null}: there is one version, or none is found. */
-  static String warning(ClassLoader loader) {
+  /** The jars, each with its version; {@code null}: there is one version, or none is found. */
+  static String ofSeveralVersions(ClassLoader loader) {
     Map<String, String> versions = new LinkedHashMap<>();
     try {
       for (URL url : Collections.list(loader.getResources(VERSION))) {
@@ -37,8 +37,7 @@ final class JarCopies {
     }
     List<String> copies = new ArrayList<>();
     versions.forEach((place, version) -> copies.add(version + " in " + place));
-    return "Faro's jar is on the class path in more than one version: " + String.join(", ", copies)
-        + "; the first is used; leave one";
+    return String.join(", ", copies);
   }
 
   private static String versionIn(URL url) throws IOException {

@@ -75,8 +75,8 @@ class VersionsTest {
     URL other = jar("other", "1.2.4");
     try (URLClassLoader same = new URLClassLoader(new URL[] {first, second}, null);
         URLClassLoader mixed = new URLClassLoader(new URL[] {first, other}, null)) {
-      assertNull(JarCopies.warning(same));
-      String line = JarCopies.warning(mixed);
+      assertNull(JarCopies.ofSeveralVersions(same));
+      String line = JarCopies.ofSeveralVersions(mixed);
       assertTrue(line.contains("1.2.3 in ") && line.contains("1.2.4 in ") && line.contains("other"), line);
     }
   }
