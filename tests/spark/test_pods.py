@@ -52,7 +52,7 @@ def test_pods(version, case, jobs_jar, faro_jar, pytestconfig, record_property):
     logs = LOGS / f"{version}-{case.name}"
     shutil.rmtree(logs, ignore_errors=True)
     home = spark_home.ensure(chosen)
-    outcome = application.run(chosen, home, case, jobs_jar, faro_jar, logs)
+    outcome = application.run(home, case, jobs_jar, faro_jar, logs)
     results = verdict.cases(outcome)
     if case.scenario.checks_faro():
         results.append(verdict.faro_result(case.scenario, outcome))

@@ -45,7 +45,7 @@ def java_jar(name, sources, class_path=(), against=COMPILE_AGAINST):
 
 
 def other_version(jar, target, files=None):
-    """A copy of Faro's jar that says it is version 9.9.9; or one with these files instead, by name."""
+    """A copy of Faro's jar that says it is version 9.9.9, or that has these files, by name."""
     files = files or {"META-INF/faro.properties": b"version=9.9.9\n"}
     with zipfile.ZipFile(jar) as old, zipfile.ZipFile(target, "w") as new:
         for item in old.infolist():

@@ -27,8 +27,8 @@ FARO_JAR, BROKEN_JAR, MUSL = "@faro-jar@", "@broken-jar@", "@musl@"
 MUSL_FILE = "ld-musl-x86_64.so.1"
 LIBRARY = "META-INF/native/linux-x86_64/libfaro_jni.so"
 TIME_LIMIT = 200  # seconds for one application
-# What Spark's entry point writes for the user of its images. Without a line Hadoop's login fails, and
-# stock Spark does not start; with a read-only root file system the image has to have it.
+# What Spark's entry point writes for the user of its images. Without a line Hadoop's login fails,
+# and stock Spark does not start; with a read-only root file system the image has to have it.
 PASSWD = "root:x:0:0:root:/root:/bin/sh\n185:x:185:0:anonymous uid:/opt/spark:/bin/false\n"
 
 
@@ -84,21 +84,21 @@ def linked(source, target):
     return target
 
 
-def run(version, home, case, jobs_jar, faro_jar, log_dir):
-    """As launch.run, with the executors in pods. Their jars are on the class path, as in an image."""
+def run(home, case, jobs_jar, faro_jar, log_dir):
+    """As launch.run, with executors in pods. Their jars are on the class path, as in an image."""
     place = Path(tempfile.mkdtemp(prefix="faro-pods-", dir=PLACES))
     place.chmod(0o755)
     net = None
     try:
         net = network.Network(range(len(case.pods)), case.links)
-        return _run_in(place, net, version, home, case, jobs_jar, faro_jar, log_dir)
+        return _run_in(place, net, home, case, jobs_jar, faro_jar, log_dir)
     finally:
         if net:
             net.close()
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _run_in(place, net, version, home, case, jobs_jar, faro_jar, log_dir):
+def _run_in(place, net, home, case, jobs_jar, faro_jar, log_dir):
     own_home = linked(home, place / "home")
     shutil.rmtree(own_home / "work", ignore_errors=True)
     app, scratch = place / "app", place / "scratch"

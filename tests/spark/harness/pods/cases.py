@@ -15,7 +15,7 @@ NAMES = ("executor-0.pods", "executor-1.pods")
 
 
 def hosts_of(own):
-    """What a pod takes the names for: of its own it sees the first link, of the others the second."""
+    """What a pod takes the names for: of its own it sees the first link, of others the second."""
     lines = [
         f"{address(0 if executor == own else 1, executor)} {name}"
         for executor, name in enumerate(NAMES)
@@ -49,13 +49,14 @@ CASES = [
             HARD.with_(environment={"LD_PRELOAD": MUSL}, replace={FARO_JAR: BROKEN_JAR}),
         ],
         says={
-            0: ("cannot be extracted and loaded: /tmp is probably mounted noexec .*-Dfaro.tmpdir",),
+            0: ("cannot be extracted and loaded: /tmp is probably mounted noexec .*faro.tmpdir",),
             1: (r"this Java runs on musl \(.*ld-musl-.*needs glibc",),
         },
         short=True,
         musl=True,
     ),
-    # Two pods of one node with `hostNetwork`: shared memory, across mount, process and IPC namespaces.
+    # Two pods of one node with `hostNetwork`: shared memory, across mount, process and IPC
+    # namespaces.
     Case(
         Scenario("host-network", [*JOBS, "megabyteBlocks"], must_count=("remoteBlocks.shm",)),
         [HARD, BARE.with_(network_of="0")],

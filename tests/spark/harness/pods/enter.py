@@ -1,7 +1,7 @@
 """Runs an executor's java in a pod: `enter.py SPEC ARGUMENT_OF_JAVA...`, as root.
 
-SPEC is the JSON of `Pod`s by executor id (pod.py). What a container runtime does is done here with the
-same calls: namespaces, mounts, limits, no capabilities, another user, a seccomp filter.
+SPEC is the JSON of `Pod`s by executor id (pod.py). What a container runtime does is done here with
+the same calls: namespaces, mounts, limits, no capabilities, another user, a seccomp filter.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def main():
     if executor not in pods:
         sys.exit(f"pod: executor {executor} has no pod; one before it has ended: look at its log")
     pod = pods[executor]
-    with open(f"/run/netns/{pod['network']}") as network:
+    with Path("/run/netns", pod["network"]).open() as network:
         call("setns", network.fileno(), NEW_NET)
     call("unshare", NEW_MOUNTS | NEW_UTS | NEW_IPC | NEW_PIDS)
     child = os.fork()

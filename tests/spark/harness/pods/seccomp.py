@@ -1,9 +1,9 @@
 """A seccomp filter like the one that containerd gives a container without capabilities.
 
-On x86-64 it refuses every system call that containerd's default list does not allow. Where versions of
-that list differ, the stricter one is taken, so what works here works under all of them. A call that is
-newer than the list is not known (ENOSYS), as runc has it. clone3 is not known either, because a filter
-cannot look at its flags: glibc then takes clone.
+On x86-64 it refuses every system call that containerd's default list does not allow. Where versions
+of that list differ, the stricter one is taken, so what works here works under all of them. A call
+that is newer than the list is not known (ENOSYS), as runc has it. clone3 is not known either,
+because a filter cannot look at its flags: glibc then takes clone.
 """
 
 from __future__ import annotations
