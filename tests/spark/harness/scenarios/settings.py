@@ -127,6 +127,18 @@ SCENARIOS = [
         newest=True,
         declined_because="spark.faro.enabled=false",
     ),
+    # Another plug-in puts its block client in front of Faro's.
+    Scenario(
+        "late-other-client",
+        FEW,
+        {"spark.plugins": "io.faro.e2e.LateClient"},
+        faro=ANY,
+        fallback="auto",
+        faro_only=True,
+        newest=True,
+        apart=True,
+        must_log_once=("another plug-in has replaced Faro's client",),
+    ),
     # Images of a rolling upgrade: executor 0 has another version of the jar than the driver.
     Scenario(
         "mixed-versions",
