@@ -150,6 +150,8 @@ def conf_of(place, net, case, jars, java):
         "spark.local.dir": str(place / "local"),
         "spark.executorEnv.JAVA_HOME": str(java),
         "spark.executor.extraClassPath": ":".join(map(str, jars)),
+        # Stock Spark needs it with a /tmp that is noexec: zstd's library is extracted to there.
+        "spark.shuffle.mapStatus.compression.codec": "lz4",
         # An executor that cannot start is not started a thousand times.
         "spark.deploy.maxExecutorRetries": "0",
         "spark.driver.host": net.driver_address,
