@@ -32,8 +32,8 @@ public final class Faro {
   }
 
   /**
-   * Where the library is extracted to if {@code java.io.tmpdir} does not allow it, in this order. Has no effect once the
-   * library was loaded, or with {@code -Dfaro.tmpdir}, which is the only place then.
+   * Where the library is extracted to if {@code java.io.tmpdir} does not allow it, in this order. Has no effect once
+   * the library was loaded, or with {@code -Dfaro.tmpdir}, which is the only place then.
    */
   public static void extractAlsoTo(List<File> directories) {
     places = Collections.unmodifiableList(new ArrayList<>(directories));

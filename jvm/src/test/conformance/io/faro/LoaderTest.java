@@ -33,7 +33,11 @@ class LoaderTest {
   }
 
   private NativeLibrary fromPath(String path, String version) {
-    return new NativeLibrary(path, Collections.singletonList(temp.toFile()), PLATFORM, getClass().getClassLoader(), version);
+    return new NativeLibrary(path, places(temp), PLATFORM, getClass().getClassLoader(), version);
+  }
+
+  private static List<File> places(Path only) {
+    return Collections.singletonList(only.toFile());
   }
 
   private String refused(NativeLibrary library) {
@@ -85,7 +89,7 @@ class LoaderTest {
   @Test
   void aJarWithoutThisPlatformSaysSo() {
     NativeLibrary library =
-        new NativeLibrary(null, Collections.singletonList(temp.toFile()), "linux-riscv64", getClass().getClassLoader(), "1");
+        new NativeLibrary(null, places(temp), "linux-riscv64", getClass().getClassLoader(), "1");
     String message = refused(library);
     assertTrue(message.contains("linux-riscv64") && message.contains("faro.library.path"), message);
   }
@@ -107,7 +111,7 @@ class LoaderTest {
   void theJarsLibraryIsExtractedLoadedAndGone() throws Exception {
     Path tmpdir = Files.createDirectory(temp.resolve("tmp"));
     try (URLClassLoader resources = jar()) {
-      new NativeLibrary(null, Collections.singletonList(tmpdir.toFile()), PLATFORM, resources, Faro.version()).load();
+      new NativeLibrary(null, places(tmpdir), PLATFORM, resources, Faro.version()).load();
     }
     assertEquals(0, tmpdir.toFile().list().length);
   }
