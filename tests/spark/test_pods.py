@@ -22,12 +22,11 @@ ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "target" / "test-logs" / "spark-pods"
 JOBS = [ROOT / "tests" / "spark" / name for name in ("jobs", "jobs-faro")]
 VERSIONS = ["4.3.0"]
-ALL_VERSIONS = ["4.3.0", "3.5.9"]
 
 
 def pytest_generate_tests(metafunc):
     options = metafunc.config.option
-    versions = options.versions or (ALL_VERSIONS if options.all else VERSIONS)
+    versions = options.versions or VERSIONS
     chosen = [case for case in cases.CASES if options.all or case.short]
     if options.scenarios:
         chosen = [case for case in cases.CASES if case.name in options.scenarios]
