@@ -12,7 +12,7 @@ use rustix::net::{
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::net::Shutdown;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::SocketAddr;
 
 /// Descriptors one receive can take; a frame carries one, and the kernel ends a receive there.
@@ -33,12 +33,16 @@ impl ShmSocket {
 
     /// Refuses a peer of another user.
     fn checked(stream: UnixStream) -> io::Result<Self> {
-        let theirs = user_of_peer(&stream)?;
-        let ours = rustix::process::geteuid().as_raw();
+        let theirs = rustix::net::sockopt::socket_peercred(&stream)?.uid;
+        let ours = rustix::process::geteuid();
         if theirs != ours {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                format!("the peer runs as user {theirs}, this process as user {ours}"),
+                format!(
+                    "the peer runs as user {}, this process as user {}",
+                    theirs.as_raw(),
+                    ours.as_raw()
+                ),
             ));
         }
         Ok(Self {
@@ -46,38 +50,6 @@ impl ShmSocket {
             received: Vec::new(),
         })
     }
-}
-
-/// The user id of the process at the other end. Not by rustix, whose process ids are never 0: the kernel
-/// says 0 where that process is in another process-id namespace, as containers of one host are, and
-/// rustix 1.1 then takes the user id for the number of an error.
-fn user_of_peer(stream: &UnixStream) -> io::Result<u32> {
-    let mut found = libc::ucred {
-        pid: 0,
-        uid: u32::MAX,
-        gid: u32::MAX,
-    };
-    let size = std::mem::size_of::<libc::ucred>();
-    let mut length = size as libc::socklen_t;
-    // SAFETY: the descriptor is open while `stream` is borrowed. The kernel writes at most `length` bytes
-    // to `found`, which has that many, and any bytes are a `ucred`.
-    let failed = unsafe {
-        libc::getsockopt(
-            stream.as_fd().as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            (&raw mut found).cast(),
-            &raw mut length,
-        )
-    };
-    if failed != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    if length as usize != size {
-        let what = format!("SO_PEERCRED has {length} bytes and not {size}");
-        return Err(io::Error::other(what));
-    }
-    Ok(found.uid)
 }
 
 impl Listener for UnixListener {
