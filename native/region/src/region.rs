@@ -67,8 +67,8 @@ pub struct Region {
     source: Box<dyn Source>,
     /// Length when it was exported; at least 1.
     bytes: u64,
-    /// `false` once the file system has refused `RWF_NOWAIT`. (ext4, xfs, btrfs and tmpfs of recent
-    /// kernels know it; NFS and FUSE do not.)
+    /// `false` once the file system has refused `RWF_NOWAIT`, or a container the call. (ext4, xfs, btrfs
+    /// and tmpfs of recent kernels know it; NFS and FUSE do not.)
     nowait: AtomicBool,
 }
 
@@ -182,7 +182,8 @@ impl OpenRegion<'_> {
                 Ok(count) => done += count,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,
-                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+                // `PERM`: a container's list of system calls does not have this one.
+                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::PERM) => {
                     self.region.nowait.store(false, Ordering::Relaxed);
                 }
                 Err(error) => return Err(error.into()),
