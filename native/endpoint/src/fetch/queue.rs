@@ -259,7 +259,7 @@ impl RequestQueue {
     /// Requests that have not ended.
     #[cfg(feature = "simulation")]
     pub(crate) fn in_flight(&self) -> usize {
-        self.ends.in_flight.load(Ordering::Acquire)
+        self.sink.in_flight.load(Ordering::Acquire)
     }
 
     /// From now on every request fails with `Closing`.
