@@ -152,7 +152,7 @@ SCENARIOS = [
     ),
     Scenario(
         "two-jars",
-        FEWEST,
+        [*FEWEST],
         faro=ANY,
         fallback="auto",
         faro_only=True,
