@@ -30,7 +30,7 @@ pub struct Violation {
     pub profile: Option<Profile>,
     /// When.
     pub at: Duration,
-    /// What was not as it has to be.
+    /// The violated invariant.
     pub what: String,
 }
 

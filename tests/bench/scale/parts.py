@@ -125,7 +125,7 @@ def measure(place: Place, kind: Kind, heat: int, names: list[str], order: list[s
                 broken[side] = str(error)
                 place.say(f"{side} did not finish: {error}")
             except Ended as error:
-                # What is done is kept.
+                # The results so far are kept.
                 broken[side] = str(error)
                 place.say(f"{side} did not finish: {error}")
                 break

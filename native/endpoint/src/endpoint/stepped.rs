@@ -1,4 +1,4 @@
-//! An endpoint without threads, for simulations: whoever drives it decides when each of its threads does what.
+//! An endpoint without threads, for simulations: the caller decides when each of its threads does what.
 //!
 //! All the rest is what runs in an executor: the services, the queues between threads, files, the arena. Compiled only
 //! with the feature `simulation`, which no released library has.

@@ -14,7 +14,7 @@ use std::net::Shutdown;
 /// After a failed send, turns in which this side still receives to find the peer's GOODBYE.
 const LAST_TURNS: usize = 8;
 
-/// Moves the bytes of one open connection. What is not overridden takes its socket.
+/// Moves the bytes of one open connection. The default methods use its socket.
 pub(crate) trait Carrier: Datapath {
     /// Receives from an open connection until nothing is left or its turn is over.
     fn receive(

@@ -17,7 +17,7 @@ const USAGE: &str =
   --all           go on after a seed has failed
   --twice         run each seed again and compare the traces";
 
-/// What is asked for.
+/// The options of the command.
 #[derive(Default)]
 struct Asked {
     seeds: Option<u64>,

@@ -33,7 +33,7 @@ pub(super) enum Post {
     },
 }
 
-/// What is on its way.
+/// A packet between its sender and its receiver.
 pub(super) enum Packet {
     /// The acceptor has accepted.
     Welcome,
@@ -186,7 +186,7 @@ impl Pipe {
         std::mem::take(&mut self.wire)
     }
 
-    /// What was not sent.
+    /// Posts that were not sent.
     pub(super) fn flush(&mut self) -> VecDeque<Post> {
         self.queued_bytes = 0;
         std::mem::take(&mut self.queued)

@@ -15,7 +15,7 @@ impl Network {
         };
         let to = link.side(from.other());
         match to.side {
-            // Nobody takes it; the sender hears of the end by its own packet.
+            // The connection has ended: the packet is dropped. The sender gets a packet that says so.
             Side::Closed => while link.pipe(from).take(core.now, |_| true).is_some() {},
             // A goodbye of a dialler that was not accepted yet: its dial finds nothing.
             Side::Unknown => {
@@ -74,7 +74,7 @@ impl Network {
             packet.name()
         ));
         self.deliver(core, id, from.other(), packet);
-        // What was taken leaves room for more.
+        // The messages that were taken leave room for more.
         self.pump(core, id, from);
         true
     }

@@ -59,7 +59,7 @@ final class ServiceCases {
         Check.equal("map tasks run", 6L, (long) maps.value());
     }
 
-    /** Who started this job takes a node away, with its executor and its shuffle service, when the line is written. */
+    /** The test kills a node, with its executor and its shuffle service, when this line is written. */
     private static void nodeLost(JavaSparkContext jsc, File scratch) throws Exception {
         LongAccumulator maps = jsc.sc().longAccumulator("map tasks");
         JavaPairRDD<Integer, Iterable<Long>> grouped = RddCases.pairs(jsc, 8).mapPartitionsToPair(records -> {

@@ -94,7 +94,7 @@ final class FaroProcess {
     current = this;
   }
 
-  /** What is wrong with this executor's version of Faro; {@code null}: it is the driver's. */
+  /** Why this executor's version of Faro is refused; {@code null}: it is the driver's version. */
   static String otherVersion(String drivers, String own) {
     if (drivers.equals(own)) {
       return null;
