@@ -103,21 +103,12 @@ class Links:
         """A local-cluster's executors are started by its workers, which are in the driver: the
         program that they start moves an executor to the host of its number."""
         place.mkdir(parents=True)
-        prefix = " ".join(_inside(f"faro-{os.getpid()}-$id"))
-        java = launch.java_home(
+        host = f"{NETWORK}.$((2 + id))"
+        java = launch.java_of_hosts(
             place,
-            f"""
-words=("$@")
-for i in "${{!words[@]}}"; do
-  case ${{words[i]}} in
-    --executor-id) id=${{words[i + 1]}} ;;
-    --hostname) host=$((i + 1)) ;;
-  esac
-done
-words[host]={NETWORK}.$((2 + id))
-export SPARK_LOCAL_IP={NETWORK}.$((2 + id))
-exec {prefix} {launch.java_program()} "${{words[@]}}"
-""",
+            host,
+            before=f"export SPARK_LOCAL_IP={host}\n",
+            prefix=" ".join([*_inside(f"faro-{os.getpid()}-$id"), ""]),
         )
         return {
             "spark.executorEnv.JAVA_HOME": str(java),

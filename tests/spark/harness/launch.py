@@ -196,8 +196,10 @@ exec {java_program()} "$@"
     )
 
 
-def java_of_hosts(place):
-    """Gives each executor a host of its own: all workers of a local-cluster have the same."""
+def java_of_hosts(place, host="127.0.0.$((2 + id))", before="", prefix=""):
+    """Gives each executor a host of its own: all workers of a local-cluster have the same. `host`
+    is its address, in which the shell replaces the executor's number `id`; `before`: lines in front
+    of the start; `prefix`: words in front of it."""
     return java_home(
         place,
         f"""
@@ -208,8 +210,8 @@ for i in "${{!words[@]}}"; do
     --hostname) host=$((i + 1)) ;;
   esac
 done
-words[host]=127.0.0.$((2 + id))
-exec {java_program()} "${{words[@]}}"
+words[host]={host}
+{before}exec {prefix}{java_program()} "${{words[@]}}"
 """,
     )
 
