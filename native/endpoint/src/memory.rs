@@ -171,55 +171,25 @@ impl Memory {
         bytes: u64,
         purpose: Purpose,
     ) -> Result<Vec<Lease>, PoolError> {
-        let sizes = lease_sizes((bytes % PAGE_BYTES as u64) as usize);
-        let parts = sizes.len() + usize::from(bytes >= PAGE_BYTES as u64);
-        self.look_for(parts, bytes, purpose)?;
-        let small = sizes.into_iter().map(|size| self.try_lease(size, purpose));
-        let small = small.collect::<Result<Vec<_>, _>>()?;
-        let pages = u32::try_from(bytes / PAGE_BYTES as u64).unwrap_or(u32::MAX);
-        let mut leases = match pages {
-            0 => Vec::new(),
-            pages => {
-                self.at_the_caches_cost(pages, || self.pool.try_lease_pages(pages, purpose))?
-            }
-        };
-        leases.extend(small);
-        Ok(leases)
+        let whole = usize::try_from(bytes / PAGE_BYTES as u64).unwrap_or(usize::MAX);
+        // More than the arena has is refused anyway.
+        let whole = whole.min((self.whole() / PAGE_BYTES as u64) as usize + 1);
+        let mut lengths = vec![PAGE_BYTES; whole];
+        lengths.extend(lease_sizes((bytes % PAGE_BYTES as u64) as usize));
+        self.try_lease_each(&lengths, purpose)
     }
 
     /// A lease for each of these lengths: all or none.
     ///
     /// # Errors
     /// As `Pool::try_lease`.
-    pub(crate) fn try_lease_each<C: FromIterator<Lease>>(
+    pub(crate) fn try_lease_each(
         &self,
         lengths: &[usize],
         purpose: Purpose,
-    ) -> Result<C, PoolError> {
-        let class = |length: &usize| SIZE_CLASSES.into_iter().find(|class| class >= length);
-        let bytes = lengths
-            .iter()
-            .map(|length| class(length).unwrap_or(*length) as u64);
-        self.look_for(lengths.len(), bytes.sum(), purpose)?;
-        let leases = lengths
-            .iter()
-            .map(|length| self.try_lease(*length, purpose));
-        leases.collect()
-    }
-
-    /// Looks for memory for several leases when there is little, so that a refusal finds none of them taken. Those that
-    /// were would return, and that would look as if others had returned memory: the thread would try again at once,
-    /// without end, and never find that it waits for a silent peer.
-    fn look_for(&self, leases: usize, bytes: u64, purpose: Purpose) -> Result<(), PoolError> {
-        if leases < 2 || !self.is_half_full(purpose) {
-            return Ok(());
-        }
-        // One more, of which small leases are parts; what a reader may have at most has room.
-        let most = (self.pool.share_bytes(purpose) / PAGE_BYTES as u64).saturating_sub(1);
-        let pages = (bytes / PAGE_BYTES as u64 + 1).min(most);
-        let pages = u32::try_from(pages).unwrap_or(u32::MAX);
-        self.at_the_caches_cost(pages, || self.pool.try_lease_pages(pages, purpose))
-            .map(drop)
+    ) -> Result<Vec<Lease>, PoolError> {
+        let pages = u32::try_from(lengths.len()).unwrap_or(u32::MAX);
+        self.at_the_caches_cost(pages, || self.pool.try_lease_each(lengths, purpose))
     }
 
     /// Tries `lease`, which takes up to `pages` pages. If all of the arena is taken, the chunk cache
@@ -312,9 +282,7 @@ mod tests {
         for _ in 0..3 {
             assert!(memory.try_lease_all(bytes, Purpose::Read).is_err());
             let each = [PAGE_BYTES, 3_000];
-            assert!(memory
-                .try_lease_each::<Vec<_>>(&each, Purpose::Read)
-                .is_err());
+            assert!(memory.try_lease_each(&each, Purpose::Read).is_err());
         }
         assert_eq!(woken.load(Ordering::Relaxed), 0);
         assert_eq!(returns(&mut held), 1);

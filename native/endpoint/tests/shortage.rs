@@ -260,6 +260,40 @@ fn a_silent_peer_keeps_no_memory_that_others_need() {
     client.cancel(waits);
 }
 
+/// A peer says how long the blocks of several requests are, and then nothing. Those of them that wait for memory come
+/// after all others, although they are older: what one gives up does not go to the next one.
+#[test]
+fn requests_to_a_silent_peer_wait_behind_the_others() {
+    const REQUESTS: usize = 6;
+    let mut answers = 0;
+    let silent = Scripted::start(Box::new(move |stage, peer, id, fetch, _| {
+        if fetch.is_some() && answers < REQUESTS {
+            answers += 1;
+            stage.respond(peer, id, &[20 * MIB as u64]);
+        }
+    }));
+    let (server, client) = pair(FabricChoice::Tcp);
+    let to = client.add_peer(&silent.card).unwrap();
+    let wanted = [block(9, 9, 0, 1)];
+    let waiting: Vec<u64> = (0..REQUESTS)
+        .map(|_| client.fetch(to, &wanted, LONG).unwrap())
+        .collect();
+    support::until("the silent peer has buffers for two blocks", || {
+        counter(&client, "pool.leasedBytes") >= 40 * MIB as u64
+    });
+    let requests = each_by_itself(&server, &[20 * MIB; 4]);
+    arrive(&client, server.peer_of(&client), &requests);
+    assert_eq!(counter(&client, "requestsFailed"), 0);
+    assert!(
+        counter(&client, "putBack") <= REQUESTS as u64,
+        "a request that had given its memory up had some again"
+    );
+    for request in waiting {
+        client.cancel(request);
+    }
+    support::until_leases_are_back(&client);
+}
+
 /// A peer offers more slices to read than its connection's queue holds, and then stops. Requests to another peer do
 /// not wait for room there; when the peer goes on, all that it offered is read.
 #[test]

@@ -15,9 +15,14 @@
 //! either the refused thread finds the memory, or the returning thread finds the refused one. A
 //! waiter reads the epoch before it looks for memory, and sleeps only while the epoch is the same, so
 //! that memory that returns between the look and the sleep wakes it. `tests/loom.rs` explores this.
+//!
+//! A thread that is refused several leases gives back those that it had taken meanwhile. For threads that were refused
+//! before it began, nothing has changed, and for itself neither: if it told them, it would wake itself without end. Only
+//! those can have missed this memory that looked for some meanwhile, so they are counted when they begin to look and when
+//! they end ([`Before`]).
 
 use crossbeam_utils::CachePadded;
-use faro_sync::atomic::{fence, AtomicBool, AtomicU32, Ordering};
+use faro_sync::atomic::{fence, AtomicBool, AtomicU32, AtomicU64, Ordering};
 use faro_sync::{lock, wait_timeout, Condvar, Mutex};
 use std::sync::Arc;
 use std::time::Instant;
@@ -25,12 +30,27 @@ use std::time::Instant;
 /// Called when memory has returned.
 pub type Listener = Arc<dyn Fn() + Send + Sync>;
 
+/// One thread that looks again, in both halves of `EventCount::looks`.
+const LOOK: u64 = (1 << 32) + 1;
+/// Its end.
+const END_OF_LOOK: u64 = 1;
+
+/// What was known of the refused threads before a thread took memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Before {
+    looks: u64,
+    /// Of those that look, so many are this thread.
+    own: u32,
+}
+
 /// The waiting threads and the listeners.
 pub(crate) struct EventCount {
     /// Threads in `wait_for`.
     waiters: CachePadded<AtomicU32>,
     /// A thread with a listener was refused since the listeners were last called.
     armed: CachePadded<AtomicBool>,
+    /// Bits 0..32: threads in `arm_and`; bits 32..64: how many there have been, modulo 2^32.
+    looks: CachePadded<AtomicU64>,
     /// Grows with every `announce` while a thread waits.
     epoch: Mutex<u64>,
     /// Notified after `epoch` has grown.
@@ -44,6 +64,7 @@ impl EventCount {
         Self {
             waiters: CachePadded::new(AtomicU32::new(0)),
             armed: CachePadded::new(AtomicBool::new(false)),
+            looks: CachePadded::new(AtomicU64::new(0)),
             epoch: Mutex::new(0),
             epoch_grew: Condvar::new(),
             listeners: Mutex::new(Arc::new(Vec::new())),
@@ -61,12 +82,40 @@ impl EventCount {
     /// thread was refused since their last call.
     pub(crate) fn announce(&self) {
         fence(Ordering::SeqCst);
+        self.wake_waiters();
+        self.call_listeners();
+    }
+
+    /// To be called before memory is taken that may be given back unused, or of which others may use a part.
+    pub(crate) fn before_taking(&self) -> Before {
+        Before {
+            // Pairs with the release of a look's end: what is taken from now on was there for that look.
+            looks: self.looks.load(Ordering::Acquire),
+            own: 0,
+        }
+    }
+
+    /// What was taken after `before` is listed as free again, or a part of it is. Tells the threads that may have looked
+    /// for it meanwhile. A wait in `wait_for` is not counted, and one look more does no harm there.
+    pub(crate) fn announce_to_later(&self, before: Before) {
+        fence(Ordering::SeqCst);
+        self.wake_waiters();
+        let nobody_looked = before.looks as u32 == before.own;
+        if !nobody_looked || self.looks.load(Ordering::Relaxed) != before.looks {
+            self.call_listeners();
+        }
+    }
+
+    fn wake_waiters(&self) {
         if self.waiters.load(Ordering::Relaxed) > 0 {
             *lock(&self.epoch) += 1;
             // Wakes all: they want different sizes for different purposes, and a single one might
             // not be able to use this memory.
             self.epoch_grew.notify_all();
         }
+    }
+
+    fn call_listeners(&self) {
         // The load keeps the cache line shared while no thread was refused. The swap chooses one of
         // several returning threads.
         if self.armed.load(Ordering::Relaxed) && self.armed.swap(false, Ordering::AcqRel) {
@@ -77,11 +126,21 @@ impl EventCount {
         }
     }
 
-    /// Tries once more. If that is refused, the next `announce` calls the listeners.
-    pub(crate) fn arm_and<T, E>(&self, attempt: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    /// Tries once more. If that is refused, the next `announce` calls the listeners. `attempt` gets what
+    /// `before_taking` would say, but for this look.
+    pub(crate) fn arm_and<T, E>(
+        &self,
+        attempt: impl FnOnce(Before) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let looks = self.looks.fetch_add(LOOK, Ordering::AcqRel);
         self.armed.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        attempt()
+        let result = attempt(Before {
+            looks: looks.wrapping_add(LOOK),
+            own: 1,
+        });
+        self.looks.fetch_sub(END_OF_LOOK, Ordering::Release);
+        result
     }
 
     /// Calls `attempt` now and after every `announce`, until it succeeds, until it fails with an

@@ -299,6 +299,43 @@ fn a_listener_is_called_once_per_burst_of_refusals() {
 }
 
 #[test]
+fn a_refusal_of_several_leases_is_no_return_of_memory() {
+    let pool = Pool::new(MIN_LIMIT_BYTES).unwrap();
+    let (calls, counted) = mpsc::channel();
+    pool.on_release(Box::new(move || calls.send(()).unwrap()));
+    let calls = || counted.try_iter().count();
+    let (mut leases, _) = fill(&pool, Purpose::Read);
+    leases.truncate(leases.len() - 2);
+    // Two pages are free: each of these would have some of its leases.
+    let several: [&[usize]; 4] = [
+        &[PAGE_BYTES; 3],
+        &[PAGE_BYTES, 3_000, PAGE_BYTES],
+        &[3_000, 10_000, 60_000],
+        &[60_000, PAGE_BYTES, 10_000],
+    ];
+    for _ in 0..3 {
+        for wanted in several {
+            pool.try_lease_each(wanted, Purpose::Read).unwrap_err();
+        }
+    }
+    assert_eq!(calls(), 0, "nothing has returned");
+    assert_eq!(
+        pool.counters().leased_bytes,
+        (leases.len() * PAGE_BYTES) as u64
+    );
+    leases.pop();
+    assert_eq!(calls(), 1);
+    for wanted in several {
+        let got = pool.try_lease_each(wanted, Purpose::Read).unwrap();
+        let sizes = got.iter().zip(wanted);
+        assert!(sizes
+            .into_iter()
+            .all(|(lease, bytes)| lease.capacity() >= *bytes));
+        assert_eq!(got.len(), wanted.len());
+    }
+}
+
+#[test]
 fn a_listener_may_lease_and_return() {
     let pool = Pool::new(MIN_LIMIT_BYTES).unwrap();
     let got = Arc::new(AtomicU32::new(0));

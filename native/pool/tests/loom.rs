@@ -253,6 +253,36 @@ fn a_refusal_is_followed_by_a_call() {
     });
 }
 
+/// A thread that wants a small buffer and a page, of one page, gives back what it took. Whoever looked meanwhile hears of
+/// it, as of any return. Fails if a look is counted only when it begins or only when it ends, without the fence in
+/// `announce_to_later`, or if the end of a look does not release.
+#[test]
+fn a_refusal_of_several_is_heard_by_those_who_looked_meanwhile() {
+    model(|| {
+        let world = World::new(2, 1);
+        let called = Arc::new(AtomicBool::new(false));
+        let heard = Arc::clone(&called);
+        world.arena.listen(std::sync::Arc::new(move || {
+            heard.store(true, Ordering::Relaxed);
+        }));
+        let several = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                let wanted = [SMALL, SMALL - 1];
+                let tried =
+                    world.with(|map| world.arena.attempt_each_or_arm(&wanted, Purpose::Read, map));
+                tried.map_err(drop)
+            })
+        };
+        let one = world.with(|map| world.arena.attempt_or_arm(PAGE, Purpose::Read, map));
+        assert_eq!(several.join().unwrap(), Err(()), "there is one page");
+        assert!(
+            one.is_ok() || called.load(Ordering::Relaxed),
+            "refused for what another took for a moment, and never called"
+        );
+    });
+}
+
 /// What a device and a processor see of a slab: pages of a generation.
 struct Memory {
     /// Grows when the pages are given back.

@@ -18,7 +18,7 @@ class Cell:
 
 
 def cells():
-    return [*peers(), *sizes(), *outputs(), *waiting(), *shortage()]
+    return [*peers(), *sizes(), *outputs(), *waiting(), *shortage(), *stopped(), *crowd()]
 
 
 def peers():
@@ -88,6 +88,23 @@ def shortage():
         yield Cell(
             "shortage", f"{readers} tasks x 48 MiB, limit 256m", {**tasks, "readers": readers}
         )
+
+
+def stopped():
+    """Eight clients, beside eight more that ask for 64 MiB each and then take nothing."""
+    for limit in (64, 256):
+        options = {"peers": 8, "block": MIB, "partitions": 300, "requests": 4_000, "limit": limit}
+        for beside in (0, 8):
+            yield Cell("stopped", f"{beside} stopped, limit {limit}m", {**options, "stopped": beside})
+
+
+def crowd():
+    """The same blocks, few or many of them asked for at once."""
+    options = {"block": MIB, "partitions": 300, "requests": 4_000, "limit": 64}
+    for peers, few, many in ((1, 16, 800), (8, 2, 100)):
+        for readers in (few, many):
+            name = f"{peers} x {readers} at once, limit 64m"
+            yield Cell("crowd", name, {**options, "peers": peers, "readers": readers})
 
 
 def bytes_name(size):

@@ -28,6 +28,17 @@ GROUPS = {
         "case",
         "### More than the arena holds\n\nOne client. All blocks of a pair of lines are the same.",
     ),
+    "stopped": (
+        "stopped peers",
+        (
+            "### Peers that stop\n\nEight clients of one reader, blocks of 1 MiB. Beside them no or "
+            "eight peers that have asked for 64 MiB each and take no byte."
+        ),
+    ),
+    "crowd": (
+        "clients x requests",
+        "### Few and many at once\n\nThe same blocks of 1 MiB, asked for by few or by many requests.",
+    ),
 }
 INTRODUCTION = """One server, in a process of its own; all clients are endpoints of another
 process, each with its own threads and arena. Over {fabric}, both on this machine, with the defaults
@@ -56,7 +67,7 @@ def write(results):
             INTRODUCTION.format(fabric=results["fabric"]),
             facts(results),
             "![One server under load](scaling/load.svg)",
-            *(group(results, name) for name in GROUPS),
+            *(group(results, name) for name in GROUPS if has(results, name)),
         ]
     )
 
@@ -79,6 +90,11 @@ def facts(results):
     if machine["others"] > OTHERS_BEAR:
         lines.append("- **provisional: other work was running on this machine**")
     return "\n".join(lines)
+
+
+def has(results, name):
+    """Results of before a group was added have no cell of it."""
+    return any(cell["group"] == name for cell in results["cells"])
 
 
 def group(results, name):

@@ -71,10 +71,10 @@ pub(super) struct Corrupt {
 }
 
 impl Attempt {
-    pub(super) fn new(request: Request, connection: ConnectionId, now: Instant) -> Self {
+    pub(super) fn new(request: Request, connection: ConnectionId, deadline: Instant) -> Self {
         Self {
-            deadline: now + request.idle_timeout,
-            look_at: now + request.idle_timeout,
+            deadline,
+            look_at: deadline,
             request,
             connection,
             phase: Phase::Asked { offer: None },

@@ -11,17 +11,17 @@
 //!    size is that of the larger ones of the last replies, up to a page. It may hold the beginning of a large block. Above half of the arena requests go out without it, and
 //!    when nothing is under way but requests that hold such parts, or no memory returns for a while, the youngest
 //!    of them are put back: their attempts end, and they are asked for again later.
-//! 4. A server that is silent keeps no memory from the others: in a shortage its buffers are taken from it after a
-//!    while, and its request is put aside until the shortage is over.
+//! 4. A server that is silent keeps no memory from the others, and its requests wait behind theirs (`silent`).
 //!
 //! A request that waits for memory has no deadline as long as memory returns to the arena.
 
 use super::attempt::Attempt;
 use super::service::FetchService;
-use crate::limits::{RELIEF_WAIT, SILENCE_IN_SHORTAGE, TICK};
+use crate::limits::{RELIEF_WAIT, TICK};
 use crate::net::Net;
 use faro_fabric::{ConnectionId, Exposure};
 use faro_pool::{Lease, Purpose, PAGE_BYTES, SIZE_CLASSES};
+use faro_sync::simulated;
 use faro_wire::message::{MoreBuffers, RemoteBuffer, ToServer};
 use std::time::Instant;
 
@@ -37,13 +37,14 @@ pub(super) enum Fed {
 }
 
 impl FetchService {
-    /// The buffer that goes out with a request; `None`: above half of the arena, or no connection.
+    /// The buffer that goes out with a request; `None`: above half of the arena, the server is silent, or there is no
+    /// connection.
     pub(super) fn first_buffer(
-        &self,
+        &mut self,
         net: &mut Net,
         attempt: &mut Attempt,
     ) -> Option<RemoteBuffer> {
-        if self.memory.is_half_full(Purpose::Read) {
+        if self.memory.is_half_full(Purpose::Read) || self.silent.contains(&attempt.connection) {
             return None;
         }
         let bytes = self
@@ -51,7 +52,9 @@ impl FetchService {
             .clamp(SIZE_CLASSES[1] as u64, PAGE_BYTES as u64);
         let lease = self.memory.try_lease(bytes as usize, Purpose::Read).ok()?;
         let capacity = lease.capacity() as u32;
-        offer(net, attempt, lease, capacity)
+        let buffer = offer(net, attempt, lease, capacity);
+        self.gave_back |= buffer.is_none();
+        buffer
     }
 
     /// The length of a reply is known: a larger one counts at once, smaller ones count little by little.
@@ -71,9 +74,26 @@ impl FetchService {
     }
 
     /// Gives memory to the attempts that wait for it, in order, until there is none. Those whose connection has no
-    /// room step aside.
+    /// room step aside, and those behind come last.
     pub(super) fn offer_buffers(&mut self, net: &mut Net) {
-        while let Some((request, id)) = self.awaiting_memory.pop_first() {
+        let behind = self.take_behind();
+        self.offer_in_order(net, |_| true);
+        let line_has_ended = self.awaiting_memory.is_empty();
+        if !line_has_ended {
+            self.short_at = simulated::now();
+        }
+        let goes_on = line_has_ended && !behind.is_empty();
+        self.awaiting_memory.extend(behind);
+        if goes_on {
+            self.offer_in_order(net, Self::has_memory_for_those_behind);
+        }
+    }
+
+    fn offer_in_order(&mut self, net: &mut Net, may_have_more: impl Fn(&Self) -> bool) {
+        while may_have_more(self) {
+            let Some((request, id)) = self.awaiting_memory.pop_first() else {
+                return;
+            };
             let fed = match self.attempts.get(&id) {
                 None => Fed::Served,
                 Some(attempt) if attempt.is_pulling() => self.pull_more(net, id),
@@ -108,17 +128,11 @@ impl FetchService {
         }
     }
 
-    /// Sends requests again whose attempts gave their memory up, as soon as no older one waits for memory; those
-    /// of silent servers as soon as none does.
+    /// Sends requests again whose attempts gave their memory up, as soon as no older one waits for memory.
     pub(super) fn send_put_back(&mut self) {
-        if self.awaiting_memory.is_empty() {
-            for request in self.aside.take() {
-                self.queue.dispatch(request);
-            }
-        }
+        let older = self.first_in_line();
         while let Some(next) = self.put_back.first_entry() {
-            let older = self.awaiting_memory.first();
-            if older.is_some_and(|(first, _)| first < next.key()) {
+            if older.is_some_and(|first| first < *next.key()) {
                 return;
             }
             self.queue.dispatch(next.remove());
@@ -149,6 +163,7 @@ impl FetchService {
             }
             if bytes > 0 {
                 // The fabric cannot expose more to that peer now, or the connection is gone.
+                self.gave_back = true;
                 break Fed::NoRoom;
             }
         };
@@ -175,12 +190,18 @@ impl FetchService {
     /// gave their memory up.
     pub(super) fn relieve(&mut self, net: &mut Net, now: Instant) -> bool {
         let recently = |at: Instant| now.duration_since(at) < TICK;
-        let Some((first, _)) = self.awaiting_memory.first().copied() else {
+        let Some(first) = self.first_in_line() else {
             return false;
         };
         // What is under way will return memory, unless none has returned for a while: a single peer that is slow or
         // silent must not keep the others waiting. The time of the last arrival saves the walks while there is traffic.
         let stuck = self.is_stuck(now);
+        if stuck {
+            self.find_silent(now);
+            if self.is_stuck(now) && self.take_from_silent(net, now) {
+                return true;
+            }
+        }
         if !stuck && (recently(self.moved) || self.attempts.values().any(Attempt::is_under_way)) {
             return false;
         }
@@ -198,40 +219,13 @@ impl FetchService {
         for id in youngest.iter().rev() {
             self.put_back(net, *id);
         }
-        !youngest.is_empty() || stuck && self.put_silent_aside(net, now)
-    }
-
-    /// Some attempt has waited for memory for a while, and none has returned.
-    fn is_stuck(&self, now: Instant) -> bool {
-        let long = |at: Instant| now.duration_since(at) >= RELIEF_WAIT;
-        let mut awaiting = self.awaiting_memory.iter();
-        long(self.memory_returned)
-            && awaiting.any(|(_, id)| {
-                let attempt = self.attempts.get(id);
-                attempt.is_some_and(|a| a.starved_since.is_some_and(long))
-            })
-    }
-
-    /// Takes the buffers from servers that have been silent for a while: from the younger half of these attempts.
-    fn put_silent_aside(&mut self, net: &mut Net, now: Instant) -> bool {
-        let is_silent = |a: &Attempt| {
-            a.is_under_way() && now.duration_since(a.last_progress()) >= SILENCE_IN_SHORTAGE
-        };
-        let attempts = self.attempts.iter();
-        let silent = attempts.filter(|(_, attempt)| is_silent(attempt));
-        let mut silent: Vec<_> = silent
-            .map(|(id, a)| (a.request.id, *id, a.deadline))
-            .collect();
-        silent.sort_unstable();
-        let youngest = silent.split_off(silent.len() / 2);
-        for (_, id, deadline) in &youngest {
-            self.tell_server(net, *id);
-            if let Some(request) = self.end(net, *id) {
-                self.counters.put_back.add(1);
-                self.aside.put(*deadline, request);
-            }
-        }
         !youngest.is_empty()
+    }
+
+    /// Some attempt in line has waited for memory for a while, and none has returned.
+    fn is_stuck(&self, now: Instant) -> bool {
+        let is_long = |at: Instant| now.duration_since(at) >= RELIEF_WAIT;
+        is_long(self.memory_returned) && self.is_waited_for(is_long)
     }
 
     /// Ends an attempt; its request is asked for again when no older one waits for memory.

@@ -174,8 +174,7 @@ fn compact(slice: BufferSlice, memory: &Memory, out: &mut Vec<BufferSlice>) {
     if sizes.iter().sum::<usize>() >= slice.lease.capacity() {
         return out.push(slice);
     }
-    let leases = sizes.iter().map(|s| memory.try_lease(*s, Purpose::Read));
-    let Ok(leases) = leases.collect::<Result<Vec<_>, _>>() else {
+    let Ok(leases) = memory.try_lease_each(&sizes, Purpose::Read) else {
         return out.push(slice);
     };
     let mut rest = &slice.lease.bytes()[from..from + length];

@@ -81,8 +81,7 @@ impl FetchService {
     /// Removes a request that no attempt is made at now.
     fn withdraw(&mut self, id: u64) -> Option<Request> {
         let request = self.put_back.remove(&id);
-        let request = request.or_else(|| self.lines.withdraw(id));
-        if let Some(request) = request.or_else(|| self.aside.withdraw(id)) {
+        if let Some(request) = request.or_else(|| self.lines.withdraw(id)) {
             return Some(request);
         }
         self.waiting.values_mut().find_map(|waiting| {

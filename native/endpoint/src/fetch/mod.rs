@@ -16,7 +16,6 @@ mod completion;
 mod completion_sink;
 mod deliver;
 mod endings;
-mod later;
 mod lines;
 mod overdue;
 mod pull;
@@ -24,6 +23,7 @@ mod pull_service;
 mod queue;
 mod request;
 mod service;
+mod silent;
 
 pub use completion::{BufferSlice, Completion, Delivery, FetchFailure, MAX_COMPLETION_QUEUES};
 pub(crate) use queue::{AdmitError, Command, RequestQueue};

@@ -96,7 +96,7 @@ impl FetchService {
             let leases = self
                 .memory
                 .try_lease_each(&pull.lengths_to(end), Purpose::Read);
-            pull.reserved = leases.map_err(NotPosted::of)?;
+            pull.reserved = leases.map_err(NotPosted::of)?.into();
         }
         while let Some(range) = pull.next() {
             let Some(target) = pull.reserved.pop_front() else {
@@ -113,6 +113,7 @@ impl FetchService {
                             // It holds no memory while it waits for its peer.
                             pull.reserved.clear();
                             pull.spare = None;
+                            self.gave_back = true;
                             return Err(refused);
                         }
                         NotPosted::NoMemory | NotPosted::Impossible => return Err(refused),
@@ -172,8 +173,13 @@ impl FetchService {
         };
         let now = simulated::now();
         attempt.progress(now);
-        self.heard.insert(attempt.connection, now);
+        attempt.request.was_taken = false;
+        let connection = attempt.connection;
+        self.hear(connection, now);
         self.moved = now;
+        let Some(attempt) = self.attempts.get_mut(&id) else {
+            return;
+        };
         self.queue.progress(attempt.request.endpoint);
         let Some((_, pull)) = attempt.pull() else {
             return;

@@ -30,6 +30,8 @@ pub(crate) struct Request {
     pub(crate) writes_only: bool,
     pub(crate) faults: Faults,
     pub(crate) busy: Busy,
+    /// The buffers of an attempt were taken from its silent server, and no bytes have arrived since.
+    pub(super) was_taken: bool,
     sink: Arc<CompletionSink>,
     /// The caller has its last completion.
     ended: bool,
@@ -55,6 +57,7 @@ impl Request {
             writes_only: false,
             faults: Faults::default(),
             busy: Busy::default(),
+            was_taken: false,
             sink,
             ended: false,
         }

@@ -2,7 +2,6 @@
 
 use super::attempt::Attempt;
 use super::awaiting_room::AwaitingRoom;
-use super::later::Later;
 use super::lines::Lines;
 use super::queue::{Command, RequestQueue};
 use super::request::Request;
@@ -16,7 +15,7 @@ use faro_fabric::{CloseReason, ConnectionId, EndpointId, Exposure, Outcome, Revo
 use faro_pool::{Lease, Purpose, PAGE_BYTES};
 use faro_sync::{simulated, HashMap, HashSet};
 use faro_wire::codes::FetchErrorCode;
-use faro_wire::message::{DataWritten, Fetch, ToClient, ToServer};
+use faro_wire::message::{DataWritten, Fetch, RemoteBuffer, ToClient, ToServer};
 use faro_wire::WireError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -42,15 +41,22 @@ pub(crate) struct FetchService {
     pub(super) awaiting_room: AwaitingRoom,
     /// Requests whose attempts gave their memory up, by id: the oldest first.
     pub(super) put_back: BTreeMap<u64, Request>,
-    /// Requests whose servers were silent while others waited for memory; at the latest they are sent again when their
-    /// time without progress is over.
-    pub(super) aside: Later,
+    /// Connections on which nothing has arrived for a while although others waited for the memory of what was asked there.
+    pub(super) silent: HashSet<ConnectionId>,
+    /// An attempt may be at a request whose buffers were taken.
+    pub(super) any_taken: bool,
     /// Requests that their servers had no room for, and those that came after them.
     pub(super) lines: Lines,
     /// When an attempt last went on.
     pub(super) moved: Instant,
     /// When memory last returned to the arena after a lease was refused.
     pub(super) memory_returned: Instant,
+    /// When an attempt in line last found no memory.
+    pub(super) short_at: Instant,
+    /// In this turn of its thread the service has returned memory that a connection had no room for.
+    pub(super) gave_back: bool,
+    /// It did so in the last turn: the word that memory has returned may be of that.
+    own_return: bool,
     /// Reads under way, by token: the id on the wire of their attempt, which may have ended.
     pub(super) reads: HashMap<u64, u64>,
     /// When something last arrived on a connection that attempts were made on.
@@ -94,10 +100,14 @@ impl FetchService {
             by_request: HashMap::default(),
             deadlines: Deadlines::default(),
             put_back: BTreeMap::new(),
-            aside: Later::default(),
+            silent: HashSet::default(),
+            any_taken: false,
             lines: Lines::default(),
             moved: simulated::now(),
             memory_returned: simulated::now(),
+            short_at: simulated::now(),
+            gave_back: false,
+            own_return: false,
             reads: HashMap::default(),
             heard: HashMap::default(),
             no_pulls: HashSet::default(),
@@ -124,14 +134,42 @@ impl FetchService {
     }
 
     /// Starts an attempt at `request` on an open connection.
-    pub(super) fn issue(&mut self, net: &mut Net, connection: ConnectionId, mut request: Request) {
-        request.writes_only |= self.no_pulls.contains(&connection);
-        let id = self.next_wire_id;
-        self.next_wire_id += 1;
-        let deadline_ms = u32::try_from(request.idle_timeout.as_millis()).unwrap_or(u32::MAX);
-        let mut attempt = Attempt::new(request, connection, simulated::now());
+    pub(super) fn issue(&mut self, net: &mut Net, connection: ConnectionId, request: Request) {
+        let deadline = simulated::now() + request.idle_timeout;
+        let mut attempt = self.attempt(connection, request, deadline);
         // A buffer at once: a thousand tiny blocks then take a single round trip.
         let buffer = self.first_buffer(net, &mut attempt);
+        self.ask(net, attempt, buffer);
+    }
+
+    /// The same, without a buffer and with a deadline that began before.
+    pub(super) fn issue_before(
+        &mut self,
+        net: &mut Net,
+        connection: ConnectionId,
+        request: Request,
+        deadline: Instant,
+    ) {
+        let attempt = self.attempt(connection, request, deadline);
+        self.ask(net, attempt, None);
+    }
+
+    fn attempt(
+        &mut self,
+        connection: ConnectionId,
+        mut request: Request,
+        deadline: Instant,
+    ) -> Attempt {
+        request.writes_only |= self.no_pulls.contains(&connection);
+        self.any_taken |= request.was_taken;
+        Attempt::new(request, connection, deadline)
+    }
+
+    fn ask(&mut self, net: &mut Net, attempt: Attempt, buffer: Option<RemoteBuffer>) {
+        let (id, connection) = (self.next_wire_id, attempt.connection);
+        self.next_wire_id += 1;
+        let idle_timeout = attempt.request.idle_timeout.as_millis();
+        let deadline_ms = u32::try_from(idle_timeout).unwrap_or(u32::MAX);
         let fetch = Fetch {
             deadline_ms,
             writes_only: attempt.request.writes_only,
@@ -168,6 +206,7 @@ impl FetchService {
                 return Ok(());
             }
         }
+        attempt.request.was_taken = false;
         attempt.check_last(written.last)?;
         if let Some(ready) = attempt.ready(written.last, &self.memory) {
             let request = &mut attempt.request;
@@ -198,7 +237,7 @@ impl Service for FetchService {
     ) -> Result<(), WireError> {
         self.queue.progress(source.endpoint);
         let now = simulated::now();
-        self.heard.insert(source.connection, now);
+        self.hear(source.connection, now);
         self.moved = now;
         let attempt = self.attempts.get_mut(&id);
         let Some(attempt) = attempt.filter(|a| a.connection == source.connection) else {
@@ -231,6 +270,7 @@ impl Service for FetchService {
     }
 
     fn on_commands(&mut self, net: &mut Net) {
+        self.own_return = std::mem::take(&mut self.gave_back);
         while let Ok(command) = self.commands.try_recv() {
             match command {
                 Command::Start(request, route) => self.start(net, request, &route),
@@ -267,7 +307,7 @@ impl Service for FetchService {
         _outcome: &Outcome,
     ) {
         if self.awaiting_room.has_any(connection) {
-            self.heard.insert(connection, simulated::now());
+            self.hear(connection, simulated::now());
             self.has_room(net, connection);
         }
     }
@@ -292,6 +332,7 @@ impl Service for FetchService {
         };
         self.no_pulls.remove(&closed.connection);
         self.heard.remove(&closed.connection);
+        self.silent.remove(&closed.connection);
         let attempts = self.attempts.iter();
         let lost = attempts.filter(|(_, a)| a.connection == closed.connection);
         for id in lost.map(|(id, _)| *id).collect::<Vec<_>>() {
@@ -300,7 +341,9 @@ impl Service for FetchService {
     }
 
     fn on_memory(&mut self, net: &mut Net) {
-        self.memory_returned = simulated::now();
+        if !self.own_return {
+            self.memory_returned = simulated::now();
+        }
         self.offer_buffers(net);
         self.send_put_back();
     }
@@ -309,23 +352,18 @@ impl Service for FetchService {
         for connection in self.awaiting_room.connections() {
             self.has_room(net, connection);
         }
+        self.look_for_taken();
         self.offer_buffers(net);
         if self.relieve(net, now) {
             self.offer_buffers(net);
         }
         self.send_put_back();
-        while let Some(request) = self.aside.due(now) {
-            self.queue.dispatch(request);
-        }
         self.call_due(net, now);
         self.end_overdue(net, now);
     }
 
     fn is_idle(&self) -> bool {
-        self.attempts.is_empty()
-            && self.put_back.is_empty()
-            && self.aside.is_empty()
-            && self.lines.is_empty()
+        self.attempts.is_empty() && self.put_back.is_empty() && self.lines.is_empty()
     }
 
     fn uses(&self, connection: ConnectionId) -> bool {
@@ -340,8 +378,8 @@ impl Service for FetchService {
         }
         let waiting = std::mem::take(&mut self.waiting).into_values().flatten();
         let put_back = std::mem::take(&mut self.put_back).into_values();
-        let later = self.lines.take().chain(self.aside.take());
-        for request in waiting.chain(put_back).chain(later) {
+        let in_line = self.lines.take();
+        for request in waiting.chain(put_back).chain(in_line) {
             self.queue.fail_closing(request);
         }
         self.redirect_commands();
@@ -349,8 +387,7 @@ impl Service for FetchService {
 
     fn redirect_commands(&mut self) {
         let put_back = std::mem::take(&mut self.put_back).into_values();
-        let later = self.lines.take().chain(self.aside.take());
-        for request in put_back.chain(later) {
+        for request in put_back.chain(self.lines.take()) {
             self.queue.dispatch(request);
         }
         while let Ok(command) = self.commands.try_recv() {

@@ -15,7 +15,7 @@ mod idle;
 pub use idle::Release;
 
 use crate::admission::{Admission, Held, Refused};
-use crate::event_count::{EventCount, Listener};
+use crate::event_count::{Before, EventCount, Listener};
 use crate::pages::{FreePages, PageIndex};
 use crate::registration_pins::RegistrationPins;
 use crate::slabs::{Slabs, Source};
@@ -164,6 +164,31 @@ impl Arena {
         purpose: Purpose,
         map: MapSlab<'_>,
     ) -> Result<Allocation, PoolError> {
+        self.attempt_after(self.event_count.before_taking(), class, purpose, map)
+    }
+
+    fn attempt_after(
+        &self,
+        before: Before,
+        class: u8,
+        purpose: Purpose,
+        map: MapSlab<'_>,
+    ) -> Result<Allocation, PoolError> {
+        let (allocation, is_split) = self.take(class, purpose, map)?;
+        if is_split {
+            // Other threads may have been refused while this page was counted and not yet split.
+            self.event_count.announce_to_later(before);
+        }
+        Ok(allocation)
+    }
+
+    /// What is free of that class, and whether a page was split for it; announces nothing.
+    fn take(
+        &self,
+        class: u8,
+        purpose: Purpose,
+        map: MapSlab<'_>,
+    ) -> Result<(Allocation, bool), PoolError> {
         let allocation = |page, index| Allocation {
             page,
             index,
@@ -171,19 +196,17 @@ impl Arena {
             purpose,
         };
         let Some(small) = self.small(class, purpose) else {
-            return Ok(allocation(self.take_page(purpose, map)?, 0));
+            return Ok((allocation(self.take_page(purpose, map)?, 0), false));
         };
         let bytes = SIZE_CLASSES[usize::from(class)];
         if let Some((page, index)) = small.take() {
             self.spare(0, bytes);
-            return Ok(allocation(page, index));
+            return Ok((allocation(page, index), false));
         }
         let page = self.take_page(purpose, map)?;
         let index = small.split(page);
         self.spare(PAGE_BYTES, bytes);
-        // Other threads may have been refused while this page was counted and not yet split.
-        self.event_count.announce();
-        Ok(allocation(page, index))
+        Ok((allocation(page, index), true))
     }
 
     /// Tries once. After a refusal the next return of memory calls the listeners.
@@ -199,31 +222,83 @@ impl Arena {
         match self.attempt(class, purpose, map) {
             Err(PoolError::Exhausted { .. }) => self
                 .event_count
-                .arm_and(|| self.attempt(class, purpose, map)),
+                .arm_and(|before| self.attempt_after(before, class, purpose, map)),
             result => result,
         }
     }
 
-    /// Tries once for `count` whole pages: all or none. After a refusal the next return of memory
-    /// calls the listeners.
+    /// Tries once for one of each of these classes: all or none. After a refusal the next return of memory calls the
+    /// listeners. What a refused attempt had taken meanwhile is no such return, but for threads that have looked for it
+    /// meanwhile.
     ///
     /// # Errors
     /// As `attempt`.
-    pub fn attempt_pages_or_arm(
+    pub fn attempt_each_or_arm(
         &self,
-        count: u32,
+        classes: &[u8],
         purpose: Purpose,
         map: MapSlab<'_>,
     ) -> Result<Vec<Allocation>, PoolError> {
-        match self.attempt_pages(count, purpose, map) {
+        let before = self.event_count.before_taking();
+        match self.attempt_each(before, classes, purpose, map) {
             Err(PoolError::Exhausted { .. }) => self
                 .event_count
-                .arm_and(|| self.attempt_pages(count, purpose, map)),
+                .arm_and(|before| self.attempt_each(before, classes, purpose, map)),
             result => result,
         }
     }
 
-    fn attempt_pages(
+    fn attempt_each(
+        &self,
+        before: Before,
+        classes: &[u8],
+        purpose: Purpose,
+        map: MapSlab<'_>,
+    ) -> Result<Vec<Allocation>, PoolError> {
+        let is_whole = |class: u8| usize::from(class) == SMALL_CLASSES;
+        let whole = classes.iter().filter(|class| is_whole(**class)).count();
+        // First the whole pages, which are counted together: most refusals have taken nothing.
+        let mut pages = self.take_pages(whole as u32, purpose, map)?;
+        let (mut taken, mut is_split) = (Vec::with_capacity(classes.len()), false);
+        let mut refused = None;
+        for class in classes.iter().copied() {
+            let page = match is_whole(class) {
+                true => pages.pop(),
+                false => None,
+            };
+            let next = match page {
+                Some(page) => Ok((page, false)),
+                None => self.take(class, purpose, map),
+            };
+            match next {
+                Ok((allocation, splits)) => {
+                    is_split |= splits;
+                    taken.push(allocation);
+                }
+                Err(error) => {
+                    refused = Some(error);
+                    break;
+                }
+            }
+        }
+        let Some(error) = refused else {
+            if is_split {
+                self.event_count.announce_to_later(before);
+            }
+            return Ok(taken);
+        };
+        let gives_back = !taken.is_empty() || !pages.is_empty();
+        for allocation in taken.into_iter().chain(pages) {
+            self.list(allocation);
+        }
+        if gives_back {
+            self.event_count.announce_to_later(before);
+        }
+        Err(error)
+    }
+
+    /// So many whole pages, all or none.
+    fn take_pages(
         &self,
         count: u32,
         purpose: Purpose,
@@ -274,6 +349,12 @@ impl Arena {
 
     /// Takes back what an attempt gave.
     pub fn give(&self, allocation: Allocation) {
+        self.list(allocation);
+        self.event_count.announce();
+    }
+
+    /// Lists it as free, and announces nothing.
+    fn list(&self, allocation: Allocation) {
         let whole = match self.small(allocation.class, allocation.purpose) {
             Some(small) => {
                 let whole = small.give(allocation.page, allocation.index);
@@ -289,7 +370,6 @@ impl Arena {
             self.free.give(allocation.purpose, allocation.page);
             self.admission.leave(allocation.purpose);
         }
-        self.event_count.announce();
     }
 
     /// Adds a listener; see `EventCount`.

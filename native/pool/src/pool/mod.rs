@@ -119,19 +119,22 @@ impl Pool {
             .inspect_err(|_| self.counters.refused())
     }
 
-    /// `count` leases of a page each: all or none, so that callers that each need several never hold
-    /// some and wait for the others.
+    /// A lease for each of these numbers of bytes: all or none, so that callers that each need several never hold some
+    /// and wait for the others. A refusal wakes no listener, as a refusal of one lease does not, although it may have
+    /// taken some of them for a moment.
     ///
     /// # Errors
     /// As `try_lease`.
-    pub fn try_lease_pages(
+    pub fn try_lease_each(
         self: &Arc<Self>,
-        count: u32,
+        bytes: &[usize],
         purpose: Purpose,
     ) -> Result<Vec<Lease>, PoolError> {
+        let classes = bytes.iter().map(|bytes| Arena::class_of(*bytes));
+        let classes = classes.collect::<Result<Vec<_>, _>>()?;
         let allocations = self
             .arena
-            .attempt_pages_or_arm(count, purpose, &|index| self.map_slab(index))
+            .attempt_each_or_arm(&classes, purpose, &|index| self.map_slab(index))
             .inspect_err(|_| self.counters.refused())?;
         Ok(allocations.into_iter().map(|a| self.lease(a)).collect())
     }

@@ -1,0 +1,147 @@
+//! Servers that say nothing while others wait for memory.
+//!
+//! A server that is silent keeps no memory from the others. In a shortage the buffers that it has to write into are taken
+//! from it, and each of its requests is asked again without a buffer, which costs no memory. Its deadline stays what it was,
+//! because nothing has arrived for it. From then on its attempts wait *behind*: they get memory after all others, and while
+//! the shortage lasts only of the half of the arena that others leave free.
+//!
+//! ```text
+//!   a connection   waits behind until something arrives on it
+//!   a request      whose server speaks, but brings it nothing: until bytes arrive for it
+//! ```
+//! Then they are in line again, by the age of their requests. Reads that are under way stay: only the end of the connection
+//! takes their memory back.
+
+use super::attempt::Attempt;
+use super::FetchService;
+use crate::limits::{RELIEF_WAIT, SILENCE_IN_SHORTAGE};
+use crate::net::Net;
+use faro_fabric::ConnectionId;
+use faro_pool::Purpose;
+use faro_sync::simulated;
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+impl FetchService {
+    /// Something has arrived on the connection.
+    pub(super) fn hear(&mut self, connection: ConnectionId, now: Instant) {
+        self.heard.insert(connection, now);
+        if !self.silent.is_empty() {
+            self.silent.remove(&connection);
+        }
+    }
+
+    fn is_behind(&self, attempt: &Attempt) -> bool {
+        attempt.request.was_taken || self.silent.contains(&attempt.connection)
+    }
+
+    /// Some attempts may wait behind. Saves the walks while none does.
+    fn has_behind(&self) -> bool {
+        self.any_taken || !self.silent.is_empty()
+    }
+
+    /// Removes those that wait behind from `awaiting_memory`.
+    pub(super) fn take_behind(&mut self) -> Vec<(u64, u64)> {
+        if !self.has_behind() {
+            return Vec::new();
+        }
+        let awaiting = self.awaiting_memory.iter();
+        let behind = awaiting.filter(|(_, id)| {
+            let attempt = self.attempts.get(id);
+            attempt.is_some_and(|a| self.is_behind(a))
+        });
+        let behind: Vec<_> = behind.copied().collect();
+        for attempt in &behind {
+            self.awaiting_memory.remove(attempt);
+        }
+        behind
+    }
+
+    /// Those behind may have some of what is free: half of all is, or the shortage is over.
+    pub(super) fn has_memory_for_those_behind(&self) -> bool {
+        !self.memory.is_half_full(Purpose::Read)
+            || simulated::now().duration_since(self.short_at) >= RELIEF_WAIT
+    }
+
+    /// The oldest request in line for memory.
+    pub(super) fn first_in_line(&self) -> Option<u64> {
+        let is_in_line = |(_, id): &&(u64, u64)| {
+            let attempt = self.attempts.get(id);
+            attempt.is_none_or(|a| !self.is_behind(a))
+        };
+        let (request, _) = match self.has_behind() {
+            false => self.awaiting_memory.first(),
+            true => self.awaiting_memory.iter().find(is_in_line),
+        }?;
+        Some(*request)
+    }
+
+    /// An attempt in line has waited for memory for long.
+    pub(super) fn is_waited_for(&self, is_long: impl Fn(Instant) -> bool) -> bool {
+        let mut awaiting = self.awaiting_memory.iter();
+        awaiting.any(|(_, id)| {
+            let attempt = self.attempts.get(id);
+            attempt.is_some_and(|a| a.starved_since.is_some_and(&is_long) && !self.is_behind(a))
+        })
+    }
+
+    /// Notes the servers that have been silent for a while.
+    pub(super) fn find_silent(&mut self, now: Instant) {
+        let is_long = |at: Instant| now.duration_since(at) >= SILENCE_IN_SHORTAGE;
+        let attempts = self.attempts.values();
+        let due = attempts.filter(|a| a.is_under_way() && is_long(a.last_progress()));
+        let connections: BTreeSet<ConnectionId> = due.map(|a| a.connection).collect();
+        let silent = connections.into_iter().filter(|connection| {
+            let heard = self.heard.get(connection);
+            heard.is_none_or(|at| is_long(*at))
+        });
+        self.silent.extend(silent);
+    }
+
+    /// Takes the buffers from all attempts at silent servers. If none has any: from the younger half of those for which
+    /// nothing has arrived although their server speaks. True: some had buffers.
+    pub(super) fn take_from_silent(&mut self, net: &mut Net, now: Instant) -> bool {
+        let is_long = |at: Instant| now.duration_since(at) >= SILENCE_IN_SHORTAGE;
+        let all = self.attempts.iter();
+        let holding = all.filter(|(_, a)| !a.has_no_buffers());
+        let (silent, others): (Vec<_>, Vec<_>) =
+            holding.partition(|(_, a)| self.silent.contains(&a.connection));
+        let place = |(id, a): (&u64, &Attempt)| (a.request.id, *id);
+        let mut taken: Vec<_> = silent.into_iter().map(place).collect();
+        taken.sort_unstable();
+        if taken.is_empty() {
+            let slow = others
+                .into_iter()
+                .filter(|(_, a)| is_long(a.last_progress()));
+            taken = slow.map(place).collect();
+            taken.sort_unstable();
+            taken = taken.split_off(taken.len() / 2);
+        }
+        for (_, id) in &taken {
+            self.ask_again(net, *id);
+        }
+        !taken.is_empty()
+    }
+
+    /// Ends an attempt and asks for its request on the same connection, without a buffer.
+    fn ask_again(&mut self, net: &mut Net, id: u64) {
+        self.tell_server(net, id);
+        let attempt = self.attempts.get(&id);
+        let Some((connection, deadline)) = attempt.map(|a| (a.connection, a.deadline)) else {
+            return;
+        };
+        if let Some(mut request) = self.end(net, id) {
+            request.was_taken = true;
+            self.counters.put_back.add(1);
+            self.issue_before(net, connection, request, deadline);
+        }
+    }
+
+    /// Looks whether any request waits behind for itself.
+    pub(super) fn look_for_taken(&mut self) {
+        if self.any_taken {
+            let attempts = self.attempts.values().map(|a| &a.request);
+            self.any_taken = attempts.into_iter().any(|request| request.was_taken);
+        }
+    }
+}
