@@ -9,7 +9,7 @@ use crate::net::{Closed, Doorbell, Net, PeerTable, Service, Source};
 use crate::services::Services;
 use faro_fabric::rare_log::RareLog;
 use faro_fabric::{CloseReason, ConnectionId, EndpointId, Event, FabricError, FabricKind, Message};
-use faro_sync::{panic_message, simulated};
+use faro_sync::{clock, panic_message};
 use faro_wire::message::Incoming;
 use faro_wire::WireError;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -52,7 +52,7 @@ impl Progress {
             doorbell,
             services,
             shared,
-            last_tick: simulated::now(),
+            last_tick: clock::now(),
             broken: RareLog::default(),
             ended: RareLog::up_to(ENDED_LINES),
         }
@@ -162,7 +162,7 @@ impl Progress {
                 message,
             } => {
                 if let Err(error) = self.on_message(connection, &message) {
-                    if let Some(left_out) = self.broken.at(simulated::now()) {
+                    if let Some(left_out) = self.broken.at(clock::now()) {
                         let id = connection.0;
                         log::warn!("connection {id}: {error}; closing the connection{left_out}");
                     }
@@ -189,7 +189,7 @@ impl Progress {
                 .on_read_ended(net, connection, token, target, &outcome),
             Event::Closed { connection, reason } => {
                 if !matches!(reason, CloseReason::Local | CloseReason::Peer { .. }) {
-                    if let Some(left_out) = self.ended.at(simulated::now()) {
+                    if let Some(left_out) = self.ended.at(clock::now()) {
                         let (fabric, id) = (fabric_name(net.kind()), connection.0);
                         log::info!("{fabric} connection {id}: {reason}{left_out}");
                     }
@@ -234,7 +234,7 @@ impl Progress {
     }
 
     fn tick(&mut self) {
-        let now = simulated::now();
+        let now = clock::now();
         if now.duration_since(self.last_tick) < TICK {
             return;
         }

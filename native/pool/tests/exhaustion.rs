@@ -306,6 +306,7 @@ fn a_refusal_of_several_leases_is_no_return_of_memory() {
     let calls = || counted.try_iter().count();
     let (mut leases, _) = fill(&pool, Purpose::Read);
     leases.truncate(leases.len() - 2);
+    assert_eq!(calls(), 1, "the refusal that ended the filling");
     // Two pages are free: each of these would have some of its leases.
     let several: [&[usize]; 4] = [
         &[PAGE_BYTES; 3],

@@ -59,7 +59,7 @@ impl Core {
             now: Time::ZERO,
             dice,
             trace,
-            start: faro_sync::simulated::now(),
+            start: faro_sync::clock::now(),
             agenda: BinaryHeap::new(),
             sequence: 0,
             steps: 0,

@@ -11,6 +11,7 @@
 //! they can panic. A critical section for which this is not true must not use [`lock`].
 
 mod barrier;
+pub mod clock;
 #[cfg(loom)]
 mod modelled;
 pub mod simulated;

@@ -2,7 +2,7 @@
 //!
 //! Faro's protocols depend on three things that the system decides: when it is, in which order a hash table is
 //! walked, and whether a page of a file is in memory. `native/simulation` runs whole endpoints on one thread and
-//! decides all three by a seed, so that a run can be repeated. The code that ships asks [`now`], [`TableKeys`] and
+//! decides all three by a seed, so that a run can be repeated. The code that ships asks [`crate::clock::now`], [`TableKeys`] and
 //! [`page_is_resident`]; outside of a simulation each of them asks the system, at the cost of one load and a branch.
 //! Same idea as the `Clock` of s2n-quic, as a property of the thread, because a pool or a table has no other way to
 //! know whose it is.
@@ -74,6 +74,12 @@ impl Drop for Simulated {
     }
 }
 
+/// When it is in the simulation of this thread; `None`: it simulates nothing.
+#[inline]
+pub(crate) fn now() -> Option<Instant> {
+    with(|state| state.now)
+}
+
 /// What the simulation of this thread says; `None`: it simulates nothing.
 fn with<T>(ask: impl FnOnce(&mut State) -> T) -> Option<T> {
     if !ANY.load(Ordering::Relaxed) {
@@ -82,13 +88,6 @@ fn with<T>(ask: impl FnOnce(&mut State) -> T) -> Option<T> {
     // A destructor that runs while the thread ends asks the system.
     let asked = HERE.try_with(|here| here.borrow_mut().as_mut().map(ask));
     asked.ok().flatten()
-}
-
-/// The time that deadlines and pauses go by.
-#[inline]
-#[must_use]
-pub fn now() -> Instant {
-    with(|state| state.now).unwrap_or_else(Instant::now)
 }
 
 /// Whether the next page that is looked for is in memory; `None`: the system knows.
@@ -150,6 +149,7 @@ pub type HashSet<T> = std::collections::HashSet<T, TableKeys>;
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::clock::now;
 
     fn order(seed: u64) -> Vec<u32> {
         let _simulated = Simulated::begin(seed, 128);

@@ -21,7 +21,7 @@ use crate::limits::{RELIEF_WAIT, TICK};
 use crate::net::Net;
 use faro_fabric::{ConnectionId, Exposure};
 use faro_pool::{Lease, Purpose, PAGE_BYTES, SIZE_CLASSES};
-use faro_sync::simulated;
+use faro_sync::clock;
 use faro_wire::message::{MoreBuffers, RemoteBuffer, ToServer};
 use std::time::Instant;
 
@@ -80,7 +80,7 @@ impl FetchService {
         self.offer_in_order(net, |_| true);
         let line_has_ended = self.awaiting_memory.is_empty();
         if !line_has_ended {
-            self.short_at = simulated::now();
+            self.short_at = clock::now();
         }
         let goes_on = line_has_ended && !behind.is_empty();
         self.awaiting_memory.extend(behind);

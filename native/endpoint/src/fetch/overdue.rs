@@ -5,7 +5,7 @@ use super::FetchService;
 use crate::limits::MEMORY_WAIT;
 use crate::net::Net;
 use faro_fabric::CloseReason;
-use faro_sync::simulated;
+use faro_sync::clock;
 use faro_wire::codes::FetchErrorCode;
 use std::time::Instant;
 
@@ -29,7 +29,7 @@ impl FetchService {
             return;
         };
         if attempt.starved_since.is_none() {
-            let now = simulated::now();
+            let now = clock::now();
             attempt.starved_since = Some(now);
             let at = now + MEMORY_WAIT.min(attempt.request.idle_timeout / 2);
             if at < attempt.look_at {

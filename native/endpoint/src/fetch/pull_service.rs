@@ -8,7 +8,7 @@ use super::FetchService;
 use crate::net::Net;
 use faro_fabric::{ConnectionId, Outcome, Read, Rejected, RemoteRange};
 use faro_pool::{Lease, PoolError, Purpose};
-use faro_sync::simulated;
+use faro_sync::clock;
 use faro_wire::codes::FetchErrorCode;
 
 /// Why a read was not posted.
@@ -171,7 +171,7 @@ impl FetchService {
         let Some(attempt) = self.attempts.get_mut(&id) else {
             return;
         };
-        let now = simulated::now();
+        let now = clock::now();
         attempt.progress(now);
         attempt.request.was_taken = false;
         let connection = attempt.connection;
@@ -242,7 +242,7 @@ impl FetchService {
             return;
         };
         if self.no_pulls.insert(attempt.connection) {
-            if let Some(left_out) = self.corrupt_reads.at(simulated::now()) {
+            if let Some(left_out) = self.corrupt_reads.at(clock::now()) {
                 log::warn!(
                     "bytes read from a peer's memory have CRC-32C {got:#010x} where the peer read \
                      {expected:#010x} from its file; from now on it writes them on this connection{left_out}"

@@ -13,7 +13,7 @@ use crossbeam_channel::Receiver;
 use faro_fabric::rare_log::RareLog;
 use faro_fabric::{CloseReason, ConnectionId, EndpointId, Exposure, Outcome, Revoked};
 use faro_pool::{Lease, Purpose, PAGE_BYTES};
-use faro_sync::{simulated, HashMap, HashSet};
+use faro_sync::{clock, HashMap, HashSet};
 use faro_wire::codes::FetchErrorCode;
 use faro_wire::message::{DataWritten, Fetch, RemoteBuffer, ToClient, ToServer};
 use faro_wire::WireError;
@@ -103,9 +103,9 @@ impl FetchService {
             silent: HashSet::default(),
             any_taken: false,
             lines: Lines::default(),
-            moved: simulated::now(),
-            memory_returned: simulated::now(),
-            short_at: simulated::now(),
+            moved: clock::now(),
+            memory_returned: clock::now(),
+            short_at: clock::now(),
             gave_back: false,
             own_return: false,
             reads: HashMap::default(),
@@ -121,7 +121,7 @@ impl FetchService {
     fn start(&mut self, net: &mut Net, mut request: Request, route: &Route) {
         let is_called = std::mem::take(&mut request.busy.is_called);
         if !is_called && self.lines.has(request.endpoint) {
-            return self.lines.join(request, simulated::now());
+            return self.lines.join(request, clock::now());
         }
         match net.open_to(route, request.idle_timeout) {
             Link::Open(connection) => self.issue(net, connection, request),
@@ -135,7 +135,7 @@ impl FetchService {
 
     /// Starts an attempt at `request` on an open connection.
     pub(super) fn issue(&mut self, net: &mut Net, connection: ConnectionId, request: Request) {
-        let deadline = simulated::now() + request.idle_timeout;
+        let deadline = clock::now() + request.idle_timeout;
         let mut attempt = self.attempt(connection, request, deadline);
         // A buffer at once: a thousand tiny blocks then take a single round trip.
         let buffer = self.first_buffer(net, &mut attempt);
@@ -236,7 +236,7 @@ impl Service for FetchService {
         message: ToClient,
     ) -> Result<(), WireError> {
         self.queue.progress(source.endpoint);
-        let now = simulated::now();
+        let now = clock::now();
         self.hear(source.connection, now);
         self.moved = now;
         let attempt = self.attempts.get_mut(&id);
@@ -307,7 +307,7 @@ impl Service for FetchService {
         _outcome: &Outcome,
     ) {
         if self.awaiting_room.has_any(connection) {
-            self.hear(connection, simulated::now());
+            self.hear(connection, clock::now());
             self.has_room(net, connection);
         }
     }
@@ -342,7 +342,7 @@ impl Service for FetchService {
 
     fn on_memory(&mut self, net: &mut Net) {
         if !self.own_return {
-            self.memory_returned = simulated::now();
+            self.memory_returned = clock::now();
         }
         self.offer_buffers(net);
         self.send_put_back();

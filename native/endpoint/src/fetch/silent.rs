@@ -18,7 +18,7 @@ use crate::limits::{RELIEF_WAIT, SILENCE_IN_SHORTAGE};
 use crate::net::Net;
 use faro_fabric::ConnectionId;
 use faro_pool::Purpose;
-use faro_sync::simulated;
+use faro_sync::clock;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
@@ -60,7 +60,7 @@ impl FetchService {
     /// Those behind may have some of what is free: half of all is, or the shortage is over.
     pub(super) fn has_memory_for_those_behind(&self) -> bool {
         !self.memory.is_half_full(Purpose::Read)
-            || simulated::now().duration_since(self.short_at) >= RELIEF_WAIT
+            || clock::now().duration_since(self.short_at) >= RELIEF_WAIT
     }
 
     /// The oldest request in line for memory.

@@ -24,7 +24,7 @@ use super::stores::Stores;
 use crate::limits::{MAX_KNOWN_BYTES, SWEPT_FILES, TICK};
 use crate::payer::Payer;
 use faro_fabric::rare_log::RareLog;
-use faro_sync::{lock, simulated};
+use faro_sync::{clock, lock};
 use faro_wire::{BlockStatus, OutputId};
 use quick_cache::Weighter;
 use std::sync::{Arc, Mutex};
@@ -78,8 +78,8 @@ impl Catalog {
             known: cache::new(bytes, outputs, OutputBytes),
             stores: Stores::new(open_files, bytes),
             questions: Questions::new(),
-            looked: Mutex::new(simulated::now()),
-            swept: Mutex::new(simulated::now()),
+            looked: Mutex::new(clock::now()),
+            swept: Mutex::new(clock::now()),
             unanswered: Mutex::default(),
         }
     }
@@ -194,7 +194,7 @@ impl Catalog {
 
     /// Looks at some open files, once per tick, and closes those that were deleted or replaced.
     fn sweep(&self) {
-        if is_due(&self.swept, simulated::now()) {
+        if is_due(&self.swept, clock::now()) {
             self.stores.descriptors.sweep(SWEPT_FILES);
         }
     }

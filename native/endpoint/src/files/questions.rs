@@ -9,7 +9,7 @@ use crate::limits::{MAX_UNRESOLVED, MAX_UNRESOLVED_OF_PEER};
 use crate::payer::{Payer, GUESTS_SHARE};
 use crossbeam_channel::{Receiver, Sender};
 use faro_fabric::EndpointId;
-use faro_sync::{lock, simulated, HashMap};
+use faro_sync::{clock, lock, HashMap};
 use faro_wire::{BlockStatus, OutputId};
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex};
@@ -107,7 +107,7 @@ impl Questions {
             return Asked::Full;
         }
         let question = Question {
-            since: simulated::now(),
+            since: clock::now(),
             peer,
             waiting: vec![resume()],
         };

@@ -42,7 +42,7 @@ use faro_fabric::{
     Message, Read, Rejected, RemoteRange, Revoked, Write,
 };
 use faro_pool::Lease;
-use faro_sync::simulated;
+use faro_sync::clock;
 use faro_wire::message::{ToClient, ToMember, ToServer};
 use guests::Accepted;
 use idle::Idleness;
@@ -96,7 +96,7 @@ impl Net {
             fabric,
             connections: Connections::new(own),
             accepted: Accepted::default(),
-            idleness: Idleness::new(connection_idle, simulated::now()),
+            idleness: Idleness::new(connection_idle, clock::now()),
             outbox: Outbox::default(),
             peers,
             counters,
@@ -178,7 +178,7 @@ impl Net {
             link @ (Link::Open(_) | Link::Opening) => return link,
         }
         let timeout = self.peers.connect_timeout(endpoint, route.fabric);
-        let deadline = simulated::now() + timeout.min(at_most);
+        let deadline = clock::now() + timeout.min(at_most);
         match self.fabric.connect(&route.location, &route.peer, deadline) {
             Ok(connection) => {
                 self.connections.begun(endpoint, connection);
@@ -227,7 +227,7 @@ impl Net {
         timeout: Duration,
     ) -> Result<(), FabricError> {
         let polled = self.fabric.poll(events, timeout);
-        self.idleness.set_time(simulated::now());
+        self.idleness.set_time(clock::now());
         for event in events.iter() {
             if let Event::Message { connection, .. }
             | Event::WriteEnded { connection, .. }

@@ -13,7 +13,7 @@ use crate::schedule::{host_of, Exchange};
 use faro_fabric::shm::same_host;
 use faro_fabric::{EndpointId, FabricKind, Identity};
 use faro_secure::{KeyError, SharedSecret};
-use faro_sync::{lock, simulated, HashMap};
+use faro_sync::{clock, lock, HashMap};
 use faro_wire::{Card, CardAddress};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -100,7 +100,7 @@ impl PeerTable {
     /// # Errors
     /// `KeyError`.
     pub(crate) fn add(&self, card: &Card, known_at: &[IpAddr]) -> Result<u64, KeyError> {
-        let used = simulated::now();
+        let used = clock::now();
         let mut state = self.lock();
         if let Some(peer) = state.peers.get_mut(&card.endpoint) {
             peer.used = used;
@@ -165,7 +165,7 @@ impl PeerTable {
     pub(crate) fn endpoint(&self, handle: u64) -> Option<EndpointId> {
         let mut state = self.lock();
         let endpoint = *state.by_handle.get(&handle)?;
-        state.peers.get_mut(&endpoint)?.used = simulated::now();
+        state.peers.get_mut(&endpoint)?.used = clock::now();
         Some(endpoint)
     }
 
@@ -196,7 +196,7 @@ impl PeerTable {
     /// There is none: why.
     pub(crate) fn route_to(&self, peer: EndpointId) -> Result<Route, String> {
         match self.lock().peers.get(&peer) {
-            Some(peer) => peer.routes.choose(simulated::now()).cloned(),
+            Some(peer) => peer.routes.choose(clock::now()).cloned(),
             None => Err("no such peer".to_owned()),
         }
     }
@@ -211,7 +211,7 @@ impl PeerTable {
 
     /// The route failed: its back-off begins.
     pub(crate) fn back_off(&self, peer: EndpointId, fabric: FabricKind, cause: &str) {
-        let now = simulated::now();
+        let now = clock::now();
         let mut state = self.lock();
         let peer = state.peers.get_mut(&peer);
         let failure = peer.and_then(|peer| peer.routes.failed(fabric, cause, now));
@@ -229,7 +229,7 @@ impl PeerTable {
     pub(crate) fn carried(&self, peer: EndpointId, fabric: FabricKind) {
         let mut state = self.lock();
         let peer = state.peers.get_mut(&peer);
-        let line = peer.and_then(|peer| peer.routes.carried(fabric, simulated::now()));
+        let line = peer.and_then(|peer| peer.routes.carried(fabric, clock::now()));
         drop(state);
         log(line);
     }

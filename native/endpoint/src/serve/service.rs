@@ -15,7 +15,7 @@ use crate::net::{Closed, Inbox, Net, Service, Source};
 use crate::schedule::ServerQueue;
 use crossbeam_channel::Receiver;
 use faro_fabric::{ConnectionId, EndpointId, Outcome};
-use faro_sync::{simulated, HashMap};
+use faro_sync::{clock, HashMap};
 use faro_wire::message::{Failed, FailureCode, ToClient, ToServer};
 use faro_wire::WireError;
 use std::sync::Arc;
@@ -98,9 +98,7 @@ impl ServeService {
             return;
         };
         if entry.writes < WRITE_WINDOW && entry.stage.queue(|job| job.can_turn()) {
-            let due = self
-                .schedule
-                .submit(entry.endpoint, serial, simulated::now());
+            let due = self.schedule.submit(entry.endpoint, serial, clock::now());
             self.start_turns(due);
         }
     }
@@ -152,7 +150,7 @@ impl ServeService {
     /// Turns and writes of a peer have ended: others may be due.
     pub(super) fn ended(&mut self, endpoint: EndpointId, pieces: usize) {
         if pieces > 0 {
-            let due = self.schedule.ended(endpoint, pieces, simulated::now());
+            let due = self.schedule.ended(endpoint, pieces, clock::now());
             self.start_turns(due);
         }
     }
@@ -246,7 +244,7 @@ impl Service for ServeService {
         let peer = net.endpoint_of(connection);
         if let Some(peer) = peer {
             if *outcome == Outcome::Done {
-                self.taken.insert(peer, simulated::now());
+                self.taken.insert(peer, clock::now());
             }
             // The write may be of a fetch that has ended.
             self.starved.has_room(peer);
@@ -257,7 +255,7 @@ impl Service for ServeService {
         entry.writes = entry.writes.saturating_sub(1);
         let endpoint = entry.endpoint;
         if *outcome == Outcome::Done {
-            let now = simulated::now();
+            let now = clock::now();
             entry.progress(now);
             self.schedule.progress(endpoint, now);
         }

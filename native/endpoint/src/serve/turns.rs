@@ -6,7 +6,7 @@ use super::service::{fail, ServeService};
 use crate::limits::{MAX_UNRESOLVED, MAX_UNRESOLVED_OF_PEER};
 use crate::net::{Encoded, Net};
 use faro_fabric::{CloseReason, RemoteRange, Write};
-use faro_sync::simulated;
+use faro_sync::clock;
 use faro_wire::message::{DataWritten, FailureCode, ToClient, WrittenBuffer};
 
 impl ServeService {
@@ -85,7 +85,7 @@ impl ServeService {
         self.counters.pulls_offered.add(1);
         self.count_served(net, &job);
         if let Some(entry) = self.entries.get_mut(&serial) {
-            entry.progress(simulated::now());
+            entry.progress(clock::now());
             entry.stage.on_offer();
         }
         self.ended(endpoint, 1);

@@ -11,7 +11,7 @@
 
 use crate::arena::Release;
 use crate::Pool;
-use faro_sync::simulated;
+use faro_sync::clock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -37,7 +37,7 @@ impl Idle {
     pub(crate) fn new(after: Duration) -> Self {
         Self {
             after,
-            started: simulated::now(),
+            started: clock::now(),
             next_sweep: AtomicU32::new(0),
             release_pending: AtomicBool::new(false),
             epoch: AtomicU32::new(0),
@@ -46,7 +46,7 @@ impl Idle {
 
     fn now(&self) -> u32 {
         // Wraps after 49 days. Only differences are used.
-        simulated::now().duration_since(self.started).as_millis() as u32
+        clock::now().duration_since(self.started).as_millis() as u32
     }
 }
 

@@ -154,15 +154,36 @@ fn silent_readers(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
     plan.processes(1 + silent + honest);
     plan.timeout = SECOND * 60;
     plan.calm = dice.time(SECOND * 10..SECOND * 20);
-    let stop = dice.time(MILLI * 2..MILLI * 30);
+    let is_crowded = dice.chance(400);
+    let (stop, requests, sizes) = match is_crowded {
+        // The server has more for them on its way than its arena holds, and their links take little of it.
+        true => {
+            plan.conditions.bandwidth = 200 << 20;
+            plan.conditions.window = 64 << 10;
+            plan.conditions.queued_bytes = 64 << 20;
+            plan.conditions.queued_posts = 1_024;
+            (dice.time(MILLI * 20..MILLI * 60), 5..9, [Size::Huge; 4])
+        }
+        false => {
+            let sizes = [Size::Middle, Size::Large, Size::Huge, Size::Huge];
+            (dice.time(MILLI * 2..MILLI * 30), 3..8, sizes)
+        }
+    };
     for node in 1..=silent {
         plan.nodes[node].is_disturbed = true;
-        for _ in 0..dice.number(3..8) {
-            let size = dice.one_of(&[Size::Middle, Size::Large, Size::Huge, Size::Huge]);
-            let at = dice.time(Duration::ZERO..stop);
+        for _ in 0..dice.number(requests.clone()) {
+            let size = dice.one_of(&sizes);
+            let at = match is_crowded {
+                true => dice.time(Duration::ZERO..MILLI),
+                false => dice.time(Duration::ZERO..stop),
+            };
             plan.ask(dice, outputs, (node, 0), size, at);
         }
-        let at = dice.time(MILLI..stop);
+        let at = dice.time(if is_crowded {
+            stop / 2..stop
+        } else {
+            MILLI..stop
+        });
         plan.act(at, Action::Sleep(node));
     }
     for node in silent + 1..=silent + honest {

@@ -7,7 +7,7 @@ use crate::collective::members::{unknown_member, Mailbox};
 use crate::collective::pending::Address;
 use crate::collective::CollectiveError;
 use faro_pool::{Pool, Purpose, PAGE_BYTES};
-use faro_sync::simulated;
+use faro_sync::clock;
 use faro_wire::{BootstrapId, Card};
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ impl Member {
         }
         let home = self
             .pool
-            .lease_before(PAGE_BYTES, Purpose::Read, simulated::now() + JOIN_WAIT)
+            .lease_before(PAGE_BYTES, Purpose::Read, clock::now() + JOIN_WAIT)
             .map_err(CollectiveError::Memory)?;
         self.joined = true;
         Ok(Team {

@@ -13,7 +13,7 @@ use super::step::Step;
 use super::{Array, CollectiveError};
 use faro_exchange::collective::Plan;
 use faro_pool::{Lease, Pool};
-use faro_sync::{simulated, HashMap};
+use faro_sync::{clock, HashMap};
 use faro_wire::message::{AbortCause, ClearToSend};
 use partners::{Gone, Partner};
 use std::sync::{Arc, Weak};
@@ -136,7 +136,7 @@ impl Team {
         round: &Round,
         cancelled: &mut dyn FnMut() -> bool,
     ) -> Result<(), CollectiveError> {
-        let now = simulated::now();
+        let now = clock::now();
         let plan = self.plan(round)?;
         let mut run = Run {
             shape: Shape::new(round, array.element(), array.len()),
@@ -228,7 +228,7 @@ impl Team {
                 return Err(self.error(gone.cause, gone.culprit, gone.detail.clone()));
             }
         }
-        let now = simulated::now();
+        let now = clock::now();
         if now >= run.deadline {
             let names: Vec<&str> = needed
                 .iter()
