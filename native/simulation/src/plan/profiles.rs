@@ -200,7 +200,7 @@ fn silent_servers(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
     let (silent, honest) = (1 + dice.place(3), 1 + dice.place(2));
     plan.processes(1 + silent + honest);
     plan.timeout = SECOND * 60;
-    plan.healthy_bound = SECOND * 12;
+    plan.healthy_bound = SECOND * 6;
     plan.calm = dice.time(SECOND * 20..SECOND * 30);
     let stop = dice.time(MILLI..MILLI * 10);
     for node in 1..=silent {
