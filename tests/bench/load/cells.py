@@ -95,7 +95,9 @@ def stopped():
     for limit in (64, 256):
         options = {"peers": 8, "block": MIB, "partitions": 300, "requests": 4_000, "limit": limit}
         for beside in (0, 8):
-            yield Cell("stopped", f"{beside} stopped, limit {limit}m", {**options, "stopped": beside})
+            yield Cell(
+                "stopped", f"{beside} stopped, limit {limit}m", {**options, "stopped": beside}
+            )
 
 
 def crowd():

@@ -31,13 +31,13 @@ GROUPS = {
     "stopped": (
         "stopped peers",
         (
-            "### Peers that stop\n\nEight clients of one reader, blocks of 1 MiB. Beside them no or "
-            "eight peers that have asked for 64 MiB each and take no byte."
+            "### Peers that stop\n\nEight clients of one reader, blocks of 1 MiB. Beside them no "
+            "or eight peers that have asked for 64 MiB each and take no byte."
         ),
     ),
     "crowd": (
         "clients x requests",
-        "### Few and many at once\n\nThe same blocks of 1 MiB, asked for by few or by many requests.",
+        "### Few and many at once\n\nThe same blocks of 1 MiB, by few or by many requests at once.",
     ),
 }
 INTRODUCTION = """One server, in a process of its own; all clients are endpoints of another
