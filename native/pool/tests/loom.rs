@@ -254,8 +254,7 @@ fn a_refusal_is_followed_by_a_call() {
 }
 
 /// A thread that wants a small buffer and a page, of one page, gives back what it took. Whoever looked meanwhile hears of
-/// it, as of any return. Fails if a look is counted only when it begins or only when it ends, without the fence in
-/// `announce_to_later`, or if the end of a look does not release.
+/// it, as of any return.
 #[test]
 fn a_refusal_of_several_is_heard_by_those_who_looked_meanwhile() {
     model(|| {
