@@ -2,6 +2,7 @@ package io.faro.spark;
 
 import io.faro.rows.RowCodec;
 import io.faro.spark.settings.SparkSettings;
+import io.faro.spark.write.RowWriters;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.network.util.ByteUnit;
@@ -15,8 +16,6 @@ import org.slf4j.LoggerFactory;
  */
 final class RowBlocks {
   private static final Logger LOG = LoggerFactory.getLogger(RowBlocks.class);
-  /** Packing takes some times this in native memory, of which docs/memory.md has 1 MiB for a task. */
-  private static final long MOST_BLOCK_BYTES = 64 << 10;
 
   private final SparkConf conf;
   private final boolean wanted;
@@ -75,8 +74,9 @@ final class RowBlocks {
       return "spark.shuffle.compress is false";
     } else if (known != RowCodec.LZ4 && known != RowCodec.ZSTD) {
       return "spark.io.compression.codec is " + codec + " and neither lz4 nor zstd";
-    } else if (known == RowCodec.LZ4 && block > MOST_BLOCK_BYTES) {
-      return "spark.io.compression.lz4.blockSize is " + block + " bytes; row blocks have at most " + MOST_BLOCK_BYTES;
+    } else if (known == RowCodec.LZ4 && block > RowWriters.MOST_PACKED_BYTES) {
+      return "spark.io.compression.lz4.blockSize is " + block + " bytes; row blocks have at most "
+          + RowWriters.MOST_PACKED_BYTES;
     }
     return null;
   }
