@@ -64,19 +64,6 @@ class SparksReaderTest {
       assertRight(spark);
       String damaged = failure(spark, "damaged");
       assertTrue(damaged.contains("Stream is corrupted: block 0 at byte 0, method 0x"), damaged);
-      assertRight(spark);
-    }
-    try (SparkSession spark =
-        spark("spark.io.compression.codec", ZstdRowsCodec.class.getName(), PackingManager.INSTALL, "false")) {
-      assertRight(spark);
-    }
-  }
-
-  @Test
-  void sparksOwnZstdRefusesRowBlocks() {
-    try (SparkSession spark = spark("spark.io.compression.codec", "zstd", PackingManager.INSTALL, "false")) {
-      String refused = failure(spark, "rows");
-      assertTrue(refused.contains("Unknown frame descriptor"), refused);
     }
   }
 
