@@ -32,15 +32,17 @@ def write(results):
         [
             "## Row blocks, by kind of rows",
             (
-                "200,000 rows of each set in blocks of 32 KiB, compressed by the codec alone and with row blocks "
-                "as the writer makes them, the blocks that fall back included, and decompressed to batches. One "
-                "thread; its processor time, the least of some runs. The sets are generated "
-                "(`native/rows/benches/sets`); the format was tuned on the first nine at most."
+                "200,000 rows of each set in blocks of 32 KiB, compressed by the codec alone and "
+                "with row blocks as the writer makes them, the blocks that fall back included, and "
+                "decompressed to batches. One thread; its processor time, the least of some runs. "
+                "The sets are generated (`native/rows/benches/sets`); the format was tuned on the "
+                "first nine at most."
             ),
             machine(results["machine"], results["command"], results["seconds"], False),
             table(HEAD, [_row(one) for one in sets]),
             (
-                f"### Row blocks: sets with more than {MOST_BYTES} of the codec's bytes or {MOST_CPU} of its CPU"
+                f"### Row blocks: sets with more than {MOST_BYTES} of the codec's bytes or "
+                f"{MOST_CPU} of its CPU"
             ),
             "\n".join(lost) or "None.",
         ]

@@ -1,5 +1,5 @@
-//! The loops for AVX2 and BMI2 make the bytes that the portable ones make, and read them to the same rows. On a processor
-//! without them both are the portable ones.
+//! The loops for AVX2 and BMI2 make the bytes that the portable ones make, and read them to the same rows.
+//! On a processor without these instructions both are the portable ones.
 
 use super::body::Head;
 use super::decode::BodyDecoder;
@@ -20,8 +20,8 @@ impl Random {
     }
 }
 
-/// A piece of rows of `words` words, of which column `c` has values of up to some number of bits, in one of the ways that
-/// the modes are for. Behind the words a row may have texts.
+/// A piece of rows of `words` words. Each column has values of one of the kinds that the modes are for, of up to some
+/// number of bits. Behind the words a row may have texts.
 fn piece(random: &mut Random, words: usize) -> Vec<u8> {
     let rows = 1 + random.below(if random.below(4) == 0 { 2000 } else { 70 });
     let kinds: Vec<_> = (0..words)
