@@ -120,12 +120,8 @@ impl RowPacker {
             return Ok(Made::Codec(codec.block(piece, out)?));
         }
         let plan = self.guard.plan(self.encoder.repeats(piece));
-        let packed = self.pack(
-            piece,
-            out,
-            codec,
-            plan == Plan::Both && self.asks_about_texts(),
-        );
+        let measure = plan == Plan::Both && self.asks_about_texts();
+        let packed = self.pack(piece, out, codec, measure);
         let Some(bytes) = packed else {
             let bytes = codec.block(piece, out)?;
             self.tried.add(piece.len(), bytes);
