@@ -226,7 +226,7 @@ pub const SETS: [Set; 24] = [
             Field::Word(skewed(random, 50_000)),
             Field::Word(sum.to_bits()),
             Field::Word(1 + random.below(40)),
-            Field::Word((sum / 7.0).to_bits() ^ at as u64 % 2),
+            Field::Word((sum / 7.0).to_bits() ^ (at as u64 & 1)),
         ]
     }),
 ];
