@@ -42,7 +42,7 @@ fn piece(random: &mut Random, words: usize) -> Vec<u8> {
                 2 => base.wrapping_add(code),
                 3 => base.wrapping_add(row.wrapping_mul(1 << (bits % 40))),
                 4 => base.rotate_left((code % 5) as u32),
-                5 => base ^ row / 37,
+                5 => base ^ (row / 37),
                 6 => code & base,
                 _ => {
                     let length = random.below(20) as usize;
