@@ -1,8 +1,8 @@
 package io.faro.spark.codec;
 
 /**
- * Follows the bytes of zstd frames (RFC 8878, 3.1) to where each ends, in any cuts. It checks nothing: what begins as no
- * frame never ends, so that the decompressor, which gets all of it, finds the fault.
+ * Follows the bytes of zstd frames (RFC 8878, 3.1) to where each ends, in any cuts. It checks nothing: what begins as
+ * no frame never ends, so that the decompressor, which gets all of it, finds the fault.
  */
 final class FrameWalk {
   static final int MAGIC = 0xfd2fb528;

@@ -12,8 +12,8 @@ import scala.Option;
 
 /**
  * Faro's writer makes row blocks of random rows, with spills at any moment, and Spark's own classes read the same rows
- * through {@link RowsCodec} or {@link ZstdRowsCodec}. {@code -Dfaro.write.cases=N} asks for more cases, {@code -Dfaro.write.seed=S} for the case
- * with that seed alone, as in {@link SameAsSparkTest}.
+ * through {@link RowsCodec} or {@link ZstdRowsCodec}. {@code -Dfaro.write.cases=N} asks for more cases, {@code
+ * -Dfaro.write.seed=S} for the case with that seed alone, as in {@link SameAsSparkTest}.
  */
 class PackedRowsTest {
   private static final int CASES = Integer.getInteger("faro.write.cases", 40);
