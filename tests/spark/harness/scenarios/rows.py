@@ -209,13 +209,14 @@ SCENARIOS = [
     # Row blocks with tails of zstd, among frames of zstd.
     Scenario(
         "rows-blocks-zstd",
-        ["rowTypes", "rowSizes", "rowBlocksEverywhere", "rowBlocksDamaged", "sqlJoin"],
+        ["rowTypes", "rowBlocksEverywhere", "rowBlocksDamaged"],
         {
             "spark.io.compression.codec": "zstd",
             # A map task of these cases spills once or more.
             "spark.shuffle.spill.numElementsForceSpillThreshold": "2000",
         },
         faro_only=True,
+        newest=True,
         must_count=("rowReaders", "rowWriters", "rowBlocks"),
         must_not_count=(*SPARK_READERS, *SPARK_WRITERS),
     ),
@@ -231,6 +232,8 @@ SCENARIOS = [
         faro=ANY,
         fallback="auto",
         faro_only=True,
+        newest=True,
+        apart=True,
         must_count=("sparkReaders.setting", "rowWriters", "rowBlocks"),
         must_not_count=("rowReaders", *SPARK_WRITERS),
     ),
