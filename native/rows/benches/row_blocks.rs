@@ -1,19 +1,21 @@
 //! Measures row blocks against the codec alone, on generated sets: bytes of the whole stream, and nanoseconds for a row
 //! to encode and to decode, in processor time of the thread. Prints one JSON object per set and codec.
 //!
-//! `cargo bench -p faro-rows --bench row_blocks -- [SECONDS]`
+//! `cargo bench -p faro-rows --bench row_blocks -- [SECONDS [PART OF A SET'S NAME]]`
 
 #[path = "../tests/support/encode.rs"]
 mod encode;
+mod sets;
 #[path = "../tests/support/unsafe_row.rs"]
 mod unsafe_row;
 
 use encode::row_stream;
 use faro_rows::{Batch, BlockCompressor, Codec, RowDecoder};
 use rustix::time::{clock_gettime, ClockId};
+use sets::{Random, SETS};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
-use unsafe_row::{row, words, Field};
+use unsafe_row::{row, words};
 
 const BATCH_BYTES: usize = 64 << 10;
 /// `spark.io.compression.lz4.blockSize`.
@@ -25,103 +27,6 @@ fn busy() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        self.0 ^ self.0 >> 29
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        (self.next() >> 8) % bound
-    }
-
-    fn text(&mut self, words: u64) -> Field {
-        const WORDS: [&str; 8] = [
-            "carefully ",
-            "final ",
-            "deposits ",
-            "sleep ",
-            "furiously ",
-            "accounts ",
-            "even ",
-            "ironic ",
-        ];
-        let words = (0..words).map(|_| WORDS[self.below(8) as usize]);
-        Field::Text(words.collect::<String>().into_bytes())
-    }
-}
-
-/// A set: its name, its fields and a row of it.
-type Set = (&'static str, usize, fn(usize, &mut Random) -> Vec<Field>);
-
-const SETS: [Set; 9] = [
-    ("random key, counter, amount", 3, |at, random| {
-        let amount = (random.below(100_000) as f64 / 100.0).to_bits();
-        vec![
-            Field::Word(random.next()),
-            Field::Word(at as u64),
-            Field::Word(amount),
-        ]
-    }),
-    ("small integers", 4, |_, random| {
-        [100, 1000, 50, 20_000]
-            .map(|bound| Field::Word(random.below(bound)))
-            .to_vec()
-    }),
-    ("nullable integers", 6, |_, random| {
-        let field = |_| match random.below(10) {
-            0 => Field::Null,
-            _ => Field::Word(2_450_000 + random.below(2000)),
-        };
-        (0..6).map(field).collect()
-    }),
-    ("sorted timestamps", 2, |at, random| {
-        let time = 1_700_000_000_000_000 + at as u64 * 1000 + random.below(900);
-        vec![Field::Word(time), Field::Word(random.below(1 << 20))]
-    }),
-    ("few values", 3, |_, random| {
-        let value =
-            |random: &mut Random| Field::Word(random.below(9).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        vec![
-            value(random),
-            value(random),
-            Field::Word(random.below(1 << 30)),
-        ]
-    }),
-    ("texts", 4, |at, random| {
-        let comment = random.below(8);
-        vec![
-            Field::Word(at as u64),
-            random.text(2),
-            Field::Word(random.below(100)),
-            random.text(comment),
-        ]
-    }),
-    ("decimals and a text", 3, |_, random| {
-        let bytes = random.next().to_be_bytes();
-        let used = 4 + random.below(4) as usize;
-        vec![
-            Field::Decimal(bytes[..used].to_vec()),
-            random.text(1),
-            Field::Word(random.below(1 << 40)),
-        ]
-    }),
-    ("random words", 4, |_, random| {
-        (0..4)
-            .map(|_| Field::Word(random.next().rotate_left(23)))
-            .collect()
-    }),
-    ("seven rows in turn", 4, |at, _| {
-        let mut random = Random(at as u64 % 7 + 1);
-        (0..4).map(|_| Field::Word(random.next())).collect()
-    }),
-];
 
 struct Piece {
     bytes: Vec<u8>,
@@ -200,10 +105,15 @@ fn measure(time: Duration, mut run: impl FnMut()) -> f64 {
 
 fn main() {
     // `cargo bench` adds an argument of its own.
-    let seconds = std::env::args().skip(1).find(|text| text != "--bench");
+    let mut arguments = std::env::args().skip(1).filter(|text| text != "--bench");
+    let seconds = arguments.next();
     let seconds = seconds.map_or(0.5, |text| text.parse().expect("seconds"));
+    let some = arguments.next().unwrap_or_default();
     let time = Duration::from_secs_f64(seconds);
     for (name, fields, make) in SETS {
+        if !name.contains(&some) {
+            continue;
+        }
         let mut random = Random(7);
         let rows: Vec<_> = (0..ROWS).map(|at| row(&make(at, &mut random))).collect();
         let pieces = pieces(&rows);

@@ -4,10 +4,11 @@
 //! blocks are made in both ways, and the shorter way is kept for the blocks behind them. While one way wins, the tries
 //! become rare: behind each of them the pause doubles.
 
-/// Longest pause between two tries, in blocks.
-const LONGEST: u32 = 32;
-/// A packed block may be longer by this many percent, because it takes less CPU.
-const TOLERATED: usize = 1;
+/// Longest pause between two tries, in blocks: a try of texts takes about three times the CPU of a block.
+const LONGEST: u32 = 64;
+/// Packed blocks may be longer by this many percent, because most take less CPU. They are not taken up again before they
+/// are not longer: where both ways take about the same, each change would cause tries.
+const TOLERATED: usize = 2;
 /// A packed block that is longer by this many percent than the last one tried tells that the rows are other ones.
 const CHANGED: usize = 25;
 /// After a try so many blocks pass before a change causes the next.
@@ -76,7 +77,8 @@ impl Guard {
 
     /// What both ways took; `None` where packing gave up. True: the packed block is to be used.
     pub fn tell(&mut self, packed: Option<usize>, codec: usize, original: usize) -> bool {
-        let wins = packed.is_some_and(|bytes| bytes <= codec + codec * TOLERATED / 100);
+        let tolerated = if self.packed { TOLERATED } else { 0 };
+        let wins = packed.is_some_and(|bytes| bytes <= codec + codec * tolerated / 100);
         self.pause = match wins == self.packed {
             true => (2 * self.pause + 1).min(LONGEST),
             false => 1,
@@ -112,12 +114,22 @@ mod tests {
     #[test]
     fn the_pause_doubles_while_one_way_wins() {
         let mut guard = Guard::default();
-        assert_eq!(tries(&mut guard, 100, 500, 1000), [0, 2, 6, 14, 30, 62, 95]);
+        assert_eq!(tries(&mut guard, 100, 500, 1000), [0, 2, 6, 14, 30, 62]);
         assert_eq!(guard.plan(false), Plan::Packed);
         // The other way wins from the next try on.
         let found = tries(&mut guard, 100, 1000, 500);
         assert_eq!(&found[1..4], [found[0] + 2, found[0] + 6, found[0] + 14]);
         assert!(guard.skips_rows());
+    }
+
+    #[test]
+    fn ways_that_take_the_same_do_not_take_turns() {
+        let mut guard = Guard::default();
+        assert!(guard.tell(Some(1019), 1000, 10_000));
+        assert!(!guard.tell(Some(1021), 1000, 10_000));
+        assert!(!guard.tell(Some(1001), 1000, 10_000));
+        assert!(guard.tell(Some(1000), 1000, 10_000));
+        assert!(guard.tell(Some(1001), 1000, 10_000));
     }
 
     #[test]

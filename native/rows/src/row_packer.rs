@@ -5,6 +5,10 @@ use crate::compress_error::CompressError;
 use crate::guard::{Guard, Plan};
 use crate::row_block::{BodyEncoder, Choices};
 
+/// The first tries ask whether texts are worth their columns, and then one of so many.
+const FIRST_TRIES: u32 = 3;
+const TRIES_FOR_TEXTS: u32 = 4;
+
 /// What a piece's blocks are made with: the codec of the stream.
 pub(crate) trait PieceCodec {
     /// Writes the block of the codec alone, for which `out` has room.
@@ -61,6 +65,8 @@ pub(crate) struct RowPacker {
     choices: Choices,
     guard: Guard,
     tried: Tried,
+    /// Tries since the rows changed, of which not each asks about texts.
+    tries: u32,
     /// The second block of a piece that is made in two ways.
     spare: Vec<u8>,
     /// Pieces that became row blocks.
@@ -80,6 +86,7 @@ impl RowPacker {
             },
             guard: Guard::default(),
             tried: Tried::default(),
+            tries: 0,
             spare: Vec::new(),
             row_blocks: 0,
         }
@@ -113,7 +120,8 @@ impl RowPacker {
             return Ok(Made::Codec(codec.block(piece, out)?));
         }
         let plan = self.guard.plan(self.encoder.repeats(piece));
-        let packed = self.pack(piece, out, codec, plan == Plan::Both);
+        let measure = plan == Plan::Both && self.asks_about_texts();
+        let packed = self.pack(piece, out, codec, measure);
         let Some(bytes) = packed else {
             let bytes = codec.block(piece, out)?;
             self.tried.add(piece.len(), bytes);
@@ -122,6 +130,9 @@ impl RowPacker {
         };
         if plan == Plan::Packed && !self.guard.is_changed(bytes, piece.len()) {
             return Ok(Made::Rows { bytes, codec: None });
+        }
+        if plan == Plan::Packed {
+            self.tries = 0;
         }
         let Some(spare) = spare(&mut self.spare, out.len()) else {
             return Ok(Made::Rows { bytes, codec: None });
@@ -134,6 +145,12 @@ impl RowPacker {
         }
         out[..other].copy_from_slice(&spare[..other]);
         Ok(Made::Codec(other))
+    }
+
+    /// Whether this try is one of the first or one of the few behind them that ask.
+    fn asks_about_texts(&mut self) -> bool {
+        self.tries = self.tries.saturating_add(1);
+        self.tries <= FIRST_TRIES || self.tries % TRIES_FOR_TEXTS == 0
     }
 
     /// Writes a row block. `None`: it is not shorter than the piece. `measure`: with texts and without, to keep what is

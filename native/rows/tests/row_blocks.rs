@@ -434,10 +434,11 @@ fn packing_and_unpacking_take_a_bounded_memory() {
         (words(1000), texts(1000)),
         (words(KINDS.len()), sample(1000)),
     ];
-    for (words, rows) in &shapes {
-        let compressor = BlockCompressor::new(Codec::Lz4, 1, BLOCK).expect("a compressor");
+    for (at, codec) in (0..shapes.len()).flat_map(|at| CODECS.map(|codec| (at, codec))) {
+        let (words, rows) = &shapes[at];
+        let compressor = BlockCompressor::new(codec, 1, BLOCK).expect("a compressor");
         let mut compressor = compressor.with_row_blocks(*words);
-        let mut decoder = decoder(Codec::Lz4, BLOCK);
+        let mut decoder = decoder(codec, BLOCK);
         // Another shape first: what it leaves is kept.
         for rows in [&shapes[7].1, rows] {
             let mut part = Vec::new();
@@ -453,7 +454,7 @@ fn packing_and_unpacking_take_a_bounded_memory() {
         let (packs, unpacks) = (compressor.memory(), decoder.memory_bytes());
         assert!(
             packs <= MOST && unpacks <= MOST,
-            "{words} words: {packs}, {unpacks}"
+            "{words} words, {codec:?}: {packs}, {unpacks}"
         );
         assert!(compressor.row_blocks() > 0);
     }

@@ -11,7 +11,7 @@ writes its sections between the markers. `tests/bench/run --ladder`, `--spark`, 
 where the workloads' CPU goes. `--quick` is a smoke run that does not change this file.
 `make bench-scale` measures TPC-DS at scale factor 10, large shuffles and links of 1 to 25 Gbit/s,
 and compares `faro advise` with what was measured; `tests/bench/scale/run --help` says how to do it
-in parts.
+in parts. `tests/bench/rows/run` measures row blocks by kind of rows.
 """
 
 

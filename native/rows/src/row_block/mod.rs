@@ -16,6 +16,8 @@ mod pack;
 mod placement;
 mod plain;
 mod rows_in;
+#[cfg(test)]
+mod same_bytes;
 mod scratch;
 mod stats;
 mod texts;

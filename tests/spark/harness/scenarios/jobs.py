@@ -49,7 +49,7 @@ SCENARIOS = [
             r"Faro leaves shuffle \d+ to Spark's own writer: spark.io.encryption.enabled is true",
             r"Faro leaves shuffle \d+ to Spark's own reader: spark.io.encryption.enabled is true",
         ),
-        must_not_count=("rowWriters",),
+        must_not_count=("rowWriters", "rowBlocks"),
     ),
     Scenario(
         "checksum-crc32",

@@ -75,12 +75,15 @@ SCENARIOS = [
     # and Spark's writer writes.
     Scenario(
         "rows-snappy",
-        ["rowTypes", "rowMetrics", "aqeCoalesced", *STREAMS],
-        {"spark.io.compression.codec": "snappy", **KRYO},
+        ["rowTypes", "rowMetrics", "aqeCoalesced", "rowBlocksNone", *STREAMS],
+        {"spark.io.compression.codec": "snappy", "spark.faro.rowBlocks": "true", **KRYO},
         faro_only=True,
         newest=True,
         must_count=("groupedReaders", *written_by_spark("codec")[0]),
         must_not_count=("rowReaders", *SPARK_READERS, *written_by_spark("codec")[1]),
+        must_log_once=(
+            r"no row blocks although spark\.faro\.rowBlocks is true: spark\.io\..*codec is snappy",
+        ),
     ),
     Scenario(
         "rows-lzf",
@@ -203,18 +206,36 @@ SCENARIOS = [
         must_count=("rowBlocks",),
         waits=True,
     ),
-    # There is no such reader of zstd's streams in Java: no row blocks, and a line that says so.
+    # Row blocks with tails of zstd, among frames of zstd.
     Scenario(
         "rows-blocks-zstd",
-        ["rowTypes", "rowBlocksNone"],
-        {"spark.io.compression.codec": "zstd", "spark.faro.rowBlocks": "true"},
+        ["rowTypes", "rowBlocksEverywhere", "rowBlocksDamaged"],
+        {
+            "spark.io.compression.codec": "zstd",
+            # A map task of these cases spills once or more.
+            "spark.shuffle.spill.numElementsForceSpillThreshold": "2000",
+        },
         faro_only=True,
         newest=True,
-        must_count=("rowReaders", "rowWriters"),
-        must_not_count=("rowBlocks",),
-        must_log_once=(
-            r"no row blocks although spark\.faro\.rowBlocks is true: spark\.io\..*codec is zstd",
-        ),
+        must_count=("rowReaders", "rowWriters", "rowBlocks"),
+        must_not_count=(*SPARK_READERS, *SPARK_WRITERS),
+    ),
+    # The same for Spark's own reader, which reads files of its host itself.
+    Scenario(
+        "rows-blocks-zstd-by-spark",
+        ["rowTypes", "rowSizes", "rowBlocksEverywhere", "sqlJoin"],
+        {
+            "spark.io.compression.codec": "zstd",
+            "spark.faro.reader": "spark",
+            "spark.shuffle.readHostLocalDisk": "true",
+        },
+        faro=ANY,
+        fallback="auto",
+        faro_only=True,
+        newest=True,
+        apart=True,
+        must_count=("sparkReaders.setting", "rowWriters", "rowBlocks"),
+        must_not_count=("rowReaders", *SPARK_WRITERS),
     ),
     # Executors of one host read each other's files.
     Scenario(

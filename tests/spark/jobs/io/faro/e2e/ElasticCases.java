@@ -93,6 +93,7 @@ final class ElasticCases {
         Check.equal("sum of rows before", sum, (long) rows.reduce(Long::sum));
         // Faro's writer wrote the outputs that are handed on.
         Check.that("rows are written by Faro", FaroCounters.total(c.jsc, "rowWriters") != 0);
+        Check.that("they are packed", FaroCounters.total(c.jsc, "rowBlocks") != 0);
         long before = maps.value();
         List<String> pids = new ArrayList<>(Executors.pids(c.jsc, 2).values()).subList(0, leaving);
         for (String pid : pids) {

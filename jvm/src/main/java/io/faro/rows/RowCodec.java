@@ -22,6 +22,8 @@ public enum RowCodec {
         return LZ4;
       case "zstd":
       case "org.apache.spark.io.zstdcompressioncodec":
+        // The same for zstd.
+      case "io.faro.spark.zstdrowscodec":
         return ZSTD;
       default:
         return null;

@@ -14,6 +14,8 @@ class RowCodecTest {
     assertEquals(RowCodec.ZSTD, RowCodec.named("zstd"));
     assertEquals(RowCodec.LZ4, RowCodec.named("org.apache.spark.io.LZ4CompressionCodec"));
     assertEquals(RowCodec.ZSTD, RowCodec.named("org.apache.spark.io.ZStdCompressionCodec"));
+    assertEquals(RowCodec.LZ4, RowCodec.named("io.faro.spark.RowsCodec"));
+    assertEquals(RowCodec.ZSTD, RowCodec.named("io.faro.spark.ZstdRowsCodec"));
   }
 
   @Test

@@ -60,10 +60,10 @@ final class FaroKeys {
 
   static final Key<Boolean> ROW_BLOCKS = key(
       "rowBlocks", "boolean", "true", "true, false",
-      "Whether Faro's writer packs rows column by column, into row blocks, where that is smaller than lz4 (see Row "
-          + "blocks). Map outputs then have a format that only Faro knows: it is used with the codec lz4 only, and "
-          + "Spark's own reader gets a codec of Faro's, which reads both. With `false` the files are byte for byte "
-          + "those of Spark.",
+      "Whether Faro's writer packs rows column by column, into row blocks, where that is smaller than what the codec "
+          + "makes of them (see Row blocks). Map outputs then have a format that only Faro knows: it is used with the "
+          + "codecs lz4 and zstd, and Spark's own reader gets a codec of Faro's, which reads both formats. With "
+          + "`false` the files have Spark's format.",
       FaroKeys::bool);
 
   static final Key<Long> MEMORY_LIMIT = key(

@@ -2,6 +2,7 @@ package io.faro.spark;
 
 import io.faro.rows.RowCodec;
 import io.faro.spark.settings.SparkSettings;
+import io.faro.spark.write.RowWriters;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.network.util.ByteUnit;
@@ -15,8 +16,6 @@ import org.slf4j.LoggerFactory;
  */
 final class RowBlocks {
   private static final Logger LOG = LoggerFactory.getLogger(RowBlocks.class);
-  /** Packing takes some times this in native memory, of which docs/memory.md has 1 MiB for a task. */
-  private static final long MOST_BLOCK_BYTES = 64 << 10;
 
   private final SparkConf conf;
   private final boolean wanted;
@@ -69,13 +68,15 @@ final class RowBlocks {
   /** Why there are none with these settings; {@code null}: they do not forbid it. */
   static String why(SparkConf conf) {
     String codec = SparkSettings.text(conf, "spark.io.compression.codec", "lz4");
+    RowCodec known = RowCodec.named(codec);
     long block = SparkSettings.bytes(conf, "spark.io.compression.lz4.blockSize", ByteUnit.BYTE, 32 << 10);
     if (!SparkSettings.flag(conf, "spark.shuffle.compress", true)) {
       return "spark.shuffle.compress is false";
-    } else if (RowCodec.named(codec) != RowCodec.LZ4) {
-      return "spark.io.compression.codec is " + codec + " and not lz4";
-    } else if (block > MOST_BLOCK_BYTES) {
-      return "spark.io.compression.lz4.blockSize is " + block + " bytes; row blocks have at most " + MOST_BLOCK_BYTES;
+    } else if (known != RowCodec.LZ4 && known != RowCodec.ZSTD) {
+      return "spark.io.compression.codec is " + codec + " and neither lz4 nor zstd";
+    } else if (known == RowCodec.LZ4 && block > RowWriters.MOST_PACKED_BYTES) {
+      return "spark.io.compression.lz4.blockSize is " + block + " bytes; row blocks have at most "
+          + RowWriters.MOST_PACKED_BYTES;
     }
     return null;
   }
@@ -86,7 +87,7 @@ final class RowBlocks {
       case THERE_ALREADY:
         return null;
       case OTHER_CODEC:
-        return "Spark's codec is not lz4";
+        return "Spark's codec is neither lz4 nor zstd";
       case NO_ACCESS:
         return "this Spark does not let Faro give its reader a codec";
       default:

@@ -6,6 +6,7 @@ import org.apache.spark.SparkEnv;
 import org.apache.spark.io.CompressionCodec;
 import org.apache.spark.io.CompressionCodec$;
 import org.apache.spark.io.LZ4CompressionCodec;
+import org.apache.spark.io.ZStdCompressionCodec;
 import org.apache.spark.serializer.SerializerManager;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -29,9 +30,9 @@ final class SparksCodec {
   /** What became of the codec; only with the first two Spark's reader can read row blocks. */
   enum Outcome {
     INSTALLED,
-    /** The application's codec is {@link RowsCodec} by its setting, or it was installed before. */
+    /** The application's codec is one of Faro's by its setting, or it was installed before. */
     THERE_ALREADY,
-    /** The application's codec is not lz4. */
+    /** The application's codec is neither lz4 nor zstd. */
     OTHER_CODEC,
     /** This Spark does not have these fields, or does not let them be set. */
     NO_ACCESS
@@ -46,13 +47,15 @@ final class SparksCodec {
         Field made = field(MADE);
         CompressionCodec now = made.getBoolean(manager)
             ? (CompressionCodec) codec.get(manager) : CompressionCodec$.MODULE$.createCodec(conf);
-        if (now instanceof RowsCodec) {
+        if (now instanceof RowsCodec || now instanceof ZstdRowsCodec) {
           return Outcome.THERE_ALREADY;
-        } else if (now.getClass() != LZ4CompressionCodec.class) {
+        }
+        CompressionCodec ours = oursFor(now, conf);
+        if (ours == null) {
           return Outcome.OTHER_CODEC;
         }
         // The second one is volatile: a thread that sees it sees the first one.
-        codec.set(manager, new RowsCodec(conf));
+        codec.set(manager, ours);
         made.setBoolean(manager, true);
         return Outcome.INSTALLED;
       } catch (ReflectiveOperationException | RuntimeException e) {
@@ -60,6 +63,14 @@ final class SparksCodec {
         return Outcome.NO_ACCESS;
       }
     }
+  }
+
+  /** The codec that reads what that one does and row blocks; {@code null}: there is none. */
+  private static CompressionCodec oursFor(CompressionCodec sparks, SparkConf conf) {
+    if (sparks.getClass() == LZ4CompressionCodec.class) {
+      return new RowsCodec(conf);
+    }
+    return sparks.getClass() == ZStdCompressionCodec.class ? new ZstdRowsCodec(conf) : null;
   }
 
   /** The same for this process, whose environment must be there. */

@@ -58,6 +58,15 @@ class SparksReaderTest {
     }
   }
 
+  @Test
+  void rowsComeRightFromStreamsOfZstd() {
+    try (SparkSession spark = spark("spark.io.compression.codec", "zstd")) {
+      assertRight(spark);
+      String damaged = failure(spark, "damaged");
+      assertTrue(damaged.contains("Stream is corrupted: block 0 at byte 0, method 0x"), damaged);
+    }
+  }
+
   /** An application without the codec, as one with an older Faro: never wrong rows. */
   @Test
   void sparksOwnCodecRefusesRowBlocks() {
@@ -68,15 +77,16 @@ class SparksReaderTest {
   }
 
   @Test
-  void whatIsNotLz4StaysAsItIs() {
+  void whatIsNeitherLz4NorZstdStaysAsItIs() {
     SparkConf conf = new SparkConf(false).set("spark.io.compression.codec", "snappy");
     SerializerManager manager = new SerializerManager(new JavaSerializer(conf), conf);
     assertEquals(SparksCodec.Outcome.OTHER_CODEC, SparksCodec.install(manager, conf));
     assertEquals(SparksCodec.Outcome.NO_ACCESS,
         SparksCodec.install(manager, conf.clone().set("spark.io.compression.codec", "no.such.Codec")));
-    for (String lz4 : new String[] {null, "lz4", "org.apache.spark.io.LZ4CompressionCodec"}) {
-      SparkConf with = lz4 == null ? conf.clone().remove("spark.io.compression.codec")
-          : conf.clone().set("spark.io.compression.codec", lz4);
+    for (String known : new String[] {null, "lz4", "org.apache.spark.io.LZ4CompressionCodec", "zstd",
+        "org.apache.spark.io.ZStdCompressionCodec"}) {
+      SparkConf with = known == null ? conf.clone().remove("spark.io.compression.codec")
+          : conf.clone().set("spark.io.compression.codec", known);
       SerializerManager of = new SerializerManager(new JavaSerializer(with), with);
       assertEquals(SparksCodec.Outcome.INSTALLED, SparksCodec.install(of, with));
       assertEquals(SparksCodec.Outcome.THERE_ALREADY, SparksCodec.install(of, with));

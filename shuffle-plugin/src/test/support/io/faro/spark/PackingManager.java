@@ -1,5 +1,6 @@
 package io.faro.spark;
 
+import io.faro.rows.RowCodec;
 import io.faro.spark.codec.RowBlockEncoder;
 import io.faro.spark.codec.Streams;
 import java.io.ByteArrayOutputStream;
@@ -37,10 +38,12 @@ public final class PackingManager extends SortShuffleManager {
   private static final int ROWS_OF_A_BLOCK = 300;
 
   private final boolean installs;
+  private final boolean zstd;
 
   public PackingManager(SparkConf conf, boolean isDriver) {
     super(conf);
     installs = conf.getBoolean(INSTALL, true);
+    zstd = RowCodec.named(conf.get("spark.io.compression.codec", "lz4")) == RowCodec.ZSTD;
   }
 
   @Override
@@ -77,7 +80,8 @@ public final class PackingManager extends SortShuffleManager {
         byte[] part = new byte[(int) (offsets.getLong(at + Long.BYTES) - offsets.getLong(at))];
         bytes.get(part);
         offsets.putLong(at, packed.size());
-        for (byte[] block : blocks(Streams.decoded(part, 1 << 16), new Random(mapId + at))) {
+        byte[] rows = zstd ? Streams.decodedZstd(part, 1 << 16) : Streams.decoded(part, 1 << 16);
+        for (byte[] block : blocks(rows, new Random(mapId + at))) {
           block[damaged ? block.length / 2 : 0] ^= (byte) (damaged ? 1 : 0);
           packed.write(block);
         }

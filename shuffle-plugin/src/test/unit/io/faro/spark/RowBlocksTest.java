@@ -22,13 +22,19 @@ class RowBlocksTest {
     assertNull(why("spark.io.compression.codec", "LZ4"));
     assertNull(why("spark.io.compression.codec", RowsCodec.class.getName()));
     assertNull(why("spark.io.compression.lz4.blockSize", "64k"));
+    assertNull(why("spark.io.compression.codec", "zstd"));
+    assertNull(why("spark.io.compression.codec", ZstdRowsCodec.class.getName()));
+    // It is of no account for zstd.
+    assertNull(why("spark.io.compression.codec", "zstd", "spark.io.compression.lz4.blockSize", "1m"));
   }
 
   @Test
   void settingsWithoutThem() {
     assertEquals("spark.shuffle.compress is false", why("spark.shuffle.compress", "false"));
-    assertEquals("spark.io.compression.codec is zstd and not lz4", why("spark.io.compression.codec", "zstd"));
-    assertEquals("spark.io.compression.codec is a.b.Codec and not lz4", why("spark.io.compression.codec", "a.b.Codec"));
+    assertEquals("spark.io.compression.codec is snappy and neither lz4 nor zstd",
+        why("spark.io.compression.codec", "snappy"));
+    assertEquals("spark.io.compression.codec is a.b.Codec and neither lz4 nor zstd",
+        why("spark.io.compression.codec", "a.b.Codec"));
     assertEquals("spark.io.compression.lz4.blockSize is 131072 bytes; row blocks have at most 65536",
         why("spark.io.compression.lz4.blockSize", "128k"));
   }

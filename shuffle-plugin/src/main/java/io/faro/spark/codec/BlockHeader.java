@@ -61,6 +61,11 @@ final class BlockHeader {
     return Arrays.equals(Arrays.copyOf(bytes, MAGIC.length), MAGIC) ? bytes[CHECKED_FROM] & 0xff : -1;
   }
 
+  /** Bytes that follow a header that was parsed. */
+  static int bodyBytes(byte[] bytes) {
+    return ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN).getInt(9);
+  }
+
   /** {@code bytes}: at least {@link #BYTES}. */
   static BlockHeader parse(byte[] bytes) throws BlockFault {
     int token = token(bytes);

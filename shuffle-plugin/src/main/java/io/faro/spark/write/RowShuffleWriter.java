@@ -79,7 +79,7 @@ public final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
     WriteContext writes = new WriteContext(partitions, sums, conf.sync, context::killTaskIfInterrupted);
     Spills spills = new Spills(() -> blocks.diskBlockManager().createTempShuffleBlock()._2(), writes);
     try (BlockCompressor compressor = compressor();
-        PartitionBuffers buffers = new PartitionBuffers(context.taskMemoryManager(), partitions, conf.blockBytes,
+        PartitionBuffers buffers = new PartitionBuffers(context.taskMemoryManager(), partitions, blockBytes(),
             conf.mostBytes(context.taskMemoryManager().pageSizeBytes()), conf.limits, compressor, spills)) {
       try {
         metrics.incRecordsWritten(add(records, partitioner, rowSums, buffers));
@@ -112,8 +112,12 @@ public final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
   }
 
   private BlockCompressor compressor() {
-    return packedFields == NOT_PACKED ? BlockCompressor.open(conf.codec, conf.zstdLevel, conf.blockBytes)
-        : BlockCompressor.openForRows(conf.codec, conf.zstdLevel, conf.blockBytes, packedFields);
+    return packedFields == NOT_PACKED ? BlockCompressor.open(conf.codec, conf.zstdLevel, blockBytes())
+        : BlockCompressor.openForRows(conf.codec, conf.zstdLevel, blockBytes(), packedFields);
+  }
+
+  private int blockBytes() {
+    return conf.blockBytes(packedFields != NOT_PACKED);
   }
 
   /** Returns how many rows there were. */

@@ -53,6 +53,14 @@ final class WriterConf {
     limits = new SpillLimits(conf);
   }
 
+  /**
+   * The same for a writer that may pack, whose scratch in native memory is some times this. A row block loses little by
+   * being shorter than the frames of zstd.
+   */
+  int blockBytes(boolean packs) {
+    return packs ? Math.min(blockBytes, RowWriters.MOST_PACKED_BYTES) : blockBytes;
+  }
+
   /** What the buffers of one task take at most: less where tasks have little memory, by Spark's size of a page. */
   long mostBytes(long pageBytes) {
     return Math.min(MOST_BUFFER_BYTES, PAGES * pageBytes);

@@ -1,6 +1,7 @@
 package io.faro.spark.codec;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -35,6 +36,7 @@ class RowBlockVectorsTest {
     assertTrue(good.size() >= 29);
     for (String[] vector : good) {
       assertArrayEquals(bytes(vector[1]), Streams.decoded(bytes(vector[2]), 1 << 20), vector[0]);
+      assertArrayEquals(bytes(vector[1]), Streams.decodedZstd(bytes(vector[2]), 1 << 20), vector[0]);
     }
   }
 
@@ -54,6 +56,8 @@ class RowBlockVectorsTest {
       CorruptBlockException e = assertThrows(
           CorruptBlockException.class, () -> Streams.decoded(bytes(vector[1]), 1 << 20), vector[0] + vector[1]);
       assertTrue(e.getMessage().startsWith("Stream is corrupted: block 0 at byte 0, method 0x"), e.getMessage());
+      assertEquals(e.getMessage(), assertThrows(
+          CorruptBlockException.class, () -> Streams.decodedZstd(bytes(vector[1]), 1 << 20)).getMessage());
       boolean named = Arrays.stream(reason(vector[0]).split("\\|")).anyMatch(e.getMessage()::contains);
       assertTrue(named, vector[0] + ": " + e.getMessage());
     }

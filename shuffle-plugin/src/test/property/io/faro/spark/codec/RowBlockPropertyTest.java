@@ -23,7 +23,16 @@ class RowBlockPropertyTest {
 
   @Test
   void rowsComeBack() throws IOException {
-    for (int seed = 0; seed < CASES; seed++) {
+    rowsComeBack(CASES, false);
+  }
+
+  @Test
+  void rowsComeBackFromStreamsOfZstd() throws IOException {
+    rowsComeBack(CASES / 4, true);
+  }
+
+  private static void rowsComeBack(int cases, boolean zstd) throws IOException {
+    for (int seed = 0; seed < cases; seed++) {
       Random random = new Random(seed);
       RowSamples samples = new RowSamples(random);
       RowBlockEncoder encoder = new RowBlockEncoder(random);
@@ -34,13 +43,15 @@ class RowBlockPropertyTest {
         byte[] original = RowSamples.stream(some);
         // Any k up to the shortest row is valid.
         int words = random.nextInt(3) == 0 ? random.nextInt(samples.words() + 1) : samples.words();
-        blocks.add(random.nextInt(3) == 0
-            ? Streams.lz4(original, 64 + random.nextInt(4000)) : encoder.block(some, words));
+        boolean plain = random.nextInt(3) == 0;
+        blocks.add(!plain ? encoder.block(some, words)
+            : zstd ? Streams.zstd(original) : Streams.lz4(original, 64 + random.nextInt(4000)));
         rows.add(original);
       }
       byte[] stream = Streams.joined(blocks.toArray(new byte[0][]));
+      int atOnce = 1 + random.nextInt(5000);
       assertArrayEquals(Streams.joined(rows.toArray(new byte[0][])),
-          Streams.decoded(stream, 1 + random.nextInt(5000)), "seed " + seed);
+          zstd ? Streams.decodedZstd(stream, atOnce) : Streams.decoded(stream, atOnce), "seed " + seed);
     }
   }
 

@@ -1,5 +1,6 @@
 package io.faro.spark.codec;
 
+import io.faro.spark.ZstdRowsCodec;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
@@ -7,16 +8,27 @@ import java.io.InputStream;
 import java.io.OutputStream;
 import org.apache.spark.SparkConf;
 import org.apache.spark.io.LZ4CompressionCodec;
+import org.apache.spark.io.ZStdCompressionCodec;
 
 /** Compressed streams in memory. */
 public final class Streams {
   private Streams() {}
 
-  /** What a stream of Faro's codec gives, in reads of so many bytes. */
+  /** What a stream of Faro's codec for lz4 gives, in reads of so many bytes. */
   public static byte[] decoded(byte[] stream, int atOnce) throws IOException {
+    return all(new BlockInputStream(new ByteArrayInputStream(stream)), atOnce);
+  }
+
+  /** The same for zstd. */
+  public static byte[] decodedZstd(byte[] stream, int atOnce) throws IOException {
+    return all(new ZstdRowsCodec(new SparkConf(false)).compressedInputStream(new ByteArrayInputStream(stream)), atOnce);
+  }
+
+  /** All bytes of a stream, which it closes. */
+  public static byte[] all(InputStream stream, int atOnce) throws IOException {
     ByteArrayOutputStream all = new ByteArrayOutputStream();
     byte[] some = new byte[atOnce];
-    try (InputStream in = new BlockInputStream(new ByteArrayInputStream(stream))) {
+    try (InputStream in = stream) {
       for (int got = in.read(some); got >= 0; got = in.read(some)) {
         all.write(some, 0, got);
       }
@@ -29,6 +41,15 @@ public final class Streams {
     SparkConf conf = new SparkConf(false).set("spark.io.compression.lz4.blockSize", blockBytes + "b");
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     try (OutputStream out = new LZ4CompressionCodec(conf).compressedOutputStream(bytes)) {
+      out.write(original);
+    }
+    return bytes.toByteArray();
+  }
+
+  /** As Spark's own zstd writes it: one frame. */
+  public static byte[] zstd(byte[] original) throws IOException {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    try (OutputStream out = new ZStdCompressionCodec(new SparkConf(false)).compressedOutputStream(bytes)) {
       out.write(original);
     }
     return bytes.toByteArray();

@@ -50,6 +50,14 @@ class WriterConfTest {
   }
 
   @Test
+  void blocksThatMayBePacked() {
+    assertEquals(32 << 10, with().blockBytes(true));
+    WriterConf zstd = with("spark.io.compression.codec", "zstd");
+    assertEquals(128 << 10, zstd.blockBytes(false));
+    assertEquals(64 << 10, zstd.blockBytes(true));
+  }
+
+  @Test
   void partitionsThatHaveBuffersOfAUsefulSize() {
     assertMost(16_384, with(), 64 << 20);
     assertMost(4_096, with("spark.io.compression.codec", "zstd"), 64 << 20);
