@@ -25,6 +25,7 @@ SIDES = {
     "Celeborn, tuned": (style.SKY, "D"),
     "Uniffle": (style.INK, "D"),
     "stock Spark, second heat": (style.VERMILION, "^"),
+    "Faro, second heat": (style.GREEN, "o"),
 }
 # column -> title of the panel, level that is aimed at
 LADDER = {

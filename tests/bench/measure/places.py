@@ -1,4 +1,4 @@
-"""Where the ladder's map outputs are: on the disk of the tree, as users' are, or on tmpfs."""
+"""Where files are: on the disk of the tree, as users' are, or on tmpfs."""
 
 import os
 import tempfile
@@ -25,3 +25,13 @@ def file_system(path):
         if inside and len(point) >= len(found[0]):
             found = (point, kind)
     return found[1]
+
+
+def warm(folder):
+    """Reads all files below it, so that they are in the page cache."""
+    buffer = bytearray(8 << 20)
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            with path.open("rb", buffering=0) as file:
+                while file.readinto(buffer):
+                    pass
