@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +19,7 @@ import data
 import queries
 import spark_home
 
-from . import places, workloads
+from . import machine, places, workloads
 from . import sides as known
 
 # In heats, because one with all of them does not fit this machine's memory. Stock Spark and Faro
@@ -30,6 +32,7 @@ TABLE_JOBS = ["NARROW", "SORT", "JOIN"]
 # Sales with their returns, which shuffles 0.4 GB at this scale, and semi-joins, which shuffle less.
 QUERIES = ["q93", "q16"]
 WORKLOADS = [*TABLE_JOBS, *QUERIES]
+QUICK = ["NARROW", "SORT", "q93"]
 SCALE, QUICK_SCALE = "10", "0.1"
 QUICK_DIVISOR = 100
 # Of the shape of the tables; another one has other tables.
@@ -153,3 +156,81 @@ class Answers:
 
 def _difference(stock: Path, ours: Path) -> bool | str:
     return answers.difference(stock, ours, may_be_empty=True) or True
+
+
+@dataclass
+class Run:
+    home: Path
+    faro_jar: Path
+    target: Path
+    root: Path
+    quick: bool
+    command: str
+    say: Callable[[str], None]
+
+    def measure(
+        self,
+        heats: list[int],
+        names: list[str],
+        no_faro: bool,
+        resume: bool,
+        warm_ups: int,
+        rounds: int,
+    ) -> None:
+        every = known.all_sides(self.faro_jar)
+        here = {}
+        for number in heats:
+            sides = [s for s in HEATS[number - 1] if not every[s].needs_home or every[s].home]
+            # Without a service, the second heat would say nothing new.
+            if number == 1 or any(every[side].needs_home for side in sides):
+                here[number] = [s for s in sides if not (no_faro and every[s].faro)]
+        made = tables(self.home, self.faro_jar, self.target, self.quick, self.say)
+
+        def done(heat: int, name: str) -> bool:
+            there = Stored(self.target, heat, self.quick).read().get("workloads", {})
+            return resume and name in there
+
+        for lot in lots(here, names, done):
+            self._lot(lot, made, warm_ups, rounds)
+
+    def _lot(self, lot: Lot, made: Path, warm_ups: int, rounds: int) -> None:
+        facts = {
+            "machine": machine.describe(self.home.name, self.root),
+            "command": self.command,
+            "warm_ups": warm_ups,
+            "rounds": rounds,
+        }
+        store = Stored(self.target, lot.heat, self.quick)
+        asked = group(made, lot.names, self.quick)
+        started, others = time.monotonic(), machine.OthersWatch()
+        with tempfile.TemporaryDirectory(prefix="peers-", dir=self.target) as place:
+            # Shuffle files are on the disk of the tree, not on tmpfs.
+            workloads.measure(
+                *(self.home, self.faro_jar, self.target, lot.sides, [asked]),
+                *(warm_ups, rounds, self.say),
+                scratch=place,
+                around=Answers(Path(place), asked.commands, store, facts, self.say),
+            )
+        store.ended(lot.names, time.monotonic() - started, others.share())
+
+
+def stored(faro_jar: Path, target: Path, quick: bool) -> dict:
+    """What is stored of all heats, whenever it was measured."""
+    every = known.all_sides(faro_jar)
+    heats = {n: Stored(target, n, quick).read() for n in range(1, len(HEATS) + 1)}
+    measured = {
+        side
+        for heat in heats.values()
+        for one in heat.get("workloads", {}).values()
+        for side, runs in one["sides"].items()
+        if runs["rounds"]
+    }
+    asked = dict.fromkeys(side for heat in HEATS for side in heat)
+    broken = {
+        f"{side}, {name}": why
+        for heat in heats.values()
+        for name, one in heat.get("workloads", {}).items()
+        for side, why in one["broken"].items()
+    }
+    settings = [(side, every[side].settings, side in measured) for side in asked]
+    return {"heats": heats, "settings": settings, "broken": broken}

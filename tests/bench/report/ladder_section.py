@@ -43,8 +43,9 @@ def write(results):
             "both processes. Every byte was compared once per shape and side, outside the "
             "timed part. Files are written back before the first run and read many times, so the "
             "page cache and the mappings of *free* are warm. Before the first cell every side "
-            "runs until the JIT compiler has little left to do. A1 is the shape of Spark workload A1: 400 x 400 blocks of "
-            "200 bytes, 200 per request, each from another map output."
+            "runs until the JIT compiler has little left to do. A1 is the shape of "
+            "Spark workload A1: 400 x 400 blocks of 200 bytes, 200 per request, each from another "
+            "map output."
         ),
     ]
     for run in runs:

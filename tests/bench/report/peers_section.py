@@ -100,16 +100,15 @@ def write(results):
 def merged(heats):
     """By workload the sides of all heats, and a paragraph for each heat's runs."""
     workloads, facts = {}, []
-    for number, heat in sorted(heats.items()):
+    for which, heat in sorted(heats.items()):
         lots = {}
         for name, one in heat.get("workloads", {}).items():
             for side, measured in one["sides"].items():
                 if measured["rounds"]:
-                    into = OF_HEAT.get(int(number), {}).get(side, side)
-                    workloads.setdefault(name, {})[into] = {**measured, "heat": int(number)}
+                    into = OF_HEAT.get(int(which), {}).get(side, side)
+                    workloads.setdefault(name, {})[into] = {**measured, "heat": int(which)}
             lots.setdefault(_same_run(one), []).append((name, one))
-        for found in lots.values():
-            facts.append(_facts(number, found))
+        facts += [_facts(which, found) for found in lots.values()]
     order = [*JOBS, *sorted(set(workloads) - set(JOBS))]
     return {name: workloads[name] for name in order if name in workloads}, facts
 
@@ -119,7 +118,7 @@ def _same_run(one):
     return (where["revision"], where["cpu"], where["date"], one["warm_ups"], one["rounds"])
 
 
-def _facts(number, found):
+def _facts(heat, found):
     first = found[0][1]
     # A lot of several workloads has its length and its neighbours once.
     lots = {tuple(one.get("lot", [name])): one for name, one in found}
@@ -128,7 +127,7 @@ def _facts(number, found):
     said = machine({**first["machine"], "others": others}, first["command"], seconds, False)
     names = ", ".join(name for name, _ in found)
     return (
-        f"Heat {number}, {names}: after one run for the answer and {first['warm_ups']} more to "
+        f"Heat {heat}, {names}: after one run for the answer and {first['warm_ups']} more to "
         f"warm up, {first['rounds']} measured.\n\n{said}"
     )
 
