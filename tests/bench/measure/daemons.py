@@ -3,6 +3,8 @@
 An installation has the layout of the project's own binary release. Celeborn's servers are started
 by its own scripts. Uniffle's scripts take their settings and put their logs into the installation,
 and let one coordinator run on a host; so its servers are started from its jars.
+
+Written from their scripts and documentation: not run yet.
 """
 
 from __future__ import annotations
