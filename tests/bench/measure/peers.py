@@ -199,6 +199,7 @@ class Run:
             "command": self.command,
             "warm_ups": warm_ups,
             "rounds": rounds,
+            "quick": self.quick,
         }
         store = Stored(self.target, lot.heat, self.quick)
         asked = group(made, lot.names, self.quick)

@@ -124,7 +124,9 @@ def _facts(heat, found):
     lots = {tuple(one.get("lot", [name])): one for name, one in found}
     seconds = sum(one.get("seconds", 0) for one in lots.values())
     others = max((one.get("others", 0) for one in lots.values()), default=0)
-    said = machine({**first["machine"], "others": others}, first["command"], seconds, False)
+    said = machine(
+        {**first["machine"], "others": others}, first["command"], seconds, first["quick"]
+    )
     names = ", ".join(name for name, _ in found)
     return (
         f"Heat {heat}, {names}: after one run for the answer and {first['warm_ups']} more to "

@@ -77,9 +77,10 @@ enum TableWorkload {
 
   /** The tables, each in a folder; {@code divisor}: 1 for the real size. */
   static void writeTables(SparkSession spark, String folder, int divisor) {
-    write(spark.range(0, 24_000_000 / divisor, 1, 24).selectExpr("id", "hash(id) h", "xxhash64(id) x"), folder, "narrow");
-    write(spark.range(0, 4_000_000 / divisor, 1, 8).selectExpr("xxhash64(id) k", "repeat(hex(id), 8) p"), folder,
-        "sort_rows");
+    write(spark.range(0, 24_000_000 / divisor, 1, 24)
+        .selectExpr("id", "hash(id) h", "xxhash64(id) x"), folder, "narrow");
+    write(spark.range(0, 4_000_000 / divisor, 1, 8)
+        .selectExpr("xxhash64(id) k", "repeat(hex(id), 8) p"), folder, "sort_rows");
     write(spark.range(0, 6_000_000 / divisor, 1, 8)
         .selectExpr("xxhash64(id) % 2000000 k", "id v", "hash(id) w"), folder, "join_left");
     write(spark.range(0, 3_000_000 / divisor, 1, 4).selectExpr("xxhash64(id) % 2000000 k", "id v2"), folder,
