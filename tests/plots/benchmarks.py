@@ -25,6 +25,7 @@ SIDES = {
     "Celeborn, tuned": (style.SKY, "D"),
     "Uniffle": (style.INK, "D"),
     "stock Spark, second heat": (style.VERMILION, "^"),
+    "Faro, second heat": (style.GREEN, "o"),
 }
 # column -> title of the panel, level that is aimed at
 LADDER = {
@@ -48,8 +49,9 @@ BYTES_OF_A1 = 200
 UNITS = {"KB": 1 << 10, "MB": 1 << 20}
 
 
-def ladder(document: str, path: Path) -> None:
-    clients, rows = clients_shown(document)
+def ladder(document: str, path: Path, where: str) -> None:
+    """`where`: the file system that the map outputs are on."""
+    clients, rows = clients_shown(document, where)
     blocks = list(dict.fromkeys(row["block"] for row in rows))
     figure, panels = pyplot.subplots(2, 2, figsize=(10.5, 7.6))
     for axes, (column, (title, aim)) in zip(panels.flat, LADDER.items()):
@@ -81,17 +83,21 @@ def ladder(document: str, path: Path) -> None:
         style.ticks_at(axes, [block_bytes(block) for block in blocks], labels)
         axes.tick_params(axis="x", labelsize=9)
         style.shorten(axes)
-    figure.suptitle(f"Faro and Spark's own transport, {clients} clients, by size of the blocks")
+    figure.suptitle(
+        f"Faro and Spark's own transport, {clients} clients, by size of the blocks, {where}"
+    )
     lines, names = panels.flat[0].get_legend_handles_labels()
     figure.legend(lines, names, loc="outside lower center", ncols=len(names))
     style.save(figure, path)
 
 
-def clients_shown(document: str) -> tuple[int, list[dict[str, str]]]:
+def clients_shown(document: str, where: str) -> tuple[int, list[dict[str, str]]]:
     """Eight clients where the page has them, otherwise the most."""
-    there = [int(n) for n in re.findall(r"<summary>All figures with (\d+) client", document)]
+    heads = re.findall(rf"<summary>All figures with (\d+) clients?, {where}<", document)
+    there = [int(n) for n in heads]
     clients = 8 if 8 in there else max(there)
-    return clients, tables.after(document, f"All figures with {clients} client")
+    plural = "client" if clients == 1 else "clients"
+    return clients, tables.after(document, f"All figures with {clients} {plural}, {where}<")
 
 
 def block_bytes(name: str) -> int:
@@ -152,8 +158,8 @@ def workloads(document: str, path: Path, columns: dict[str, str], title: str) ->
 
 def draw(document: str, folder: Path) -> None:
     """The pictures of the sections that the page has."""
-    if "<!-- ladder: begin -->" in document:
-        ladder(document, folder / "ladder.svg")
+    for where in re.findall(r"\(benchmarks/ladder-(\w+)\.svg\)", document):
+        ladder(document, folder / f"ladder-{where}.svg", where)
     if "<!-- spark: begin -->" in document:
         workloads(document, folder / "spark.svg", SPARK, "Spark workloads")
     if "<!-- peers: begin -->" in document:

@@ -1,16 +1,21 @@
 """The servers of Celeborn and Uniffle, on this host, from an installation that a user names.
 
-Written from their documentation: neither is on Maven Central, and neither was here to try.
+An installation has the layout of the project's own binary release. Celeborn's servers are started
+by its own scripts. Uniffle's scripts take their settings and put their logs into the installation,
+and let one coordinator run on a host; so its servers are started from its jars.
+
+Written from their scripts and documentation: not run yet.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness import launch
 
-HEAP = "-Xmx1g"
+HEAP = "1g"
 
 
 @dataclass
@@ -29,38 +34,52 @@ class Running:
             launch.stop_group(leader, 0)
 
 
-def celeborn(home: Path, place: Path) -> Running:
+def celeborn(home: Path, place: Path, _spark: Path) -> Running:
     """A master and a worker, which keeps its files below `place`."""
     master, worker = launch.free_port(), launch.free_port()
-    settings = place / "celeborn-defaults.conf"
-    settings.write_text(
-        f"celeborn.master.endpoints 127.0.0.1:{master}\n"
-        f"celeborn.master.http.port {launch.free_port()}\n"
-        f"celeborn.worker.http.port {launch.free_port()}\n"
-        f"celeborn.worker.storage.dirs {place / 'worker'}\n"
-    )
-    java = [launch.java_program(), HEAP, "-cp", f"{home}/jars/*:{home}/master-jars/*"]
-    package = "org.apache.celeborn.service.deploy"
-    where = ["--host", "127.0.0.1", "--properties-file", settings]
-    first = start(
-        place, "master", [*java, f"{package}.master.Master", *where, "--port", master], master
-    )
-    java[-1] = f"{home}/jars/*:{home}/worker-jars/*"
-    address = f"celeborn://127.0.0.1:{master}"
-    second = start(
-        place,
-        "worker",
-        [*java, f"{package}.worker.Worker", *where, "--port", worker, address],
-        worker,
-    )
-    return Running([first, second], {"spark.celeborn.master.endpoints": f"127.0.0.1:{master}"})
+    conf = place / "celeborn-conf"
+    conf.mkdir()
+    settings = {
+        "celeborn.master.endpoints": f"127.0.0.1:{master}",
+        "celeborn.master.host": "127.0.0.1",
+        "celeborn.master.port": master,
+        "celeborn.master.http.host": "127.0.0.1",
+        "celeborn.master.http.port": launch.free_port(),
+        "celeborn.worker.http.host": "127.0.0.1",
+        "celeborn.worker.http.port": launch.free_port(),
+        "celeborn.worker.storage.dirs": place / "worker",
+    }
+    write(conf / "celeborn-defaults.conf", settings)
+    environment = {
+        **os.environ,
+        # Both scripts end by becoming the server, whose id is then the script's.
+        "CELEBORN_NO_DAEMONIZE": "1",
+        "CELEBORN_HOME": str(home),
+        "CELEBORN_CONF_DIR": str(conf),
+        "CELEBORN_LOG_DIR": str(place),
+        "CELEBORN_PID_DIR": str(place / "celeborn-pids"),
+        "CELEBORN_MASTER_MEMORY": HEAP,
+        "CELEBORN_WORKER_MEMORY": HEAP,
+        "CELEBORN_WORKER_OFFHEAP_MEMORY": HEAP,
+        "JAVA_HOME": str(Path(launch.java_program()).resolve().parents[1]),
+    }
+    leaders: list = []
+    for name, port, more in (
+        ("master", master, []),
+        ("worker", worker, [f"celeborn://127.0.0.1:{master}"]),
+    ):
+        script = home / "sbin" / f"start-{name}.sh"
+        command = [script, "--host", "127.0.0.1", "--port", port, *more]
+        start(leaders, place, name, command, port, environment)
+    return Running(leaders, {"spark.celeborn.master.endpoints": f"127.0.0.1:{master}"})
 
 
-def uniffle(home: Path, place: Path) -> Running:
-    """A coordinator and a shuffle server, which keeps its files below `place`."""
+def uniffle(home: Path, place: Path, spark: Path) -> Running:
+    """A coordinator and a shuffle server, which keeps its files below `place`. They need Hadoop's
+    classes, which a release may lack: those that come with Spark."""
     coordinator, server = launch.free_port(), launch.free_port()
     quorum = f"127.0.0.1:{coordinator}"
-    leaders = []
+    leaders: list = []
     for name, port, main, more in (
         ("coordinator", coordinator, "org.apache.uniffle.coordinator.CoordinatorServer", {}),
         (
@@ -73,24 +92,38 @@ def uniffle(home: Path, place: Path) -> Running:
                 "rss.storage.type": "MEMORY_LOCALFILE",
                 "rss.server.buffer.capacity": "512mb",
                 "rss.server.read.buffer.capacity": "256mb",
+                "rss.server.heartbeat.delay": "1000",
             },
         ),
     ):
         conf = {"rss.rpc.server.port": port, "rss.jetty.http.port": launch.free_port(), **more}
         settings = place / f"{name}.conf"
-        settings.write_text("".join(f"{key} {value}\n" for key, value in conf.items()))
-        jars = f"{home}/jars/{name}/*"
-        command = [launch.java_program(), HEAP, "-cp", jars, main, "--conf", settings]
-        leaders.append(start(place, name, command, port))
+        write(settings, conf)
+        jars = ":".join([f"{home}/jars/{name}/*", *map(str, hadoop_of(spark))])
+        command = [launch.java_program(), f"-Xmx{HEAP}", "-cp", jars, main, "--conf", settings]
+        start(leaders, place, name, command, port, {**os.environ, "RSS_IP": "127.0.0.1"})
     return Running(leaders, {"spark.rss.coordinator.quorum": quorum})
 
 
-def start(place: Path, name: str, command: list, port: int):
-    """The process, once it listens."""
+def hadoop_of(spark: Path) -> list[Path]:
+    return sorted((spark / "jars").glob("hadoop-client-*.jar"))
+
+
+def write(path: Path, settings: dict) -> None:
+    path.write_text("".join(f"{key} {value}\n" for key, value in settings.items()))
+
+
+def start(
+    leaders: list, place: Path, name: str, command: list, port: int, environment: dict
+) -> None:
+    """Adds the process, once it listens; if it does not, all are ended."""
     log = place / f"{name}.log"
     with log.open("wb") as out:
-        leader = launch.start_group([str(part) for part in command], stdout=out, cwd=place)
+        leader = launch.start_group(
+            [str(part) for part in command], stdout=out, cwd=place, env=environment
+        )
+    leaders.append(leader)
     if not launch.listens(leader, port):
+        Running(leaders, {}).stop()
         said = log.read_text(errors="replace")[-400:]
         raise RuntimeError(f"{name} did not open port {port}: {said}")
-    return leader

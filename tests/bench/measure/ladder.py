@@ -10,10 +10,9 @@ from pathlib import Path
 
 from harness.conversation import Broken, Conversation
 
-from . import cpu
+from . import cpu, places
 
 HERE = Path(__file__).resolve().parents[1]
-TMPFS = Path("/dev/shm")
 START_SECONDS = 120
 ANSWER_SECONDS = 150
 WARM_UP_PASSES = 12
@@ -55,11 +54,12 @@ def jvm_options(class_path):
 
 
 class Ladder:
-    def __init__(self, home, faro_jar, shapes, sides, target, say):
+    def __init__(self, home, faro_jar, shapes, sides, target, say, kind=places.TMPFS):
         self.say = say
         self.sides = sides
         self.notes = []  # what a reader of the figures must know
-        self.place = Path(tempfile.mkdtemp(prefix="faro-bench-", dir=TMPFS))
+        self.place = places.folder(kind, target)
+        self.file_system = places.file_system(self.place)
         self.owner = self.reader = None
         try:
             classes = compiled(home, faro_jar, target)
@@ -74,7 +74,10 @@ class Ladder:
                 class_path,
             ]
             total = sum(shape.total_bytes for shape in shapes)
-            self.say(f"writing {total / 1e9:.1f} GB of map outputs to {self.place} ...")
+            self.say(
+                f"writing {total / 1e9:.1f} GB of map outputs to {self.place} "
+                f"({self.file_system}) ..."
+            )
             served = [side for side in sides if side != "free"]
             self.owner = Conversation(
                 "owner",
@@ -91,6 +94,8 @@ class Ladder:
             for line in iter(lambda: self.owner.answer(START_SECONDS), "ready"):
                 side, how = line.split(" ", 1)
                 reached[side] = how
+            # A disk that is being written to would be part of what is measured.
+            os.sync()
             self.reader = Conversation(
                 "reader",
                 [

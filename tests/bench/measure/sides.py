@@ -24,8 +24,9 @@ class Side:
     own_manager: bool = False
     # Names the folder of an installation that is not Faro's; the side is left out without it.
     needs_home: str = ""
-    # Starts its daemons below a folder: their processes, and where they are, as settings.
-    daemons: Callable[[Path, Path], daemons.Running] | None = None
+    # Starts its daemons from an installation, below a folder, beside a Spark: their processes, and
+    # where they are, as settings.
+    daemons: Callable[[Path, Path, Path], daemons.Running] | None = None
 
     @property
     def faro(self) -> bool:

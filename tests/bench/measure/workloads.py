@@ -112,7 +112,7 @@ class Application:
         self.logs = logs
         self.home = launch.home_of_links(place, home)
         (place / "local").mkdir()
-        self.daemons = side.daemons(side.home, place) if side.daemons else None
+        self.daemons = side.daemons(side.home, place, home) if side.daemons else None
         conf = {**ALWAYS, **conf, **side.conf, "spark.local.dir": str(place / "local")}
         conf.update(self.daemons.conf if self.daemons else {})
         jars = [str(j) for j in [*side.jars(), *([jar] if side.own_manager else [])]]
@@ -204,13 +204,16 @@ class Application:
             shutil.copy(stderr, self.logs / f"{self.side}-executor-{stderr.parent.name}.log")
 
 
-def measure(home, faro_jar, target, sides, groups, warm_ups, rounds, progress):
-    """Per workload and side the rounds, what counters say of them, and what went wrong."""
+def measure(
+    home, faro_jar, target, sides, groups, warm_ups, rounds, progress, scratch=TMPFS, around=None
+):
+    """Per workload and side the rounds, what counters say of them, and what went wrong. Shuffle
+    files are below `scratch`. `around` has what is done before and after each workload."""
     jar = compiled(home, target)
     every = known.all_sides(faro_jar)
     results, broken = {}, {}
     for group in groups:
-        place = Path(tempfile.mkdtemp(prefix="faro-bench-", dir=TMPFS))
+        place = Path(tempfile.mkdtemp(prefix="faro-bench-", dir=scratch))
         logs = target / "spark-logs" / "-".join(group.names)
         shutil.rmtree(logs, ignore_errors=True)
         logs.mkdir(parents=True)
@@ -230,13 +233,17 @@ def measure(home, faro_jar, target, sides, groups, warm_ups, rounds, progress):
             )
             for application in list(applications):
                 ready = partial(application.await_ready, group.prepare)
-                if not _guard(broken, application.side, ready):
+                if not guard(broken, application.side, ready):
                     applications.remove(application)
                     application.stop()
             for name in group.names:
+                if around:
+                    around.before(name, applications, broken)
                 results[name] = _alternate(
                     name, group, applications, warm_ups, rounds, broken, progress
                 )
+                if around:
+                    around.after(name, results[name], broken)
         finally:
             for application in applications:
                 application.stop()
@@ -251,7 +258,7 @@ def _alternate(name, group, applications, warm_ups, rounds, broken, progress):
         if number == warm_ups:
             for application in applications:
                 if application.side not in broken:
-                    _guard(
+                    guard(
                         broken,
                         application.side,
                         lambda a=application: counters.update({a.side: a.counters()}),
@@ -269,7 +276,7 @@ def _alternate(name, group, applications, warm_ups, rounds, broken, progress):
                 if measured:
                     to.append(figures)
 
-            if _guard(broken, side, one):
+            if guard(broken, side, one):
                 what = f"run {number - warm_ups + 1}" if number >= warm_ups else "warm-up"
                 progress(f"{name} {what} {side}: {time.monotonic() - started:.1f} s")
     for application in applications:
@@ -302,11 +309,12 @@ def not_through_faro(side, exactly):
 def _started(broken, side, make):
     """The application, or nothing."""
     made = []
-    _guard(broken, side, lambda: made.append(make()))
+    guard(broken, side, lambda: made.append(make()))
     return made
 
 
-def _guard(broken, side, action):
+def guard(broken, side, action):
+    """Whether it went well; if not, the side is named."""
     try:
         action()
         return True

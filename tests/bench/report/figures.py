@@ -14,6 +14,7 @@ NAMES = {
     "faro-sealed": "Faro tcp, sealed",
     "faro-spark": "Faro, Spark's reader",
     "faro-auto": "Faro",
+    "faro-auto-2": "Faro, second heat",
     "faro-lz4": "Faro, without row blocks",
     "free": "free",
     "comet": "Comet",

@@ -22,12 +22,12 @@ SHOWN_CLIENTS = 8
 
 
 def write(results):
-    cells, broken = results["cells"], results["broken"]
-    faro = [side for side in results["sides"] if side.startswith("faro-") and side not in broken]
+    """Each place as a chapter; where there are two, the second one beside the first."""
+    runs = list(results["places"].values())
     parts = [
         "## Transport ladder",
         (
-            "An owner process serves map outputs (Spark's data and index files on tmpfs) to a "
+            "An owner process serves map outputs (Spark's data and index files) to a "
             "reader process of the same host. There are three sides:\n\n"
             "- *Netty*: Spark's own NettyBlockTransferService at both ends with its default "
             "settings. The owner finds a block as IndexShuffleBlockResolver does.\n"
@@ -41,11 +41,26 @@ def write(results):
             "releases the block. The sides take turns in every round. A figure is the median "
             "of the rounds, with the lowest and highest in parentheses. CPU is the sum of "
             "both processes. Every byte was compared once per shape and side, outside the "
-            "timed part. Files are read many times, so the page cache and the mappings of "
-            "*free* are warm. Before the first cell every side runs until the JIT compiler "
-            "has little left to do. A1 is the shape of Spark workload A1: 400 x 400 blocks of "
-            "200 bytes, 200 per request, each from another map output."
+            "timed part. Files are written back before the first run and read many times, so the "
+            "page cache and the mappings of *free* are warm. Before the first cell every side "
+            "runs until the JIT compiler has little left to do. A1 is the shape of "
+            "Spark workload A1: 400 x 400 blocks of 200 bytes, 200 per request, each from another "
+            "map output."
         ),
+    ]
+    for run in runs:
+        parts += chapter(run)
+    if len(runs) > 1:
+        parts += beside(*runs[:2])
+    return "\n\n".join(parts)
+
+
+def chapter(results):
+    cells, broken = results["cells"], results["broken"]
+    faro = [side for side in results["sides"] if side.startswith("faro-") and side not in broken]
+    where = results["file_system"]
+    parts = [
+        f"### Map outputs on {where}",
         "\n".join(
             [
                 machine(
@@ -54,12 +69,12 @@ def write(results):
                 *[f"- {note}" for note in results["notes"]],
             ]
         ),
-        "### Aims",
+        f"#### Aims, {where}",
         aims(cells, faro),
-        "### Where Faro is slower or uses more CPU",
+        f"#### Where Faro is slower or uses more CPU, {where}",
         losses(cells, faro, broken),
-        "### Figures",
-        "![Throughput and CPU by block size](benchmarks/ladder.svg)",
+        f"#### Figures, {where}",
+        f"![Throughput and CPU by block size](benchmarks/ladder-{where}.svg)",
         f"With {_shown(cells)} clients, against Netty:",
         summary(cells, faro, _shown(cells)),
     ]
@@ -67,12 +82,37 @@ def write(results):
         plural = "client" if clients == 1 else "clients"
         parts.append(
             details(
-                f"All figures with {clients} {plural}", everything(cells, results["sides"], clients)
+                f"All figures with {clients} {plural}, {where}",
+                everything(cells, results["sides"], clients),
             )
         )
     if results.get("threads"):
-        parts += ["### Where the CPU goes, by thread", threads(results["threads"])]
-    return "\n\n".join(parts)
+        parts += [f"#### Where the CPU goes, by thread, {where}", threads(results["threads"])]
+    return parts
+
+
+def beside(first, second):
+    """What the file system costs: the same cells of both runs."""
+    clients = _shown(first["cells"])
+    sides = [s for s in first["sides"] if s not in first["broken"] and s not in second["broken"]]
+    found = {(c["shape"], c["clients"]): c for c in second["cells"]}
+    names = first["file_system"], second["file_system"]
+    rows = []
+    for cell in first["cells"]:
+        other = found.get((cell["shape"], cell["clients"]))
+        if cell["clients"] != clients or other is None:
+            continue
+        for side in sides:
+            row = [cell["shape"], NAMES[side]]
+            for key in ("mb_per_second", "cpu_ms_per_mb"):
+                here, there = (cell_median(c, side, key) for c in (cell, other))
+                share = ratio(there, here)
+                row += [number(here), number(there), "–" if share is None else f"{share:.2f}"]
+            rows.append(row)
+    head = ["block", "side"]
+    for what in ("MB/s", "CPU ms/MB"):
+        head += [f"{what}, {names[0]}", names[1], f"{names[1]} / {names[0]}"]
+    return [f"### {names[1]} beside {names[0]}, {clients} clients", table(head, rows)]
 
 
 def _shown(cells):

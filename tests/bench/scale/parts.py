@@ -12,7 +12,7 @@ from pathlib import Path
 
 import answers
 import links
-from measure import machine, workloads
+from measure import machine, places, workloads
 from measure import sides as known_sides
 from measure.workloads import Application
 
@@ -109,7 +109,7 @@ def measure(place: Place, kind: Kind, heat: int, names: list[str], order: list[s
     shutil.rmtree(logs, ignore_errors=True)
     logs.mkdir(parents=True)
     jar = workloads.compiled(place.home, place.target)
-    warm_page_cache(place.tables)
+    places.warm(place.tables)
     with linked(kind) as (link, speed):
         for side in order:
             log = place.target / "events" / f"{kind.name}-{heat}-{names[0]}-{side}"
@@ -163,15 +163,6 @@ def linked(kind: Kind):
         yield link, link.probe()
     finally:
         link.close()
-
-
-def warm_page_cache(tables: Path) -> None:
-    buffer = bytearray(8 << 20)
-    for path in sorted(tables.rglob("*")):
-        if path.is_file():
-            with path.open("rb", buffering=0) as file:
-                while file.readinto(buffer):
-                    pass
 
 
 @dataclass

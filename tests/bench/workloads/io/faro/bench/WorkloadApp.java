@@ -25,7 +25,10 @@ import scala.Tuple2;
  *
  * <pre>
  *   run WORKLOAD DIVISOR   jobMillis=... reduceMillis=... ...
- *   tables FOLDER          makes a view of each Parquet file or folder in it
+ *   read WORKLOAD          the same of one that reads tables
+ *   digest WORKLOAD OUTPUT writes what its rows are; the same figures as `run`
+ *   write FOLDER DIVISOR   makes the tables of those
+ *   tables FOLDER...       makes a view of each Parquet file or folder in them
  *   query FILE [OUTPUT]    collects the answer to the SQL in it, and writes it; the same figures as `run`
  *   clean                  deletes past shuffles' files
  *   executors              PID PID
@@ -63,10 +66,24 @@ public final class WorkloadApp {
         Workload workload = Workload.valueOf(words[1]);
         int divisor = Integer.parseInt(words[2]);
         return measured(spark, times, words[1], () -> workload.run(spark, divisor));
+      case "read":
+        TableWorkload reading = TableWorkload.valueOf(words[1]);
+        return measured(spark, times, words[1], () -> reading.run(spark));
+      case "digest":
+        List<Row> digest = new ArrayList<>();
+        String spent = measured(spark, times, words[1],
+            () -> digest.addAll(TableWorkload.valueOf(words[1]).digest(spark)));
+        AnswerFile.write(digest, new File(words[2]));
+        return spent;
+      case "write":
+        TableWorkload.writeTables(spark, words[1], Integer.parseInt(words[2]));
+        return "";
       case "tables":
-        for (File table : new File(words[1]).listFiles()) {
-          String name = table.getName().replace(".parquet", "");
-          spark.read().parquet(table.getPath()).createOrReplaceTempView(name);
+        for (int i = 1; i < words.length; i++) {
+          for (File table : new File(words[i]).listFiles()) {
+            String name = table.getName().replace(".parquet", "");
+            spark.read().parquet(table.getPath()).createOrReplaceTempView(name);
+          }
         }
         return "";
       case "query":
