@@ -1,11 +1,11 @@
-//! What can go wrong in a fabric.
+//! Errors of a fabric.
 
 use crate::ConnectionId;
 use faro_secure::{HandshakeError, Protection, RecordError};
 use faro_wire::WireError;
 use thiserror::Error;
 
-/// Why a connection ended.
+/// Reason for which a connection ended.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CloseReason {
     /// This side asked for it.

@@ -1,4 +1,4 @@
-//! How bytes move between two endpoints: the [`Fabric`] contract and its implementations.
+//! Moves bytes between two endpoints: the [`Fabric`] contract and its implementations.
 //!
 //! A fabric is an object that one progress thread owns and polls. It never blocks and starts no
 //! thread for its progress, so that a test can drive two of them step by step. Every operation that
@@ -54,7 +54,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Of the endpoint whose card has `card` as its secret. `shared`: Spark's secret, if it has one.
+    /// Makes the identity of the endpoint whose card has `card` as its secret. `shared`: Spark's secret, if it has one.
     ///
     /// # Errors
     /// `KeyError`.
@@ -81,13 +81,13 @@ impl Identity {
 /// This endpoint, with the static key that proves its id.
 #[derive(Debug, Clone)]
 pub struct OwnIdentity {
-    /// What peers know of it.
+    /// The part that peers know.
     pub identity: Identity,
     pub(crate) key: StaticKey,
 }
 
 impl OwnIdentity {
-    /// Of the endpoint with that static key; the rest as in [`Identity::new`].
+    /// Makes the identity of the endpoint with that static key; the rest as in [`Identity::new`].
     ///
     /// # Errors
     /// `KeyError`.
@@ -134,7 +134,7 @@ pub struct RemoteRange {
     pub length: u32,
 }
 
-/// What to expose: always leases of the pool that the fabric was made with.
+/// Memory to expose: always leases of the pool that the fabric was made with.
 pub enum Exposure {
     /// A peer may write; the fabric holds the lease until it is revoked.
     Writable(Lease),
@@ -190,7 +190,7 @@ pub struct Write {
     pub offset: usize,
     /// Bytes.
     pub length: usize,
-    /// Where to.
+    /// The peer's memory to write to.
     pub target: RemoteRange,
     /// Delivered to the target in `Event::Written`, after the bytes. Sixteen bits, because the
     /// 32 of verbs have to name the exposure as well.
@@ -205,13 +205,13 @@ pub struct Write {
 pub struct Read {
     /// Comes back in the event.
     pub token: u64,
-    /// Where from.
+    /// The peer's memory to read from.
     pub source: RemoteRange,
     /// Where to, from its first byte; comes back in the event.
     pub target: Lease,
 }
 
-/// How an accepted operation ended.
+/// Result of an accepted operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// A read: the bytes are in the target. A write: the source may be reused, and no more than
@@ -226,7 +226,7 @@ pub enum Outcome {
     Flushed,
 }
 
-/// What `poll` reports.
+/// An event that `poll` reports.
 pub enum Event {
     /// A connection of ours is usable.
     Connected {
@@ -276,11 +276,11 @@ pub enum Event {
 /// Wakes the thread that waits in `poll`; may be called from any thread.
 pub type Waker = Arc<dyn Fn() + Send + Sync>;
 
-/// What every fabric does; the module's comment has the rules for all of it.
+/// Connections, messages, writes and reads, as every fabric has them.
 pub trait Fabric: Send {
-    /// Which one this is.
+    /// Returns the kind of this fabric.
     fn kind(&self) -> FabricKind;
-    /// Where peers reach this fabric: what follows `scheme://` in the card.
+    /// Returns the address at which peers reach this fabric: the part after `scheme://` in the card.
     fn location(&self) -> String;
     /// Wakes the thread in `poll`; can be cloned.
     fn waker(&self) -> Waker;

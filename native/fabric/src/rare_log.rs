@@ -9,7 +9,7 @@ const PAUSE: Duration = Duration::from_secs(60);
 /// Lines of one kind.
 #[derive(Debug)]
 pub struct RareLog {
-    /// How many lines are written in a minute.
+    /// Number of lines that are written in a minute.
     most: u32,
     /// When the first of these was written, and how many were since.
     written: Option<(Instant, u32)>,
@@ -23,7 +23,7 @@ impl Default for RareLog {
     }
 }
 
-/// How many lines were left out before a line: stands at the line's end.
+/// Number of lines that were left out before a line; printed at the line's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeftOut(u64);
 
@@ -46,7 +46,7 @@ impl RareLog {
         }
     }
 
-    /// Whether a line is written at that time. `None`: it is left out, and counted.
+    /// Decides whether a line is written at that time. `None`: it is left out, and counted.
     pub fn at(&mut self, now: Instant) -> Option<LeftOut> {
         let this_minute =
             |(first, _): &(Instant, u32)| now.saturating_duration_since(*first) < PAUSE;

@@ -71,7 +71,8 @@ fn what_is_not_touched_arrives() {
 #[test]
 fn no_flipped_bit_is_taken_for_what_was_sent() {
     for unit in 0..5 {
-        // Of a record: its length, its ciphertext, its tag. Of a frame: its header, HELLO's versions and its handshake.
+        // Places in a record: its length, its ciphertext, its tag. In a frame: its header, HELLO's versions and its
+        // handshake.
         for place in [0, 3, 4, 40, usize::MAX] {
             let (stage, told) = tampered(&mut |number, mut bytes: Vec<u8>| {
                 if number == unit {
@@ -134,7 +135,7 @@ fn what_is_dropped_repeated_or_swapped_ends_the_connection() {
         for (what, mut tamper) in cases {
             let (stage, told) = tampered(&mut *tamper);
             let got = stage.acceptor.messages().len();
-            // Of one that is repeated, the first copy is good.
+            // The first copy of a repeated unit is good.
             let good = (unit - 1).saturating_sub(usize::from(what != "repeated"));
             assert!(got <= good, "{what} {unit}: {got} messages");
             let text = told.unwrap_or_else(|| panic!("{what} {unit}")).to_string();

@@ -70,8 +70,8 @@ pub(crate) trait Consumer {
         length: usize,
         dropped: bool,
     ) -> Result<(), CloseReason>;
-    /// Whether the bytes after the last frame are records, which this framing cannot read before
-    /// they are opened.
+    /// Returns whether the bytes after the last frame are records, which this framing cannot read
+    /// before they are opened.
     fn switches(&self) -> bool {
         false
     }

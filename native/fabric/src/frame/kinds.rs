@@ -30,8 +30,8 @@ pub(crate) trait TransportKind: Copy + Send + std::fmt::Debug {
     fn decode(byte: u8) -> Option<Self>;
     /// The byte in the header.
     fn byte(self) -> u8;
-    /// Whether the frame belongs to the pairing, which some fabrics need before a connection is
-    /// open. All others come on open connections only.
+    /// Returns whether the frame belongs to the pairing, which some fabrics need before a
+    /// connection is open. All others come on open connections only.
     fn pairs(self) -> bool {
         false
     }

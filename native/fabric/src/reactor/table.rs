@@ -55,7 +55,7 @@ impl<D: Carrier> Table<D> {
         }
     }
 
-    /// Whether there may be no further connection.
+    /// Returns whether there may be no further connection.
     pub(crate) fn is_full(&self) -> bool {
         self.connections.len() + self.lingering.len() >= self.common.shared.bounds.connections
     }
@@ -203,7 +203,7 @@ impl<D: Carrier> Table<D> {
         }
     }
 
-    /// Whether some connections have bytes left to read.
+    /// Returns whether some connections have bytes left to read.
     pub(crate) fn has_unread(&self) -> bool {
         !self.unread.is_empty()
     }
@@ -325,7 +325,7 @@ impl<D: Carrier> Table<D> {
         }
     }
 
-    /// When the next connection's deadline is over.
+    /// Returns when the next connection's deadline is over.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }

@@ -1,5 +1,5 @@
-//! How the frames of a connection travel: over its socket, or in a way of its fabric's own once it
-//! is open.
+//! Carries the frames of a connection: over its socket, or by its fabric's own means once it is
+//! open.
 
 use super::connection::{Common, Connection};
 use super::over_socket;
@@ -79,9 +79,9 @@ pub(crate) fn send_all<D: Carrier>(connection: &mut Connection<D>, common: &mut 
     }
 }
 
-/// Why a connection whose send failed ends. The peer's GOODBYE explains it better than the error of
-/// the send, so the socket is read first; for a few turns only, because a peer may send without
-/// end.
+/// Returns why a connection whose send failed ends. The peer's GOODBYE explains it better than the
+/// error of the send, so the socket is read first; for a few turns only, because a peer may send
+/// without end.
 pub(crate) fn after_failed_send<D: Carrier>(
     connection: &mut Connection<D>,
     common: &mut Common<D>,

@@ -1,5 +1,5 @@
-//! How a connection ends: GOODBYE to the peer, the ends of its pending operations, `Closed`. None
-//! of it is on the datapath.
+//! Ends a connection: sends GOODBYE to the peer, ends its pending operations, reports `Closed`.
+//! None of it is on the datapath.
 
 use super::carrier::{send_all, Carrier};
 use super::connection::{Common, Connection};
@@ -79,7 +79,7 @@ pub(crate) fn report_end<D: Carrier>(
     remains
 }
 
-/// Whether the peer could read a GOODBYE.
+/// Returns whether the peer could read a GOODBYE.
 fn reads_goodbye(session: &Session, shared: &Shared) -> bool {
     match session.phase {
         Phase::Connecting => false,

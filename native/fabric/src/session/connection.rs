@@ -33,7 +33,7 @@ pub(crate) struct Common<D: Datapath> {
     pub(crate) shared: Shared,
     /// Receives what is not received in place; holds nothing between turns.
     pub(crate) staging: Box<[u8]>,
-    /// Where records are sealed and opened; holds nothing between turns.
+    /// Buffer in which records are sealed and opened; holds nothing between turns.
     pub(crate) records: Box<[u8]>,
 }
 
@@ -93,13 +93,13 @@ impl<D: Datapath> Connection<D> {
         (cx, &mut common.driver, &mut self.state)
     }
 
-    /// Whether the kernel does not have all that is queued.
+    /// Returns whether the kernel does not have all that is queued.
     pub(crate) fn has_unsent(&self) -> bool {
         let records = self.records.as_ref();
         !self.session.outbound.is_empty() || records.is_some_and(|records| !records.is_sent())
     }
 
-    /// Whether its frames go into records when they are sent.
+    /// Returns whether its frames go into records when they are sent.
     pub(crate) fn sends_records(&self) -> bool {
         match self.session.phase {
             Phase::Pairing | Phase::Open => self.records.is_some(),

@@ -1,4 +1,4 @@
-//! Which frames may come in which phase, and where each frame goes.
+//! Decides which frames may come in which phase, and hands each frame on.
 //!
 //! Before a connection is `Open` its peer can send its part of the greeting (frames of at most 4
 //! KiB, and what its fabric's pairing needs); everything else ends it.

@@ -109,8 +109,8 @@ impl Exposures {
         self.entries.len()
     }
 
-    /// Whether `connection` may write that range under `key`. Makes no reference to the bytes,
-    /// which a device may be writing.
+    /// Returns whether `connection` may write that range under `key`. Makes no reference to the
+    /// bytes, which a device may be writing.
     pub(crate) fn may_write(
         &self,
         connection: ConnectionId,

@@ -10,7 +10,7 @@ use faro_wire::header::{MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES};
 /// An open connection with what it shares; `None`: it is not, or no longer, open.
 pub(crate) type Open<'a, D> = Option<(&'a mut Connection<D>, &'a mut Common<D>)>;
 
-/// Why a lease is not exposed.
+/// Reason why a lease is not exposed.
 pub(crate) enum NotExposed {
     /// It is given back.
     Rejected(Rejected<Exposure>),

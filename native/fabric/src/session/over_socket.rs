@@ -1,5 +1,5 @@
-//! How a connection's bytes travel over its socket, in turns: what is received, or sent, before the
-//! next connection is served.
+//! Moves a connection's bytes over its socket, in turns: a turn is what is received, or sent,
+//! before the next connection is served.
 //!
 //! A turn ends when the kernel has (or takes) no more, or when its budget is used up. The budget
 //! counts bytes of the stream and, where payload does not come through it, the bytes copied.
@@ -18,7 +18,7 @@ use faro_secure::OVERHEAD_BYTES;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::ops::Range;
 
-/// How far a turn got.
+/// Result of a turn.
 pub(crate) enum Turn {
     /// Until the kernel had nothing more.
     Drained,

@@ -14,7 +14,7 @@ use faro_wire::WireError;
 
 /// The types of a fabric, and how its connections are paired.
 pub(crate) trait Transport: Send + Sized {
-    /// Which fabric it is.
+    /// Kind of the fabric.
     const KIND: FabricKind;
     /// The socket of a connection.
     type Socket: Socket;
@@ -57,7 +57,7 @@ pub(crate) enum Greeted {
     Pairing,
 }
 
-/// Why a lease was not exposed.
+/// Reason for which a lease was not exposed.
 pub(crate) enum Unexposed {
     /// No slot is free; try again after a revocation.
     Full,

@@ -37,7 +37,7 @@ pub(super) const DIRECTORY_BYTES: usize = SLOTS as usize * size_of::<Slot>();
 struct Slot {
     /// 0: empty. Decides whether the rest means anything.
     key: AtomicU64,
-    /// Who may read, low and high half.
+    /// The endpoint that may read, low and high half.
     grantee: [AtomicU64; 2],
     slab: AtomicU32,
     offset: AtomicU32,
@@ -172,7 +172,7 @@ impl View {
         (granted == reader && self.still(index, key)).then_some(place)
     }
 
-    /// Whether the exposure was not revoked since `find`.
+    /// Returns whether the exposure was not revoked since `find`.
     pub(super) fn still(&self, index: u32, key: u64) -> bool {
         fence(Ordering::SeqCst);
         self.slot(index)

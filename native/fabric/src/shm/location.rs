@@ -1,4 +1,4 @@
-//! Which host this is, and what a location looks like.
+//! Identity of this host, and the form of a location.
 //!
 //! `<boot id>.<network namespace>/<socket name>`: abstract Unix sockets live in a network
 //! namespace of a running kernel, so the two together are what "same host" means here, whatever
@@ -34,7 +34,8 @@ pub fn host_identity() -> Result<String, FabricError> {
     Ok(format!("{}.{}", boot.trim(), namespace.st_ino))
 }
 
-/// Whether both locations are of one host (and network namespace); false if one is no location.
+/// Returns whether both locations are of one host (and network namespace); false if one is no
+/// location.
 #[must_use]
 pub fn same_host(one: &str, other: &str) -> bool {
     let host = |location: &str| location.split_once('/').map(|(host, _)| host.to_owned());

@@ -26,8 +26,8 @@ const LOCAL_SEND_BYTES: usize = 256 << 10;
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 /// ... and then at this interval, the kernel's default number of times.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
-/// How long sent bytes may stay unacknowledged before the connection ends. Without it the kernel
-/// goes on sending to a host that has vanished for a quarter of an hour.
+/// Time for which sent bytes may stay unacknowledged before the connection ends. Without it the
+/// kernel goes on sending to a host that has vanished for a quarter of an hour.
 const USER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Listens, and says where peers find the listener.

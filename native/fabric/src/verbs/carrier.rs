@@ -1,4 +1,4 @@
-//! How the frames of an open connection travel, in segments of its queue pair, and what the device
+//! Carries the frames of an open connection in segments of its queue pair, and takes the device's
 //! reports.
 
 use super::completions;

@@ -41,7 +41,7 @@ pub(crate) struct Verbs {
     pub(super) numbers: HashMap<u32, ConnectionId>,
     /// Completions of one batch, before they have their connections.
     pub(super) batch: Vec<device::Completion>,
-    /// Which of the device's descriptors are ready: completions, events.
+    /// The device's descriptors that are ready: completions, events.
     pub(super) signalled: [bool; 2],
     pub(super) tally: Tally,
 }

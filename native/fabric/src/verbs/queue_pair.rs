@@ -50,7 +50,7 @@ pub(super) enum AccessQuestion {
 pub(crate) struct QueuePairConnection {
     /// Dropped first: afterwards the device touches none of the memory below.
     pub(super) queue: QueuePair,
-    /// Which of the context's completion queues it uses.
+    /// Index of its completion queue in the context.
     pub(super) completions: usize,
     pub(super) psn: u32,
     /// The ring: segments of our receive requests, by the number in the request's id.
@@ -225,7 +225,7 @@ impl QueuePairConnection {
         self.owed + self.spent.len() as u32
     }
 
-    /// Whether credits are to be sent although nothing else is.
+    /// Returns whether credits are to be sent although nothing else is.
     pub(super) fn owes_much(&self) -> bool {
         self.returned() >= needed_for_update(self.ring_size()).max(1)
     }
@@ -285,7 +285,7 @@ pub(super) fn parse_id(id: u64) -> (u64, Id) {
     (id >> NUMBER_BITS, parsed)
 }
 
-/// How many of the posted, from `first` on, are complete with `number`.
+/// Returns how many of the posted, from `first` on, are complete with `number`.
 pub(super) fn completed_by(first: u32, number: u32) -> usize {
     (number.wrapping_sub(first) & (RECEIVE_BIT as u32 - 1)) as usize + 1
 }

@@ -46,7 +46,7 @@ pub(super) struct RdmaContext {
     /// Every queue is armed, and no wake-up was taken since.
     armed: bool,
     pub(super) device: Arc<Device>,
-    /// When the device was last found present.
+    /// Time when the device was last found present.
     pub(super) checked: Instant,
 }
 

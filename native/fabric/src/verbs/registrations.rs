@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// De-registrations that may wait for the one under way; the next is left to a later turn.
 const LEAVING: usize = 4;
 
-/// How work requests name a lease.
+/// Keys by which work requests name a lease.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Keys {
     pub(super) address: u64,

@@ -16,7 +16,7 @@ use crate::RemoteRange;
 use faro_wire::WireError;
 use std::collections::hash_map::Entry;
 
-/// What the peer's announcement says about its memory.
+/// A peer's memory, as its announcement describes it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RemoteBuffer {
     pub(super) address: u64,
@@ -38,7 +38,7 @@ enum AccessState {
     Revoking { in_flight: u32 },
 }
 
-/// What happens to an access.
+/// An event in the life of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AccessEvent {
     /// An operation was posted. `last`: no other follows.
@@ -49,7 +49,7 @@ enum AccessEvent {
     Revoke,
 }
 
-/// What follows from an event.
+/// The action that follows from an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     /// The access goes on.

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 const _: () = assert!(SEGMENT_BYTES == faro_pool::SIZE_CLASSES[1]);
 
-/// Why there is no segment.
+/// Reason why no segment was leased.
 #[derive(Debug, Error)]
 pub(super) enum NoSegment {
     /// The rings' share of the arena is used up.

@@ -17,7 +17,7 @@ use zerocopy::IntoBytes;
 
 /// Bound of the fabric under attack.
 pub const CONNECTIONS: usize = 100;
-/// Of them, that may have proven nothing.
+/// Number of connections that may have proven nothing.
 pub const STRANGERS: usize = 50;
 const TIMEOUT: Duration = Duration::from_secs(60);
 const FRIEND: u128 = 0xf21e_11d0;
@@ -33,7 +33,7 @@ pub struct Stage {
     good: (ConnectionId, ConnectionId),
     /// The friend is connected.
     connected: bool,
-    /// What the attacker is called.
+    /// The attacker's connection.
     attacker: Option<ConnectionId>,
     keys: Vec<u64>,
     events: Vec<Event>,
@@ -261,7 +261,7 @@ impl Stage {
         socket
     }
 
-    /// Why a connection of an attacker's ended.
+    /// Returns why an attacker's connection ended.
     pub fn closed(&mut self) -> CloseReason {
         self.wait("Closed", |event| match event {
             Event::Closed { reason, .. } => Some(reason.clone()),

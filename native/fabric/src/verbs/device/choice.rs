@@ -1,4 +1,4 @@
-//! Which device, port and GID to use.
+//! Chooses the device, port and GID.
 //!
 //! RDMA over Ethernet is routed by the GID, which stands for an IP address. The port that has the
 //! endpoint's own address is right for sure; another port with a routable address is a guess
@@ -13,7 +13,7 @@ use std::net::IpAddr;
 /// A queue pair's address vector has a byte for the index; software devices have longer tables.
 const MAX_GID_INDEX: u32 = u8::MAX as u32;
 
-/// What the user may want otherwise than chosen.
+/// Values by which the user overrides the choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerbsOptions {
     /// `mlx5_0`, or with a port `mlx5_0:1`.
@@ -63,7 +63,7 @@ impl VerbsOptions {
     }
 }
 
-/// How peers reach a port.
+/// Address at which peers reach a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PortAddress {
     pub(crate) gid: [u8; 16],
@@ -72,7 +72,7 @@ pub(crate) struct PortAddress {
     pub(crate) mtu: u8,
 }
 
-/// What was chosen.
+/// The chosen device, port and GID.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Choice {
     pub(crate) device: String,
@@ -178,7 +178,7 @@ fn gids_of(port: &Port) -> String {
     })
 }
 
-/// Of the ports that have that index, the one that also has the endpoint's address.
+/// Chooses by GID index; of several ports that have it, the one with the endpoint's address.
 fn by_index(active: &[&Port], index: u32, near: IpAddr) -> Result<Choice, VerbsError> {
     if index > MAX_GID_INDEX {
         return Err(VerbsError::BadOption {

@@ -17,7 +17,7 @@ use zerocopy::FromZeros;
 /// Completions taken in one call.
 const BATCH: usize = 32;
 
-/// How a work request ended.
+/// Result of a work request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Status {
     Done,
@@ -30,7 +30,7 @@ pub(crate) enum Status {
     },
 }
 
-/// What a work request was that is `Done` (devices leave it undefined for others).
+/// Kind of a work request that is `Done` (devices leave it undefined for others).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CompletionKind {
     /// A request of ours: SEND, WRITE or READ.
@@ -44,11 +44,11 @@ pub(crate) enum CompletionKind {
 /// A work request that ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Completion {
-    /// As posted.
+    /// The id with which the request was posted.
     pub(crate) id: u64,
     pub(crate) status: Status,
     pub(crate) kind: CompletionKind,
-    /// Of what was received or written, if `Done`.
+    /// Number of bytes that were received or written, if `Done`.
     pub(crate) bytes: u32,
 }
 
@@ -112,7 +112,7 @@ impl Drop for Channel {
     }
 }
 
-/// Where work requests end. Polled by one thread.
+/// A queue of completions. One thread polls it.
 pub(crate) struct CompletionQueue {
     pub(super) queue: NonNull<ibv_cq>,
     /// The operations of `queue`'s context, which every provider fills in.
@@ -238,7 +238,7 @@ impl CompletionQueue {
     }
 }
 
-/// What a status means, as a log line says it.
+/// Returns the words for a status in a log line.
 fn meaning(status: c_uint) -> &'static str {
     match status {
         IBV_WC_RETRY_EXC_ERR => {

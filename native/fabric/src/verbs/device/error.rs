@@ -1,4 +1,4 @@
-//! Why RDMA cannot be used, and what to do about it.
+//! Reasons for which RDMA cannot be used, with the remedy for each.
 
 use std::io;
 use thiserror::Error;
@@ -65,7 +65,7 @@ pub enum VerbsError {
         got: u32,
         allowed: &'static str,
     },
-    /// What a peer says of its queue pair cannot be.
+    /// A peer's description of its queue pair has an impossible value.
     #[error("the peer's {what} is {got}, {allowed} is possible; is it of another version?")]
     BadRemote {
         what: &'static str,

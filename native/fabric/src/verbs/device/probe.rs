@@ -1,4 +1,4 @@
-//! What a diagnosis asks of the library and the device: it tries them.
+//! Tries the library and the device for a diagnosis.
 
 use super::choice::VerbsOptions;
 use super::context::Device;
@@ -12,11 +12,11 @@ use std::path::Path;
 /// Bytes that are registered for a try: a page of every architecture.
 const TRY: usize = 64 << 10;
 
-/// What an open device told.
+/// Properties of an open device.
 pub(crate) struct Tried {
     /// Bytes of payload in a packet.
     pub(crate) mtu: u32,
-    /// Whether memory can be registered without being pinned.
+    /// True if memory can be registered without being pinned.
     pub(crate) on_demand: bool,
     /// The network interface behind it, if there is one.
     pub(crate) interface: String,
@@ -72,6 +72,6 @@ pub(crate) fn library_file() -> Result<String, VerbsError> {
         .filter_map(|line| line.split_whitespace().nth(5));
     let file = files.find(|file| file.contains("/libibverbs.so"));
     let file = Path::new(file.unwrap_or("libibverbs.so.1"));
-    // What is mapped has its symbolic links resolved: libibverbs.so.1.14.44.0.
+    // The path of a mapped file has its symbolic links resolved: libibverbs.so.1.14.44.0.
     Ok(file.display().to_string())
 }

@@ -29,7 +29,7 @@ const MIN_RNR_TIMER: u8 = 12;
 /// Routers that a packet may pass.
 const HOP_LIMIT: u8 = 64;
 
-/// How many requests fit.
+/// Numbers of requests that fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Depth {
     pub(crate) send: u32,
@@ -51,7 +51,7 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    /// What a peer sent is looked at here: not every driver does (rxe takes an MTU of 0).
+    /// Checks a peer's values, because not every driver does (rxe takes an MTU of 0).
     fn check(&self) -> Result<(), VerbsError> {
         let bits = (0, 0x00ff_ffff, "a number of 24 bits");
         let bounds = [
@@ -68,7 +68,7 @@ impl Remote {
     }
 }
 
-/// What a request does.
+/// Operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operation {
     Send,
@@ -121,7 +121,7 @@ pub(crate) struct QueuePair {
     depth: Depth,
     inline_bytes: u32,
     device: Arc<Device>,
-    /// Where its requests end; outlives `queue`.
+    /// The completion queue of its requests; outlives `queue`.
     _completions: Arc<CompletionQueue>,
 }
 

@@ -1,4 +1,4 @@
-//! What goes wrong, and what completions say of it.
+//! Faults, and the completions that report them.
 
 use super::*;
 use faro_secure::Protection;
@@ -45,7 +45,7 @@ fn a_wrong_key_fails_and_flushes_the_rest() {
     assert_eq!(bench.completions(1)[0].status, Status::Flushed);
 }
 
-/// Where bytes are sealed: a key that was seen or guessed opens nothing, and messages go on.
+/// A key that was seen or guessed opens nothing where bytes are sealed, and messages go on.
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn the_right_key_reaches_nothing_on_a_device_for_sealed_bytes() {

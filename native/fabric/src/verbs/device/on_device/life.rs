@@ -3,7 +3,7 @@
 use super::*;
 use std::process::Command;
 
-/// What the kernel holds for all processes: `pd 1 cq 2 qp 3 cm_id 0 mr 4 ctx 1 srq 0`.
+/// Returns the kernel's counts for all processes: `pd 1 cq 2 qp 3 cm_id 0 mr 4 ctx 1 srq 0`.
 fn held() -> String {
     let output = Command::new("rdma").arg("resource").output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -89,7 +89,7 @@ fn wake_ups_that_were_not_taken_do_not_delay_the_end() {
     drop((a, b, from, to));
     let channel = Arc::clone(&bench.channel);
     let _alone = bench.end();
-    // Of a queue that is gone.
+    // No event of a queue that is gone is left.
     assert_eq!(channel.drain(), 0);
     drop(channel);
     assert_ne!(held(), before);

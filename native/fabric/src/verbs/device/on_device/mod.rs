@@ -42,7 +42,7 @@ fn open() -> Arc<Device> {
     Device::open(&VerbsOptions::default(), IpAddr::from(Ipv4Addr::LOCALHOST)).unwrap()
 }
 
-/// Whether a descriptor gets readable; at once, or within the patience of a test.
+/// Returns whether a descriptor gets readable; at once, or within the patience of a test.
 fn readable(fd: BorrowedFd<'_>, wait: bool) -> bool {
     let now = Timespec {
         tv_sec: 0,
@@ -193,7 +193,7 @@ impl Bench {
     }
 }
 
-/// How each of them ended.
+/// Returns the result of each of them.
 fn ends(completions: &[Completion]) -> Vec<(u64, &Status, CompletionKind)> {
     completions
         .iter()

@@ -1,4 +1,4 @@
-//! What the device tells of itself, where the link can be taken down: in the guest only.
+//! The device's asynchronous events, where the link can be taken down: in the guest only.
 
 use super::super::survey::device_file;
 use super::*;
