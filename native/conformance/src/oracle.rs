@@ -16,11 +16,11 @@ const TARGET_BYTES: usize = 64 << 10;
 /// One direction of a connection.
 struct Way {
     link: super::Link,
-    /// What the receiver exposes to be written, and what must be in it.
+    /// Memory that the receiver exposes for writes, with the bytes that it must hold.
     targets: Vec<(RemoteRange, Vec<u8>)>,
     /// First byte of each target that this round has not written.
     free: Vec<usize>,
-    /// What the receiver exposes to be read.
+    /// Memory that the receiver exposes for reads.
     readable: RemoteRange,
     /// Tokens of operations that have not ended, and how they may end.
     open: BTreeMap<u64, Vec<Outcome>>,

@@ -21,7 +21,7 @@ use std::time::Duration;
 /// An endpoint, and the completions that its caller has not taken yet.
 pub struct Held {
     pub endpoint: Arc<Endpoint>,
-    /// How long a fetch may make no progress unless it has a timeout of its own.
+    /// Time for which a fetch may make no progress unless it has a timeout of its own.
     request_timeout: Duration,
     /// By queue of completions; each has one caller.
     pub outgoing: Vec<Mutex<Outgoing>>,

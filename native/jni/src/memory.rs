@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What holds the memory.
+/// The holder of the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
     /// Decoders of readers that are open.
@@ -17,7 +17,7 @@ pub enum Use {
 impl Use {
     const ALL: [Self; 2] = [Self::RowDecoders, Self::Compressors];
 
-    /// As Spark's metrics system shows it.
+    /// Returns the counter's name in Spark's metrics system.
     const fn counter(self) -> &'static str {
         match self {
             Self::RowDecoders => "memory.rowDecoderBytes",

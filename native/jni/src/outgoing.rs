@@ -17,7 +17,7 @@ pub static BATCHES: Registry<Batch> = Registry::new();
 pub struct Batch {
     /// By their position in the record; `None`: released.
     slices: Vec<Option<faro_endpoint::BufferSlice>>,
-    /// How many are not released.
+    /// Number of slices that are not released.
     held: usize,
 }
 

@@ -27,7 +27,7 @@ const FABRICS: [(&str, FabricChoice); 4] = [
 const PROTECTIONS: [(&str, Protection); 2] =
     [("clear", Protection::Clear), ("sealed", Protection::Sealed)];
 
-/// Why a value is refused: what would be allowed.
+/// Reason why a value is refused: what would be allowed.
 struct Allowed(String);
 
 /// Parses a value into its field.

@@ -1,4 +1,4 @@
-//! How many pages each purpose holds: the hard cap and the reserve, in one atomic word.
+//! Counts the pages that each purpose holds: the hard cap and the reserve, in one atomic word.
 //!
 //! A page is counted here *before* a thread looks for it, and uncounted *after* it is listed as free
 //! again. So a thread that was admitted knows that there is a free page for it: at every moment at

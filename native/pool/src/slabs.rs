@@ -1,4 +1,4 @@
-//! Which slabs are mapped, idle and released, and how much of the limit external memory takes.
+//! Tells mapped, idle and released slabs apart, and counts the part of the limit that external memory takes.
 //!
 //! At every moment `with_memory() + slabs taken by external memory ≤ limit`, where a slab has memory
 //! unless its pages were released. This bounds what can be registered. A lease does not need to check

@@ -253,7 +253,7 @@ fn a_refusal_is_followed_by_a_call() {
     });
 }
 
-/// What a device and a processor see of a slab: pages of a generation.
+/// A slab as a device and a processor see it: pages of a generation.
 struct Memory {
     /// Grows when the pages are given back.
     generation: AtomicU32,

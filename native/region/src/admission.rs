@@ -1,4 +1,4 @@
-//! Which chunks are worth a slot.
+//! Decides which chunks are worth a slot.
 //!
 //! Filling a slot reads a whole chunk to serve a part of it. That pays when the rest is asked for
 //! while the chunk is still there: many reducers each want a small part of the same chunk of a map

@@ -116,7 +116,7 @@ impl Region {
         self.bytes
     }
 
-    /// Whether a read that must not sleep can bring bytes.
+    /// Returns whether a read that must not sleep can bring bytes.
     pub fn knows_nowait(&self) -> bool {
         self.nowait.load(Ordering::Relaxed)
     }

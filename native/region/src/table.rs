@@ -69,7 +69,7 @@ impl Entry {
     }
 }
 
-/// Why `begin_fill` gives no slot.
+/// Reason why `begin_fill` gives no slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoSlot {
     /// The chunk is in a slot.
@@ -131,7 +131,7 @@ impl Table {
         Some(slot)
     }
 
-    /// Whether a slot holds `chunk`. Not a use of it.
+    /// Returns whether a slot holds `chunk`. Not a use of it.
     pub fn has(&self, chunk: Chunk) -> bool {
         let slot = self.by_chunk.get(&chunk);
         slot.is_some_and(|slot| self.slots[*slot].state == State::Resident)
@@ -242,7 +242,7 @@ impl Table {
         self.slots[slot].length
     }
 
-    /// Whether `begin_fill` would find an empty slot, so that it evicts nothing.
+    /// Returns whether `begin_fill` would find an empty slot, so that it evicts nothing.
     pub fn has_room(&self) -> bool {
         !self.empty.is_empty()
     }

@@ -36,15 +36,15 @@ pub const WELCOME_BYTES: usize = KEY_BYTES + KEY_BYTES + TAG_BYTES + VERSION_BYT
 pub const PROOF_BYTES: usize = KEY_BYTES + TAG_BYTES + TAG_BYTES;
 const PATTERN: &str = "Noise_XXpsk0_25519_AESGCM_SHA256";
 
-/// What both ends have to agree on before the first message. A message of a handshake with another one is refused, so
-/// nothing of it can be changed on the way.
+/// Values on which both ends have to agree before the first message. A message of a handshake with another one is
+/// refused, so nothing of it can be changed on the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prologue {
     /// Versions of the wire protocol that the connector offers, the lowest and the highest.
     pub versions: [u8; 2],
     /// First byte of the fabric's name: a message cannot be carried to another fabric of the acceptor.
     pub fabric: u8,
-    /// What follows the handshake.
+    /// Protection of the bytes after the handshake.
     pub protection: Protection,
     /// Endpoint id of the acceptor.
     pub acceptor: u128,
@@ -62,7 +62,7 @@ impl Prologue {
     }
 }
 
-/// Why a handshake ended.
+/// Reason why a handshake ended.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum HandshakeError {
     /// The message was not made with the key, or for another endpoint, protocol version or protection.
@@ -182,7 +182,7 @@ fn raw_split(state: &mut HandshakeState) -> [Secret; 2] {
     split
 }
 
-/// What a handshake gives one side.
+/// Keys that a handshake gives one side.
 pub struct Keys {
     /// For what this side sends.
     pub sealer: Sealer,
@@ -196,7 +196,7 @@ pub struct Connector {
     prologue: Prologue,
 }
 
-/// What WELCOME gave.
+/// Result of WELCOME.
 pub struct Welcomed {
     /// The connection's.
     pub keys: Keys,
@@ -257,7 +257,7 @@ impl Connector {
 /// The side that accepts, after its WELCOME.
 pub struct Acceptor(State);
 
-/// What PROOF gave.
+/// Result of PROOF.
 pub struct Proven {
     /// The endpoint that has connected.
     pub connector: u128,

@@ -1,4 +1,4 @@
-//! What each decoder refuses, by name and value: one case for each sentence of its contract.
+//! Tests that each decoder refuses bad input, by name and value: one case for each sentence of its contract.
 
 mod support;
 

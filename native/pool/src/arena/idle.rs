@@ -5,7 +5,7 @@ use crate::registration_pins::RegistrationPins;
 use faro_sync::atomic::Ordering;
 use faro_sync::lock;
 
-/// What `release_one` did.
+/// Result of `release_one`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Release {
     /// Released one slab; there may be more to release.

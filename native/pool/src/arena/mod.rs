@@ -40,7 +40,7 @@ pub struct Geometry {
     pub reserve_pages: u32,
 }
 
-/// What a lease has of the arena: a page, or one small buffer of a split page.
+/// The part of the arena that a lease has: a page, or one small buffer of a split page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Allocation {
     /// Number of the page, counted over all slabs.
@@ -131,8 +131,8 @@ impl Arena {
         buffers + self.free.taken() + self.firsts.load(Ordering::Relaxed)
     }
 
-    /// Of the bytes of held pages, `more` became free or are newly held, and `fewer` were leased or
-    /// are no longer held.
+    /// Counts spare bytes of held pages: `more` became free or are newly held, and `fewer` were
+    /// leased or are no longer held.
     fn spare(&self, more: usize, fewer: usize) {
         let change = (more as u64).wrapping_sub(fewer as u64);
         // Modulo 2^64, because it can be below zero for a moment.

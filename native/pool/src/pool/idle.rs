@@ -124,8 +124,8 @@ impl Pool {
         self.idle.epoch.load(Ordering::Acquire)
     }
 
-    /// Whether a slab is idle. A fabric that has it registered should de-register it. The slab may
-    /// become active at any time; then the fabric registers it again for its next lease.
+    /// Returns whether a slab is idle. A fabric that has it registered should de-register it. The
+    /// slab may become active at any time; then the fabric registers it again for its next lease.
     #[must_use]
     pub fn is_idle(&self, index: u32) -> bool {
         self.arena

@@ -13,7 +13,7 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Where the bytes come from.
+/// Origin of the bytes.
 enum Origin {
     /// Part of a slab. The pool keeps the mapping, and its arena gives this part to no other lease
     /// until `drop` returns it.
@@ -102,7 +102,7 @@ impl Lease {
         }
     }
 
-    /// Whether `length` bytes from `offset` lie in the lease. For ranges that a peer names.
+    /// Returns whether `length` bytes from `offset` lie in the lease. For ranges that a peer names.
     pub fn contains(&self, offset: u64, length: u64) -> bool {
         offset
             .checked_add(length)

@@ -32,7 +32,7 @@ pub struct PoolOptions {
     pub limit_bytes: u64,
     /// Time without use after which a slab becomes idle and gives up its memory; zero: never.
     pub idle_release: Duration,
-    /// Whether slabs lie on reserved huge pages of 2 MiB when enough of them are free.
+    /// True if slabs lie on reserved huge pages of 2 MiB when enough of them are free.
     pub huge_pages: bool,
 }
 
@@ -50,7 +50,7 @@ impl PoolOptions {
 
 /// A pool of memory for leases, bounded by a limit.
 pub struct Pool {
-    /// Which pages and buffers are leased.
+    /// The pages and buffers, leased or free.
     pub(crate) arena: Arena,
     /// By index, for as many slabs as the limit allows. Set in order; never unset.
     pub(crate) slabs: Box<[OnceLock<Arc<Slab>>]>,

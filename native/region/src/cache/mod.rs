@@ -31,7 +31,7 @@ use std::sync::{Arc, OnceLock};
 /// The version of bytes that never change.
 const UNCHANGING: Version = 2;
 
-/// Whether a read may wait for a disk.
+/// Permission for a read to wait for a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sleep {
     /// It may not (a progress thread): it brings what is in memory.
@@ -40,7 +40,7 @@ pub enum Sleep {
     May,
 }
 
-/// Why a slot is filled.
+/// Reason why a slot is filled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cause {
     /// A read asked for the chunk. Another chunk may be evicted for it.
@@ -120,7 +120,7 @@ impl ChunkCache {
         self.guard(&state, slot)
     }
 
-    /// Whether the chunk is in a slot. Not a use of it.
+    /// Returns whether the chunk is in a slot. Not a use of it.
     pub fn has(&self, id: RegionId, chunk: u64) -> bool {
         lock(&self.state).table.has((id, chunk))
     }

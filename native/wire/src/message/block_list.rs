@@ -85,7 +85,7 @@ fn repeats(body: &mut Body<'_>, what: &'static str, most: usize) -> Result<usize
     Ok(got as usize)
 }
 
-/// What the blocks of a range share.
+/// Returns the values that the blocks of a range share.
 fn partitions(block: &BlockId) -> [u32; 4] {
     let BlockId {
         map_id: _,

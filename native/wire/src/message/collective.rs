@@ -253,7 +253,7 @@ impl DataReady {
 }
 
 coded! {
-    /// Why a member leaves its team.
+    /// Reason why a member leaves its team.
     pub enum AbortCause: "cause of ABORT" {
         /// Its caller closed it.
         Left = 1,
