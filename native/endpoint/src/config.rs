@@ -44,7 +44,7 @@ pub struct Config {
     pub advertise: IpAddr,
     /// Port to listen on; 0: any. RDMA's control channel takes the first free port after it.
     pub port: u16,
-    /// RDMA's device, port and retries, where Faro is not to choose.
+    /// The user's overrides of RDMA's device, port and retries.
     pub verbs: VerbsOptions,
     /// Hard cap of the arena, bytes.
     pub memory_limit: u64,

@@ -54,7 +54,7 @@ pub(crate) struct FabricCounters {
     pub(crate) served_blocks: Counter,
     /// Their bytes.
     pub(crate) served_bytes: Counter,
-    /// Connections that there are, begun or open, made by either side.
+    /// Connections, opening or open, made by either side.
     pub(crate) connections: Gauge,
     /// Bytes of ordinary memory that the connections' buffers take.
     pub(crate) buffer_bytes: Gauge,

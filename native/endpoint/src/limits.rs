@@ -6,13 +6,13 @@ use std::time::Duration;
 pub const MAX_REQUESTS: usize = 65_536;
 /// Chunks of map outputs that wait to be prefetched, over all fabrics.
 pub const MAX_PREFETCHES: usize = 4_096;
-/// When a client asks again that a server had no room for, if it hears nothing of the server before.
+/// First delay before a client that was refused with Busy asks again, unless it hears of the server before.
 pub const BUSY_RETRY: Duration = Duration::from_millis(50);
 /// How often that time doubles while the server refuses.
 pub const MAX_BUSY_DOUBLINGS: u32 = 3;
 /// Longest such time that a client accepts.
 pub const MAX_BUSY_RETRY: Duration = Duration::from_secs(1);
-/// Pages that peers may read of which a server revokes at most so many in one tick when the arena is short.
+/// Maximum number of exposed pages that a server revokes in one tick when the arena is short.
 pub const RECALLED_PAGES: usize = 64;
 /// Remote buffers a server keeps for one request.
 pub const MAX_BUFFERS_HELD: usize = 8_192;

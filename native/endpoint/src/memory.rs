@@ -111,7 +111,7 @@ impl Memory {
     /// Like `Pool::try_lease`, at the chunk cache's cost.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of `Pool::try_lease`.
     pub(crate) fn try_lease(&self, bytes: usize, purpose: Purpose) -> Result<Lease, PoolError> {
         self.at_the_caches_cost(1, || self.pool.try_lease(bytes, purpose))
     }

@@ -160,7 +160,7 @@ impl Table {
     /// accessed clearly less often.
     ///
     /// # Errors
-    /// As there; `NotWorth`.
+    /// Those of `begin_fill`; `NotWorth`.
     pub fn begin_fill_if_worth(&mut self, chunk: Chunk, accesses: u16) -> Result<Slot, NoSlot> {
         // By half, and by more than the one access by which two chunks that take turns differ.
         let beats = |victim: u16| accesses > victim.saturating_add(victim / 2).saturating_add(1);

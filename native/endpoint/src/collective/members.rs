@@ -27,7 +27,7 @@ pub(super) struct Reply {
     pub(super) connection: ConnectionId,
 }
 
-/// What arrives for a member.
+/// An event for a member.
 pub(super) enum Event {
     /// Another member has joined.
     Joined(Join),
@@ -132,7 +132,7 @@ impl MemberTable {
         Ok((member, mailbox))
     }
 
-    /// Whether there is a member that has not ended.
+    /// Returns whether there is a member that has not ended.
     pub(super) fn has_any(&self) -> bool {
         !self.lock().open.is_empty()
     }
@@ -157,7 +157,7 @@ impl MemberTable {
         }
     }
 
-    /// What is pending cannot reach its partner.
+    /// Tells the member that a pending send cannot reach its partner.
     pub(super) fn lost(&self, pending: &PendingSend, detail: String) {
         let rank = pending.to.rank;
         self.tell(pending.member, Event::Lost { rank, detail });

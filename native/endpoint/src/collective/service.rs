@@ -29,7 +29,7 @@ struct PostedReceive {
     step: u32,
 }
 
-/// The collective service; see the module's comment.
+/// Carries the parts of all teams of one progress thread.
 pub(crate) struct CollectiveService {
     dispatch: Arc<Dispatch>,
     commands: Receiver<Command>,

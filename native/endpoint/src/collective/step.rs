@@ -15,7 +15,7 @@ use std::ops::Range;
 /// A part on its way to or from a partner.
 pub(super) struct Part {
     pub(super) partner: u32,
-    /// Of elements.
+    /// Range of elements.
     pub(super) range: Range<usize>,
     /// Bytes of an element.
     size: usize,
@@ -40,14 +40,14 @@ impl Part {
     }
 }
 
-/// What a partner is asked for.
+/// A part that a partner is asked for.
 pub(super) struct Outgoing {
     pub(super) part: Part,
     /// It has sent CLEAR_TO_SEND, if only to say that it needs nothing.
     pub(super) heard: bool,
 }
 
-/// What comes from a partner.
+/// A part that comes from a partner.
 pub(super) struct Incoming {
     pub(super) part: Part,
     pub(super) action: Action,
@@ -150,7 +150,7 @@ impl Step {
             .insert((chunk.buffer.get(), rank), (lease, chunk));
     }
 
-    /// What is to be applied next, if it is there: position in `incoming`, first element.
+    /// Returns what is to be applied next, if it is there: position in `incoming`, first element.
     pub(super) fn next_arrived(&mut self) -> Option<(usize, usize, Lease, WrittenBuffer)> {
         let (chunk, at) = *self.items.get(self.applied)?;
         let part = &self.incoming[at].part;

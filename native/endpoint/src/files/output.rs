@@ -32,7 +32,7 @@ use std::time::Duration;
 const REOPENINGS: u32 = 3;
 /// Pause before each.
 const REOPEN_PAUSE: Duration = Duration::from_millis(2);
-/// An index is loaded once there was a miss for each so many of its partitions.
+/// Loads an index once it had a miss for each so many of its partitions.
 const PARTITIONS_PER_MISS: u64 = 64;
 
 /// Why blocks cannot be located.

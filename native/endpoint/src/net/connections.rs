@@ -165,8 +165,7 @@ impl Connections {
         Some(unneeded.id)
     }
 
-    /// Connections of ours beside which there is a better one: to be closed when nothing is under
-    /// way on them.
+    /// Returns the redundant outgoing connections: to be closed when nothing is under way on them.
     pub(super) fn surplus(&mut self) -> Vec<ConnectionId> {
         let (by_endpoint, endpoints) = (&self.by_endpoint, &self.endpoints);
         let has_theirs = |connections: &Vec<Connection>| connections.iter().any(|c| !c.ours);

@@ -1,4 +1,4 @@
-//! What a service of the endpoint is to its progress thread.
+//! Interface between a service of the endpoint and the event loop.
 
 use super::Net;
 use faro_fabric::{CloseReason, ConnectionId, EndpointId, Outcome};

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 struct State<T> {
     admission: Admission<T>,
-    /// Of the plan that `admission` follows.
+    /// Generation of the plan that `admission` follows.
     generation: u64,
     /// Nothing waits any more, everything goes.
     closed: bool,

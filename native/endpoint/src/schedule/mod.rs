@@ -48,8 +48,8 @@ const MIN_PERMITS: usize = 4;
 /// connections and buffers active, and every server's queue would have the requests of all.
 pub const UNBOUNDED_MEMBERS: usize = 64;
 
-/// How long the members stay as they are, at least: peers come in crowds, and each change makes a
-/// new plan.
+/// Minimum time for which the members stay as they are: peers come in crowds, and each change makes
+/// a new plan.
 const MEMBERS_PAUSE: Duration = Duration::from_millis(50);
 
 /// In which order peers are read from and served, and how many at once.
@@ -81,7 +81,7 @@ impl ExchangePolicy {
 pub struct ExchangeConfig {
     /// Order and bound.
     pub policy: ExchangePolicy,
-    /// How long a round is preferred while others wait.
+    /// Time for which a round is preferred while others wait.
     pub slice: Duration,
 }
 
@@ -97,7 +97,7 @@ impl Default for ExchangeConfig {
 /// The members and the plan of one endpoint, which its queues follow.
 pub(crate) struct Exchange {
     config: ExchangeConfig,
-    /// How long work waits before it goes beyond the limit.
+    /// Time for which work waits before it goes beyond the limit.
     max_wait: Duration,
     members: Mutex<Members>,
     /// The members have changed since the plan was made.

@@ -29,12 +29,12 @@ struct World {
     policy: ExchangePolicy,
     members: HashSet<EndpointId>,
     limit: usize,
-    /// What was submitted, for whom.
+    /// Submitted work, with the peer that it is for.
     work: HashMap<u64, EndpointId>,
     waiting: HashSet<u64>,
     under_way: HashSet<u64>,
     gone: HashSet<u64>,
-    /// What went, in this order.
+    /// Work that went, in this order.
     course: Vec<u64>,
 }
 

@@ -6,8 +6,8 @@ use faro_fabric::EndpointId;
 use faro_sync::HashMap;
 use std::collections::BTreeMap;
 
-/// When a peer is due: its round, and its position among the round's peers. Peers that the
-/// schedule does not know yet come after all others.
+/// Position of a peer in the schedule: its round, and its position among the round's peers. Peers
+/// that the schedule does not know yet come after all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Due {
     pub(super) round: u32,
@@ -19,7 +19,7 @@ const UNKNOWN: Due = Due {
     position: 0,
 };
 
-/// Which peers are due when, in one direction.
+/// The order in which peers are due, in one direction.
 #[derive(Debug, Clone)]
 pub(crate) struct Order {
     /// Peers at once.
@@ -72,11 +72,11 @@ impl Order {
     }
 }
 
-/// What one endpoint does with a set of members: which it reads from when, and which it serves when.
+/// An endpoint's plan for a set of members: the order in which it reads from them, and in which it serves them.
 pub(crate) struct Plan {
     pub(crate) reads: Order,
     pub(crate) serves: Order,
-    /// Of the members; the same on every node that knows the same ones.
+    /// Epoch of the members; the same on every node that knows the same ones.
     pub(crate) epoch: u64,
 }
 

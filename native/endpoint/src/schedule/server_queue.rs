@@ -11,7 +11,7 @@ use std::time::Instant;
 pub(crate) struct ServerQueue {
     exchange: Arc<Exchange>,
     admission: Admission<u64>,
-    /// Of the plan that `admission` follows.
+    /// Generation of the plan that `admission` follows.
     generation: u64,
 }
 

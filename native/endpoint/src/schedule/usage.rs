@@ -1,4 +1,4 @@
-//! What the exchange counts.
+//! Counters of the exchange.
 
 use super::Admission;
 use crate::counters::{Gauge, Peak};
@@ -6,7 +6,7 @@ use faro_fabric::EndpointId;
 use faro_sync::{lock, HashMap};
 use std::sync::Mutex;
 
-/// Which side of a fetch this endpoint is on.
+/// This endpoint's side of a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Reads,

@@ -24,17 +24,17 @@ const BUFFER_BYTES: usize = 24;
 #[derive(Debug)]
 pub(super) struct Budget {
     limit: usize,
-    /// Of all progress threads of the endpoint. Relaxed: it orders nothing.
+    /// Bytes of all progress threads of the endpoint. Relaxed: it orders nothing.
     of_all: Arc<AtomicU64>,
-    /// Of this one.
+    /// Bytes of this thread.
     held: usize,
-    /// Of guests.
+    /// Bytes of guests.
     of_guests: usize,
     /// No entry is zero.
     by_peer: HashMap<EndpointId, Held>,
 }
 
-/// What a peer has taken.
+/// A peer's share that is taken.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     bytes: usize,

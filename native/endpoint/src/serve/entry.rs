@@ -1,4 +1,4 @@
-//! What a progress thread knows of one fetch that it serves.
+//! A progress thread's state of one fetch that it serves.
 
 use super::job::Job;
 use super::stage::Stage;
@@ -14,12 +14,13 @@ pub(super) struct Entry {
     pub(super) stage: Stage<Box<Job>>,
     /// Writes posted that have not ended.
     pub(super) writes: usize,
-    /// How long it goes on without progress: as long as the client waits, and no longer than this server's own time.
+    /// Time for which it goes on without progress: as long as the client waits, and no longer than this server's own
+    /// time.
     pub(super) idle_timeout: Duration,
     pub(super) deadline: Instant,
     /// The time for which it is in `ServeService::deadlines`.
     pub(super) look_at: Instant,
-    /// Of the budget.
+    /// Bytes charged to the budget.
     pub(super) bytes: usize,
 }
 

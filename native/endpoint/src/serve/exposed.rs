@@ -1,4 +1,4 @@
-//! Which pages each peer may read.
+//! Tracks the pages that each peer may read.
 //!
 //! A page is exposed to a peer once and stays exposed while its contents change: the versions tell
 //! the peer which bytes to accept, not the exposure. So nothing is exposed or revoked per request. An
@@ -14,7 +14,7 @@ use faro_sync::HashMap;
 use faro_wire::message::{OfferedSlice, ReadOffer, RemoteBuffer};
 use std::sync::Arc;
 
-/// What one peer may read.
+/// Pages that one peer may read.
 #[derive(Default)]
 struct ToPeer {
     versions: Option<RemoteRange>,

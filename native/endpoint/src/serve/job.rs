@@ -30,20 +30,20 @@ pub(crate) struct Job {
     lookups: u8,
     /// Outputs that `runs` point to.
     outputs: Vec<Arc<Output>>,
-    /// What is still to be read, adjacent ranges merged: (position in `outputs`, bytes).
+    /// Ranges that are still to be read, adjacent ones merged: (position in `outputs`, bytes).
     ranges: VecDeque<(usize, FileRange)>,
     /// The response was made.
     prepared: bool,
     /// The response, until a turn takes it along.
     response: Option<Encoded>,
-    /// The client is not to be offered to read.
+    /// Never send READ_OFFER.
     writes_only: bool,
     /// Sum of `runs`.
     remaining: u64,
     buffers: VecDeque<RemoteBuffer>,
     /// Number of the first one of `buffers` among all of the request.
     next_buffer: u32,
-    /// What is on its way to the peer.
+    /// Account of the bytes on their way to the peer.
     account: Arc<Account>,
     /// For the next buffers, in order. A turn that has none takes memory of the arena only if it `may_lease`.
     reserved: VecDeque<Lease>,
@@ -53,7 +53,7 @@ pub(crate) struct Job {
     pub(crate) served: Served,
 }
 
-/// What a finished job has sent.
+/// Result of a finished job: what it has sent.
 #[derive(Default, Clone, Copy)]
 pub(crate) struct Served {
     pub(crate) blocks: u64,
@@ -68,7 +68,7 @@ pub(crate) struct FilledBuffer {
     pub(crate) written: WrittenBuffer,
 }
 
-/// What a turn gave.
+/// Result of a turn.
 pub(crate) enum Turn {
     Filled {
         /// `FETCH_RESPONSE`, on the first turn.
@@ -93,7 +93,7 @@ pub(crate) enum Turn {
     Broken { detail: String },
 }
 
-/// Why no response can be made now.
+/// Reason why no response can be made now.
 enum NotNow {
     Cold,
     Replaced,
@@ -252,7 +252,7 @@ impl Job {
         }
     }
 
-    /// What was in the chunk cache could not be exposed to the client: it is to be written.
+    /// Makes the job write, because chunks could not be exposed to the client.
     pub(crate) fn write_instead(&mut self, response: Encoded) {
         self.writes_only = true;
         self.response = Some(response);
@@ -318,7 +318,7 @@ impl Job {
                     return Turn::Cold;
                 }
                 Ok(false) => break,
-                // Nothing was sent: the new files are as good.
+                // Nothing was sent yet: restart with the new files.
                 Err(Unread { replaced: true, .. }) if self.response.is_some() => {
                     return self.look_up_again(filled);
                 }

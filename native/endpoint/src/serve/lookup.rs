@@ -17,7 +17,7 @@ struct Waiting {
     missing: AtomicUsize,
 }
 
-/// What a look-up gave.
+/// Result of a look-up.
 pub(super) enum LookedUp {
     /// All outputs are known.
     Known(Box<Job>),

@@ -1,4 +1,4 @@
-//! What clients ask of [`ServeService`], and requests that are past their deadline.
+//! Takes clients' requests to [`ServeService`], and ends requests that are past their deadline.
 
 use super::budget::{bytes_of_buffers, bytes_of_request};
 use super::entry::Entry;

@@ -24,10 +24,10 @@ use std::time::{Duration, Instant};
 /// The part of the arena's bytes that requests may take beside it.
 const REQUESTS_SHARE: u64 = 4;
 
-/// The server service; see the module's comment.
+/// The server's side of all fetches of one progress thread.
 pub(crate) struct ServeService {
     pub(super) io: Arc<IoPool>,
-    /// Where I/O threads return jobs to.
+    /// Inbox to which I/O threads return jobs.
     pub(super) inbox: Inbox<Returned>,
     returned: Receiver<Returned>,
     pub(super) counters: Arc<Counters>,
@@ -51,7 +51,7 @@ pub(crate) struct ServeService {
     arena_is_empty: bool,
     /// When each peer last took bytes, while it is connected.
     pub(super) taken: HashMap<EndpointId, Instant>,
-    /// How long a peer may take no bytes, whatever it asks for.
+    /// Time for which a peer may take no bytes, whatever it asks for.
     pub(super) longest_wait: Duration,
     pub(super) next_serial: u64,
 }
@@ -320,7 +320,7 @@ impl Service for ServeService {
     /// Tells every client that this endpoint is closing.
     fn close(&mut self, net: &mut Net) {
         for ((connection, request), serial) in std::mem::take(&mut self.by_request) {
-            // What a client reads by itself ends with the connection.
+            // A client's own reads end with the connection.
             let entry = self.entries.get(&serial);
             if entry.is_some_and(|entry| matches!(entry.stage, Stage::Offered)) {
                 continue;

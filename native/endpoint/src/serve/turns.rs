@@ -1,4 +1,4 @@
-//! What a turn gave, on its way to the client.
+//! Sends the result of a turn to the client.
 
 use super::job::{FilledBuffer, Job, Turn};
 use super::offer::ResidentSlice;

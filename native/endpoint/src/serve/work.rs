@@ -15,7 +15,7 @@ pub(super) struct Work {
     pub(super) home: Inbox<Returned>,
 }
 
-/// What an I/O thread returns.
+/// A value that an I/O thread returns.
 pub(crate) enum Returned {
     /// A job, and what its turn gave.
     Turned(Box<Job>, Turn),
@@ -23,7 +23,7 @@ pub(crate) enum Returned {
     Lost(u64),
 }
 
-/// What a thread does next.
+/// The next task of a thread.
 pub(super) enum Task {
     Turn(Work),
     /// Bring chunks of an output into the chunk cache; `evict`: others may be evicted for them.

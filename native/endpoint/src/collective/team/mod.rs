@@ -23,9 +23,9 @@ use std::time::{Duration, Instant};
 const WINDOW: usize = 32;
 /// CLEAR_TO_SEND for later steps that are kept; members that keep to the plan send far fewer.
 const MAX_EARLY: usize = 1 << 16;
-/// How often a waiting caller checks whether it is to stop.
+/// Interval at which a waiting caller checks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a new team waits for its page.
+/// Time for which a new team waits for its page.
 const JOIN_WAIT: Duration = Duration::from_secs(5);
 
 /// Ends a team from another thread than the one that is in its round.
