@@ -43,7 +43,7 @@ impl Peak {
     }
 }
 
-/// What is counted per fabric.
+/// Counters of one fabric.
 #[derive(Default)]
 pub(crate) struct FabricCounters {
     /// Blocks that arrived whole and were handed to the caller.

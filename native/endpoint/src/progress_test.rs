@@ -22,7 +22,7 @@ use faro_wire::{kind, BlockId, Card, CardAddress};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What happens after the first FETCH.
+/// The fault after the first FETCH.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Doom {
     /// The fabric fails for good.

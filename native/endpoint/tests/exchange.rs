@@ -9,7 +9,7 @@ use std::time::Duration;
 use support::{block, collect, config, counter, pattern, Server, TIMEOUT};
 
 const ENDPOINTS: usize = 9;
-/// Of nine members: 2 in a group beside oneself, and never fewer than these.
+/// Permits of nine members: 2 in a group beside oneself, and never fewer than these.
 const PERMITS: u64 = 4;
 /// So long that no peer is a straggler, however slow the machine.
 const LONG: Duration = Duration::from_secs(3_600);

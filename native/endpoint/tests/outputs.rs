@@ -40,7 +40,8 @@ fn open_files_of(directory: &Path) -> usize {
     paths.filter(|path| path.starts_with(directory)).count()
 }
 
-/// What this process may open, lowered so that a test need not write tens of thousands of files.
+/// Number of files that this process may open, lowered so that a test need not write tens of
+/// thousands of files.
 const LIMIT: u64 = 2_048;
 
 fn bound() -> usize {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where map output `map` is.
+/// Returns where map output `map` is.
 fn files_of(dir: &Path, map: i64) -> OutputFiles {
     // As Spark does, so that no directory has tens of thousands of files.
     let dir = dir.join(format!("{:02x}", map % 64));

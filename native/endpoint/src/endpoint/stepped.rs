@@ -13,7 +13,7 @@ use faro_pool::Pool;
 use faro_secure::{Secret, StaticKey};
 use std::sync::Arc;
 
-/// What a turn of a progress thread led to.
+/// Result of a turn of a progress thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
     /// It goes on. Its fabric was told how long it would wait.

@@ -29,10 +29,10 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a thread that found no permit waits before it closes idle files again.
+/// Time for which a thread that found no permit waits before it closes idle files again.
 const PERMIT_WAIT: Duration = Duration::from_millis(10);
 
-/// How many files of map outputs this process may have open: a quarter of its limit.
+/// Returns how many files of map outputs this process may have open: a quarter of its limit.
 pub(crate) fn open_file_bound() -> usize {
     let limit = getrlimit(Resource::Nofile).current;
     let quarter = limit.map_or(usize::MAX, |limit| (limit / 4) as usize);
@@ -104,7 +104,7 @@ impl OpenFile for Descriptor {
 pub(super) struct Descriptors {
     permits: Arc<Permits>,
     idle: Cache<FileKey, Arc<Descriptor>, UnitWeighter>,
-    /// What the sweep under way has still to look at.
+    /// Files that the sweep under way has still to look at.
     unswept: Mutex<Vec<FileKey>>,
 }
 

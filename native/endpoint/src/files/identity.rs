@@ -1,5 +1,5 @@
-//! What the files of a map output were when they were opened first: a later file under the same path is
-//! another one, and its bytes are not those that the offsets speak of.
+//! Identities of a map output's files when they were opened first: a later file under the same path is another one, and
+//! its bytes are not those that the offsets speak of.
 
 use rustix::fs::{fstat, stat, Stat};
 use std::fs::File;
@@ -122,7 +122,7 @@ impl Files {
         self.was(part).map_or(0, |was| was.bytes())
     }
 
-    /// Whether both speak of the same bytes under the same paths.
+    /// Returns whether both speak of the same bytes under the same paths.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         (&self.data, &self.index) == (&other.data, &other.index)
             && (self.data_was, self.index_was) == (other.data_was, other.index_was)
@@ -136,7 +136,7 @@ impl Files {
         self.replaced.store(true, Ordering::Relaxed);
     }
 
-    /// Whether an open file is what it was; if not, the output is marked as replaced.
+    /// Returns whether an open file is what it was; if not, the output is marked as replaced.
     pub(super) fn check_open(&self, part: Part, file: &File) -> bool {
         self.check(part, Identity::of(file).ok())
     }

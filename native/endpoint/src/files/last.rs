@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, Weak};
 /// Touches the cache's entry once in so many uses, so that the cache keeps what is used often.
 const TOLD: u32 = 4;
 
-/// Where a value was found last.
+/// Place at which a value was found last.
 pub(super) struct Last<T> {
     value: Mutex<Weak<T>>,
     uses: AtomicU32,

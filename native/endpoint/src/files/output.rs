@@ -35,7 +35,7 @@ const REOPEN_PAUSE: Duration = Duration::from_millis(2);
 /// Loads an index once it had a miss for each so many of its partitions.
 const PARTITIONS_PER_MISS: u64 = 64;
 
-/// Why blocks cannot be located.
+/// Reason why blocks cannot be located.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unlocated {
     /// The answer for this block.
@@ -73,7 +73,7 @@ pub(crate) struct FileRange {
 }
 
 impl FileRange {
-    /// What `block` wants of the bytes of its partitions.
+    /// Returns the part that `block` wants of the bytes of its partitions.
     pub(crate) fn of(self, block: &BlockId) -> Self {
         let Some(before) = u64::from(block.piece.get()).checked_sub(1) else {
             return self;
@@ -91,7 +91,7 @@ struct PartSource {
     files: Arc<Files>,
     part: Part,
     stores: Arc<Stores>,
-    /// Where it was found last.
+    /// Place at which it was found last.
     last: Last<Descriptor>,
 }
 
@@ -213,7 +213,7 @@ impl Output {
         })
     }
 
-    /// Whether index and data fit each other, so that later requests may rely on them.
+    /// Returns whether index and data fit each other, so that later requests may rely on them.
     pub(crate) fn is_whole(&self) -> bool {
         self.is_whole
     }
@@ -233,7 +233,7 @@ impl Output {
         self.files.check_paths()
     }
 
-    /// Whether both are the same generation of the same files.
+    /// Returns whether both are the same generation of the same files.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.files.is_same(&other.files)
     }

@@ -31,7 +31,7 @@ struct Question {
     waiting: Vec<Resume>,
 }
 
-/// What became of a question.
+/// Result of a question.
 pub(super) enum Asked {
     /// It was answered a moment ago.
     Known(Arc<Output>),
@@ -44,9 +44,9 @@ pub(super) enum Asked {
 #[derive(Default)]
 struct Open {
     questions: HashMap<OutputId, Question>,
-    /// How many of them each peer asked. No entry is zero.
+    /// Number of questions of each peer. No entry is zero.
     of_peer: HashMap<EndpointId, usize>,
-    /// How many of them guests asked.
+    /// Number of questions of guests.
     of_guests: usize,
 }
 

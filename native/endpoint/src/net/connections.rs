@@ -17,19 +17,17 @@
 //! 3. A connection is closed as surplus only by its maker, only while a better one is open, and
 //!    only when nothing is under way on it in either direction.
 //!
-//! Why nothing is lost: `cb` exists beside `ca` only if a began `ca` before it accepted `cb` (1), so
-//! a has put no request on `cb`, and puts none there as long as it has `ca` (2). From the moment b
-//! accepts `ca` it puts none on `cb` either, and what it had there ends before `cb` does (3). So no
-//! message on `cb` is still waited for. Requests that waited for `cb` were never sent: they move
-//! without having seen a fault. Both sides choose the same connection without a message about it,
-//! because the ids and the maker of each connection are the same to both.
+//! Nothing is lost, because `cb` exists beside `ca` only if a began `ca` before it accepted `cb` (1), so a has put no
+//! request on `cb`, and puts none there as long as it has `ca` (2). From the moment b accepts `ca` it puts none on `cb`
+//! either, and what it had there ends before `cb` does (3). So no message on `cb` is still waited for. Requests that
+//! waited for `cb` were never sent: they move without having seen a fault. Both sides choose the same connection
+//! without a message about it, because the ids and the maker of each connection are the same to both.
 //!
 //! Idle connections are closed too, by their maker or where a fabric has no room for more (`idle`); a
 //! request that crosses that is asked for again, as after every loss.
 //!
-//! What remains: a may lose `ca`, take `cb` (now its best) and send, just as b, which has not heard
-//! of the loss, closes `cb`. A connection was lost then, and the request is asked for again, as after
-//! every loss.
+//! One loss remains possible: a may lose `ca`, take `cb` (now its best) and send, just as b, which has not heard of the
+//! loss, closes `cb`. A connection was lost then, and the request is asked for again, as after every loss.
 //!
 //! Older connections whose other end vanished silently: a peer that makes a second one has lost its
 //! first (1), so the newest of one maker is better (2). If the connection that a peer lost is the
@@ -56,7 +54,7 @@ struct Connection {
     state: State,
 }
 
-/// What there is to an endpoint.
+/// State of the way to an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Link {
     /// The best connection, which all messages take.
@@ -83,7 +81,7 @@ pub(crate) struct Connections {
     by_endpoint: HashMap<EndpointId, Vec<Connection>>,
     /// Every connection once.
     endpoints: HashMap<ConnectionId, EndpointId>,
-    /// Ours, open, not the best when they were put here.
+    /// Outgoing, open connections that were not the best when they were put here.
     surplus: Vec<ConnectionId>,
 }
 
@@ -105,8 +103,8 @@ impl Connections {
         self.endpoints.len()
     }
 
-    /// Ours are better. An endpoint that fetches from itself has both ends here, and stays with
-    /// the one it made.
+    /// Returns whether outgoing connections are better. An endpoint that fetches from itself has
+    /// both ends here, and stays with the one it made.
     fn prefers_ours(&self, endpoint: EndpointId) -> bool {
         self.own <= endpoint
     }

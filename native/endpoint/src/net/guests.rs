@@ -1,4 +1,4 @@
-//! How many connections peers may hold that they have made: each one its own share, guests one together.
+//! Limits the connections that peers make and hold: each one its own share, guests one together.
 
 use crate::limits::{MAX_CONNECTIONS_OF_PEER, MAX_GUEST_CONNECTIONS};
 use faro_fabric::{ConnectionId, EndpointId};
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Accepted {
     /// Ids rise, so the first of a peer is its oldest. No entry is empty.
     by_peer: HashMap<EndpointId, BTreeSet<ConnectionId>>,
-    /// Of peers whose card was not here.
+    /// Connections of peers whose card was not here.
     guests: BTreeMap<ConnectionId, EndpointId>,
 }
 

@@ -13,9 +13,9 @@ use faro_fabric::ConnectionId;
 use faro_sync::HashMap;
 use std::time::{Duration, Instant};
 
-/// How long a connection is unused before it may be closed for the sake of others.
+/// Time for which a connection is unused before it may be closed for the sake of others.
 const CROWDED_IDLE: Duration = Duration::from_secs(1);
-/// Of all connections, one of this many is closed at once for the sake of others, at least one.
+/// Divisor of the number of connections: that part is closed at once for the sake of others, at least one.
 const CROWDED_PARTS: usize = 8;
 /// Looks for idle connections in one idle time.
 const LOOKS: u32 = 8;

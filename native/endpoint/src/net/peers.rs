@@ -23,7 +23,7 @@ struct Peer {
     routes: Routes,
     /// Handles count from 1, and none is used twice.
     handle: u64,
-    /// When something was last asked of it.
+    /// Time when something was last asked of it.
     used: Instant,
 }
 
@@ -32,7 +32,7 @@ struct State {
     peers: HashMap<EndpointId, Peer>,
     by_handle: HashMap<u64, EndpointId>,
     last_handle: u64,
-    /// When idle peers were last looked for.
+    /// Time when idle peers were last looked for.
     looked: Option<Instant>,
     /// Fabrics of this endpoint that have failed for good, and why.
     lost: Vec<(FabricKind, String)>,
@@ -51,7 +51,7 @@ pub(crate) struct PeerTable {
     membership: Membership,
 }
 
-/// What makes keys of cards.
+/// The application's secrets, which make keys of cards.
 #[derive(Default)]
 pub(crate) struct Membership {
     application: String,
@@ -66,7 +66,7 @@ impl Membership {
         }
     }
 
-    /// Of the endpoint with that card.
+    /// Makes the identity of the endpoint with that card.
     ///
     /// # Errors
     /// `KeyError`.
@@ -156,7 +156,7 @@ impl PeerTable {
         Some((route, locations))
     }
 
-    /// Whether the card of that endpoint was added, and not forgotten.
+    /// Returns whether the card of that endpoint was added, and not forgotten.
     pub(crate) fn has_card_of(&self, endpoint: EndpointId) -> bool {
         self.lock().peers.contains_key(&endpoint)
     }
@@ -201,7 +201,7 @@ impl PeerTable {
         }
     }
 
-    /// How long connecting to `peer` by that fabric may take.
+    /// Returns how long connecting to `peer` by that fabric may take.
     pub(crate) fn connect_timeout(&self, peer: EndpointId, fabric: FabricKind) -> Duration {
         match self.lock().peers.get(&peer) {
             Some(peer) => peer.routes.connect_timeout(fabric),

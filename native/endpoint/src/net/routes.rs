@@ -23,16 +23,16 @@ use log::Level;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How to reach one peer by one fabric.
+/// Way to one peer by one fabric.
 #[derive(Debug, Clone)]
 pub(crate) struct Route {
     pub(crate) fabric: FabricKind,
-    /// As the fabric reads it.
+    /// Address in the fabric's form.
     pub(crate) location: String,
     pub(crate) peer: Arc<Identity>,
 }
 
-/// Whether a route is to be used.
+/// Health of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Health {
     /// It has not failed since it carried blocks.
@@ -47,7 +47,7 @@ enum Health {
     FabricLost,
 }
 
-/// What a failure leads to.
+/// Consequence of a failure.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The same fabric is tried at another address, at once.
@@ -125,8 +125,8 @@ impl Routes {
         Self { name, entries }
     }
 
-    /// How long connecting by that fabric may take: little where another route or address is tried
-    /// afterwards.
+    /// Returns how long connecting by that fabric may take: little where another route or address
+    /// is tried afterwards.
     pub(crate) fn connect_timeout(&self, fabric: FabricKind) -> Duration {
         match self.entries.last() {
             Some(last) if last.route.fabric == fabric && last.is_last_location() => {
@@ -214,7 +214,7 @@ impl Routes {
         if let Some(entry) = rest.first_mut() {
             entry.failed = 0;
             match entry.health {
-                // What arrives during the back-off was sent before the failure, and proves nothing.
+                // A message that arrives during the back-off was sent before the failure, and proves nothing.
                 Health::BackOff { until, .. } if until <= now => {
                     entry.recover();
                     let line = format!("{}: {} works again", self.name, fabric_name(fabric));

@@ -6,7 +6,7 @@ use faro_pool::Lease;
 use faro_wire::WireError;
 use std::time::Instant;
 
-/// Where a message came from.
+/// Origin of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Source {
     pub(crate) connection: ConnectionId,
