@@ -192,7 +192,7 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
     }
   }
 
-  // All that follows is Spark's client's.
+  // The methods below delegate to Spark's client.
 
   @Override
   public Cause diagnoseCorruption(String host, int port, String execId, int shuffleId, long mapId, int reduceId,

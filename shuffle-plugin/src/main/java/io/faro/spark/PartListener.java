@@ -10,7 +10,7 @@ import org.apache.spark.network.shuffle.BlockFetchingListener;
 final class PartListener implements BlockFetchingListener, Receiver {
   private final PeerKey peer;
   private final ShuffleIds ids;
-  /** Of the first part, in the listener's numbers. */
+  /** Number of the first part at the listener. */
   private final int first;
   private final PartClient.Listener listener;
   private final FallBack fallBack;

@@ -90,9 +90,9 @@ final class Peers {
     private final PeerKey key;
     private final PeerState state = new PeerState(never);
     private List<Waiter> waiting = new ArrayList<>();
-    /** When the last request came. */
+    /** Time when the last request came. */
     private long used;
-    /** When the look-up under way began. */
+    /** Time when the look-up under way began. */
     private long since;
 
     Peer(PeerKey key) {

@@ -2,7 +2,7 @@ package io.faro.spark;
 
 import org.apache.spark.network.buffer.ManagedBuffer;
 
-/** Gets what one request brings. Every block arrives, is left, or its task ends. */
+/** Receives the blocks of one request. Every block is delivered, undelivered, or cancelled because its task ended. */
 interface Receiver {
   /** Block {@code at} of the request; takes over the reference. */
   void arrived(int at, ManagedBuffer data);

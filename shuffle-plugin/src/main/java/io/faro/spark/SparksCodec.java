@@ -26,7 +26,7 @@ final class SparksCodec {
 
   private SparksCodec() {}
 
-  /** What became of the codec; only with the first two Spark's reader can read row blocks. */
+  /** Result of replacing the codec; only with the first two Spark's reader can read row blocks. */
   enum Outcome {
     INSTALLED,
     /** The application's codec is {@link RowsCodec} by its setting, or it was installed before. */

@@ -9,7 +9,7 @@ final class BlockHeader {
   static final int BYTES = 21;
   /** The first byte of a block; no zstd frame begins with it. */
   static final int FIRST_BYTE = 'L';
-  /** What the checksum of a row block covers: the token and both lengths. */
+  /** Start of the bytes that a row block's checksum covers: the token and both lengths. */
   static final int CHECKED_FROM = 8;
   static final int CHECKED_BYTES = 9;
   private static final byte[] MAGIC = {'L', 'Z', '4', 'B', 'l', 'o', 'c', 'k'};
@@ -24,7 +24,7 @@ final class BlockHeader {
   final int original;
   final int checksum;
 
-  /** What the upper half of a token says. */
+  /** Method of a block, from the upper half of its token. */
   enum Method {
     RAW(0x10), LZ4(0x20), ROWS_LZ4(0x30), ROWS_ZSTD(0x40);
 

@@ -18,7 +18,7 @@ public final class BlockInputStream extends InputStream {
   /** lz4-java keeps the lower 28 bits of a hash. */
   private static final int HASH_MASK = 0x0fff_ffff;
   private static final XXHash32 HASH = XXHashFactory.fastestInstance().hash32();
-  /** What a header that is not right makes this read, and allocate, ahead of the bytes that come. */
+  /** Maximum that a wrong header makes this read, and allocate, ahead of the bytes that come. */
   private static final int FIRST_BYTES = 64 << 10;
 
   private final InputStream in;
@@ -29,16 +29,16 @@ public final class BlockInputStream extends InputStream {
   private Checksum crc;
   private byte[] body = new byte[0];
   private byte[] block = new byte[0];
-  /** What of {@link #block} is still to be read. */
+  /** Range of {@link #block} that is still to be read. */
   private int at;
   private int end;
-  /** Of the next block. */
+  /** Number of the next block. */
   private long number;
   private long offset;
   private State state = State.OPEN;
   private CorruptBlockException corruption;
 
-  /** What a reader may expect. */
+  /** State of the stream. */
   private enum State {
     OPEN, FINISHED, CORRUPT, CLOSED
   }
@@ -95,7 +95,7 @@ public final class BlockInputStream extends InputStream {
     in.close();
   }
 
-  /** Whether there are bytes to read; if need be decodes the next block. */
+  /** Returns whether there are bytes to read; if need be decodes the next block. */
   private boolean fill() throws IOException {
     while (at == end) {
       switch (state) {

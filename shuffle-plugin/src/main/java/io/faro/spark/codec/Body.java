@@ -21,7 +21,7 @@ final class Body {
   private final int mostRows;
   /** Bytes of the tail as it is stored. */
   final int stored;
-  /** Where the columns end and the tail starts. */
+  /** Position at which the columns end and the tail starts. */
   final int columnsEnd;
   private final ByteBuffer bytes;
   private final int end;

@@ -6,7 +6,7 @@ import java.util.Arrays;
 final class Columns {
   static final int TEXT = 6;
   static final int WIDE = 7;
-  /** Which modes a column may have, a bit for each: inside a dictionary, inside runs, and elsewhere. */
+  /** Modes that a column may have, a bit for each: inside a dictionary, inside runs, and elsewhere. */
   private static final int OF_ENTRIES = 0b1111;
   private static final int OF_RUNS = 0b1_1111;
   private static final int ANY = 0b11_1111;

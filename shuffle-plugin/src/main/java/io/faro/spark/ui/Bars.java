@@ -17,7 +17,7 @@ final class Bars {
   /** More rows are not drawn; the table has them. */
   static final int MOST_ROWS = 40;
 
-  /** What a part of a bar stands for. The colours can be told apart by colour-blind readers (Okabe and Ito). */
+  /** Meaning of a part of a bar. The colours can be told apart by colour-blind readers (Okabe and Ito). */
   enum Part {
     VERBS("verbs (RDMA)", "#009e73"),
     SHM("shm (one host)", "#56b4e9"),

@@ -49,7 +49,7 @@ final class Collector {
   private static final class Known {
     /** The number of the last report taken. */
     long number;
-    /** As in the store. */
+    /** The figures in the store. */
     ExecutorFigures figures;
   }
 
@@ -129,7 +129,7 @@ final class Collector {
     }
   }
 
-  /** What tasks waited for shuffles, by shuffle, in nanoseconds. */
+  /** Adds the time that tasks waited for shuffles, by shuffle, in nanoseconds. */
   synchronized void waited(Map<Integer, Long> nanosOfShuffles) throws Exception {
     for (Map.Entry<Integer, Long> shuffle : nanosOfShuffles.entrySet()) {
       // A wait of nothing makes no row for a shuffle that Faro had no part in.

@@ -10,8 +10,8 @@ import scala.Option;
 import scala.collection.Iterator;
 
 /**
- * Which query a shuffle belongs to, which shuffles a stage reads, and how long its tasks waited for them. Spark counts
- * the wait by task and not by shuffle: the wait of a stage that reads several counts for each of them.
+ * Keeps which query a shuffle belongs to, which shuffles a stage reads, and how long its tasks waited for them. Spark
+ * counts the wait by task and not by shuffle: the wait of a stage that reads several counts for each of them.
  */
 final class TaskWaits {
   /** Older stages are forgotten; those of a job that runs are newer. */
@@ -34,7 +34,7 @@ final class TaskWaits {
     }
   }
 
-  /** Whether a job with a shuffle has started. */
+  /** Returns whether a job with a shuffle has started. */
   synchronized boolean sawShuffle() {
     return !writes.isEmpty();
   }

@@ -12,12 +12,12 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * What one executor fetched, by shuffle and by peer; the counters are sums over both. Updated once per request, not per
- * block. Both maps are bounded: if the driver does not ask, the newest shuffles and the slowest peers are kept. The
- * counters are not affected.
+ * Counts the fetches of one executor, by shuffle and by peer; the counters are sums over both. Updated once per
+ * request, not per block. Both maps are bounded: if the driver does not ask, the newest shuffles and the slowest peers
+ * are kept. The counters are not affected.
  */
 public final class Traffic {
-  /** What the counters of fabrics begin with. */
+  /** Prefix of the counters of fabrics. */
   static final String REMOTE = "remote";
   static final String REQUESTS = "requests";
   static final String FALLBACK_BLOCKS = "fallbackBlocks";

@@ -1,10 +1,9 @@
 package io.faro.spark.write;
 
 /**
- * What the buffers of a writer may take together: less after Spark had no memory, and all of it again some bytes of
- * rows later. Each attempt may make Spark ask other consumers to spill, so each refusal doubles how many bytes those
- * are. If memory is there again when a task has written some bytes, buffers grow before it has written about twice as
- * many.
+ * Limits the memory of all buffers of a writer: less after Spark had no memory, and all of it again some bytes of rows
+ * later. Each attempt may make Spark ask other consumers to spill, so each refusal doubles how many bytes those are. If
+ * memory is there again when a task has written some bytes, buffers grow before it has written about twice as many.
  */
 final class BufferLimit {
   private final long most;

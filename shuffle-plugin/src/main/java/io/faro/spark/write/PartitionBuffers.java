@@ -25,9 +25,9 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   private static final int SHORT_ROW_BYTES = 128;
   /** Pages have the size that is asked for, if they are not smaller than this. */
   private static final int LEAST_PAGE_BYTES = 4 << 10;
-  /** What all buffers take at first: little, because a new page is filled with zeros. */
+  /** First size of all buffers together: little, because a new page is filled with zeros. */
   private static final int FIRST_BYTES = 256 << 10;
-  /** What one buffer takes at least. */
+  /** Minimum size of one buffer. */
   static final int LEAST_ROOM = 64;
   /** A row block has whole rows: a row of at most this part of a buffer is not split, and blocks keep their length. */
   private static final int SHORT_OF_BUFFER = 4;
@@ -47,7 +47,7 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   private final Spills spills;
   private final Chunks chunks;
   private final SpillLimits limits;
-  /** What a buffer has at most, and what a block of so many bytes takes at most. */
+  /** Maximum size of a buffer, and the maximum compressed size of a block that is as large. */
   private final int mostRoom;
   private final int mostChunk;
   /** A block on its way to a file. */
@@ -58,13 +58,13 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   private final long[] saved;
   /** The partitions whose buffers begin inside a row, the rest of which was in the block before. */
   private final BitSet insideRow = new BitSet();
-  /** What all buffers may take. */
+  /** Limit of all buffers together. */
   private final BufferLimit limit;
-  /** Of all buffers; {@code null}: they have no memory now. */
+  /** Memory of all buffers; {@code null}: they have no memory now. */
   private MemoryBlock page;
   private Object base;
   private long start;
-  /** Of one buffer, in bytes; 0 without a page. */
+  /** Size of one buffer, in bytes; 0 without a page. */
   private int room;
   private long peak;
   private long rowBytes;
@@ -127,8 +127,8 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   }
 
   /**
-   * Whether the partition's buffer has room for the row, if need be after it became larger, or after its rows became a
-   * block so that the next one begins at this row.
+   * Returns whether the partition's buffer has room for the row, if need be after it became larger, or after its rows
+   * became a block so that the next one begins at this row.
    */
   private boolean makeRoom(int partition, int size) throws IOException {
     while (size > room - LENGTH_BYTES - filled[partition]) {
@@ -222,7 +222,7 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     }
   }
 
-  /** Where the partition's next byte goes. */
+  /** Returns where the partition's next byte goes. */
   private long end(int partition) {
     return start + (long) partition * room + filled[partition];
   }

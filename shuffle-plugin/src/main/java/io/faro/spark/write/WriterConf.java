@@ -7,7 +7,7 @@ import org.apache.spark.network.util.ByteUnit;
 
 /** Spark's settings of a shuffle's writers. */
 final class WriterConf {
-  /** What the buffers of one writer take at most, before their rows are compressed. */
+  /** Maximum size of the buffers of one writer, before their rows are compressed. */
   static final long MOST_BUFFER_BYTES = 32L << 20;
   /**
    * With smaller buffers files would become markedly larger than Spark's. Measured with 10 million narrow rows in one
@@ -26,12 +26,12 @@ final class WriterConf {
   /** {@code null}: not one that native code compresses. */
   final RowCodec codec;
   final boolean encrypted;
-  /** Whether files are forced to the disk before they are used. */
+  /** True if files are forced to the disk before they are used. */
   final boolean sync;
   /** {@code null}: map outputs have no checksums. */
   final String checksum;
   final int zstdLevel;
-  /** What one compressed block holds, before it is compressed: a multiple of 8. */
+  /** Bytes that one block holds before it is compressed: a multiple of 8. */
   final int blockBytes;
   final SpillLimits limits;
 
@@ -53,12 +53,15 @@ final class WriterConf {
     limits = new SpillLimits(conf);
   }
 
-  /** What the buffers of one task take at most: less where tasks have little memory, by Spark's size of a page. */
+  /**
+   * Returns the maximum size of the buffers of one task: less where tasks have little memory, by Spark's size of a
+   * page.
+   */
   long mostBytes(long pageBytes) {
     return Math.min(MOST_BUFFER_BYTES, PAGES * pageBytes);
   }
 
-  /** Whether so many partitions have buffers of a useful size. */
+  /** Returns whether the partition count is supported: each buffer has a useful size. */
   boolean holds(int partitions, long pageBytes) {
     int least = codec == RowCodec.ZSTD ? LEAST_FRAME_BYTES : LEAST_BLOCK_BYTES;
     return partitions <= mostBytes(pageBytes) / Math.min(blockBytes, least);

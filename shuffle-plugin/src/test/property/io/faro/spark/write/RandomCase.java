@@ -12,7 +12,7 @@ import org.apache.spark.util.TaskCompletionListener;
 /** One random case: settings, rows, the memory of Faro's task, and what else takes memory there. */
 final class RandomCase implements AutoCloseable {
   private static final long MIB = 1 << 20;
-  /** What Faro's writer can do with: its first buffers. */
+  /** Minimum memory of Faro's writer: its first buffers. */
   private static final long LEAST_BYTES = MIB + (64 << 10);
 
   final SparkConf conf;

@@ -83,8 +83,8 @@ class SameAsSparkTest {
   }
 
   /**
-   * Whether Faro's file has the same bytes as Spark's: nothing is spilled, each buffer can hold a whole block, and the
-   * blocks are as long as Spark's, which follow the application's configuration, not the case's.
+   * Returns whether Faro's file has the same bytes as Spark's: nothing is spilled, each buffer can hold a whole block,
+   * and the blocks are as long as Spark's, which follow the application's configuration, not the case's.
    */
   private static boolean isExact(RandomCase random, MapTask faro) {
     WriterConf conf = new WriterConf(faro.conf, true);

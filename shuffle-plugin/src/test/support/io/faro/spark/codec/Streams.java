@@ -12,7 +12,7 @@ import org.apache.spark.io.LZ4CompressionCodec;
 public final class Streams {
   private Streams() {}
 
-  /** What a stream of Faro's codec gives, in reads of so many bytes. */
+  /** Returns the bytes that a stream of Faro's codec gives, in reads of so many bytes. */
   public static byte[] decoded(byte[] stream, int atOnce) throws IOException {
     ByteArrayOutputStream all = new ByteArrayOutputStream();
     byte[] some = new byte[atOnce];

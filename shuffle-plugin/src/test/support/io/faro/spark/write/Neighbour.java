@@ -9,7 +9,7 @@ import scala.Product2;
 
 /** Another consumer of a task's memory, as the operators below a shuffle are: takes memory and frees it at random. */
 final class Neighbour extends MemoryConsumer {
-  /** What it does when Spark asks it for memory. */
+  /** Reaction to Spark's request for memory. */
   enum OnSpill {
     NOTHING,
     FREES,

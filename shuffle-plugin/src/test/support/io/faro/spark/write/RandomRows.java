@@ -13,7 +13,7 @@ final class RandomRows implements AutoCloseable {
   private static final int POOL_BYTES = 1 << 20;
   private static final int LONGEST_BYTES = 400 << 10;
 
-  /** How long rows are, and how many there are at most. */
+  /** Length of rows, and their maximum number. */
   enum Sizes {
     /** Rows without columns. */
     EMPTY(20_000),
@@ -27,7 +27,7 @@ final class RandomRows implements AutoCloseable {
       this.most = most;
     }
 
-    /** Of one row, in bytes. */
+    /** Returns the length of one row, in bytes. */
     private int next(Random random) {
       switch (this) {
         case EMPTY:

@@ -56,7 +56,7 @@ class BlockInputStreamTest {
     assertEquals(-1, in.read());
   }
 
-  /** What a reader without Faro's codec does: it refuses. */
+  /** A reader without Faro's codec refuses row blocks. */
   @Test
   void stockLz4RefusesRowBlocks() {
     IOException e = assertThrows(IOException.class,
