@@ -266,7 +266,7 @@ final class PeerState {
       case SLOW:
       case ABSENT:
       case GONE:
-        // The entry is gone, as in failed.
+        // A request from before this peer was forgotten (see Peers): the look-up decides.
         return;
       default:
         throw new AssertionError(state);
