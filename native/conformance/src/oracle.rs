@@ -89,9 +89,9 @@ fn write(rig: &mut Rig, way: &mut Way, dice: &mut Dice, bench: &dyn Bench) {
     if room == 0 {
         return;
     }
-    let most = 1 << dice.below(17);
+    let max = 1 << dice.below(17);
     // Not nothing: `free` also tells which targets have writes on their way.
-    let length = 1 + dice.below(room.min(most));
+    let length = 1 + dice.below(room.min(max));
     let offset = way.free[at];
     let bad = dice.below(12) == 0;
     let source = Arc::new(rig.lease(way.link.from.0, length.max(1), dice.roll() as u8));
@@ -133,11 +133,11 @@ fn write(rig: &mut Rig, way: &mut Way, dice: &mut Dice, bench: &dyn Bench) {
 
 fn message(rig: &mut Rig, way: &mut Way, dice: &mut Dice) {
     way.next += 1;
-    let most = 1 << dice.below(18);
+    let max = 1 << dice.below(18);
     let message = Message {
         kind: faro_wire::kind::FIRST_MESSAGE,
         id: way.next,
-        body: vec![way.next as u8; dice.below(most)],
+        body: vec![way.next as u8; dice.below(max)],
     };
     match rig.fabric(way.link.from.0).send(way.link.from.1, message) {
         Ok(()) => way.expected.push((false, way.next)),

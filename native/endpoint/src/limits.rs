@@ -56,7 +56,7 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// again after 1 s, 3 s and 7 s.
 pub const LAST_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Addresses of one peer that are tried by one fabric.
-pub const MOST_LOCATIONS: usize = 4;
+pub const MAX_LOCATIONS: usize = 4;
 /// Time for which a request without any buffer may wait for the arena.
 pub const MEMORY_WAIT: Duration = Duration::from_secs(5);
 /// Time without memory returning to the arena until requests that hold parts of blocks, and wait for more memory, give

@@ -215,8 +215,8 @@ impl Memory {
             return Ok(());
         }
         // One more, of which small leases are parts; what a reader may have at most has room.
-        let most = (self.pool.share_bytes(purpose) / PAGE_BYTES as u64).saturating_sub(1);
-        let pages = (bytes / PAGE_BYTES as u64 + 1).min(most);
+        let max = (self.pool.share_bytes(purpose) / PAGE_BYTES as u64).saturating_sub(1);
+        let pages = (bytes / PAGE_BYTES as u64 + 1).min(max);
         let pages = u32::try_from(pages).unwrap_or(u32::MAX);
         self.at_the_caches_cost(pages, || self.pool.try_lease_pages(pages, purpose))
             .map(drop)

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// State that all progress threads of an endpoint share.
 #[derive(Clone)]
-pub(crate) struct Shared {
+pub(crate) struct ProgressShared {
     pub(crate) queue: Arc<RequestQueue>,
     pub(crate) peers: Arc<PeerTable>,
     pub(crate) memory: Arc<Memory>,
@@ -32,7 +32,7 @@ pub(crate) struct Progress {
     net: Net,
     doorbell: Arc<Doorbell>,
     services: Services,
-    shared: Shared,
+    shared: ProgressShared,
     last_tick: Instant,
     /// Peers that broke the protocol.
     broken: RareLog,
@@ -45,7 +45,7 @@ impl Progress {
         net: Net,
         doorbell: Arc<Doorbell>,
         services: Services,
-        shared: Shared,
+        shared: ProgressShared,
     ) -> Self {
         Self {
             net,

@@ -7,7 +7,7 @@ use crate::fetch::{Command, FetchService, RequestQueue};
 use crate::files::Catalog;
 use crate::memory::{Memory, RegionMode, Staging};
 use crate::net::{Doorbell, Inbox, Net, PeerTable};
-use crate::progress::{Progress, Shared};
+use crate::progress::{Progress, ProgressShared};
 use crate::schedule::{Exchange, ExchangeConfig, ServerQueue};
 use crate::serve::{IoPool, ServeService};
 use crate::services::Services;
@@ -203,7 +203,7 @@ fn a_request_goes_on(doom: Doom) {
         Arc::clone(&counters),
         Duration::ZERO,
     );
-    let shared = Shared {
+    let shared = ProgressShared {
         queue: Arc::clone(&queue),
         peers,
         memory,

@@ -104,8 +104,8 @@ fn groups_keep_the_mean_and_come_together(fabric: FabricChoice) {
         }
     }
     let spread = |values: &[f64]| {
-        let most = values.iter().copied().fold(f64::MIN, f64::max);
-        most - values.iter().copied().fold(f64::MAX, f64::min)
+        let max = values.iter().copied().fold(f64::MIN, f64::max);
+        max - values.iter().copied().fold(f64::MAX, f64::min)
     };
     for i in 0..elements {
         let now: Vec<f64> = results.iter().map(|(_, values)| values[i]).collect();

@@ -10,7 +10,7 @@ const PAUSE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct RareLog {
     /// Number of lines that are written in a minute.
-    most: u32,
+    max: u32,
     /// When the first of these was written, and how many were since.
     written: Option<(Instant, u32)>,
     /// Lines that were left out since the last one.
@@ -38,9 +38,9 @@ impl fmt::Display for LeftOut {
 
 impl RareLog {
     /// So many lines in a minute.
-    pub fn up_to(most: u32) -> Self {
+    pub fn up_to(max: u32) -> Self {
         Self {
-            most,
+            max,
             written: None,
             left_out: 0,
         }
@@ -51,7 +51,7 @@ impl RareLog {
         let this_minute =
             |(first, _): &(Instant, u32)| now.saturating_duration_since(*first) < PAUSE;
         let (first, lines) = self.written.filter(this_minute).unwrap_or((now, 0));
-        if lines >= self.most {
+        if lines >= self.max {
             self.left_out += 1;
             return None;
         }

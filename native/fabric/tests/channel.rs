@@ -154,8 +154,8 @@ fn is_right(reason: &str, unit: usize) -> bool {
 #[test]
 fn records_of_another_connection_are_refused() {
     let (other, _) = tampered(&mut untouched);
-    let theirs = other.middle.up.seen;
-    for (unit, other) in theirs.iter().enumerate().skip(1) {
+    let acceptor_policy = other.middle.up.seen;
+    for (unit, other) in acceptor_policy.iter().enumerate().skip(1) {
         let (stage, told) =
             tampered(&mut |number, bytes| vec![if number == unit { other.clone() } else { bytes }]);
         assert!(stage.acceptor.messages().len() < MESSAGES.len());
@@ -310,14 +310,14 @@ fn who_is_not_of_the_application_is_refused_by_name_of_the_cause() {
 #[test]
 fn shm_refuses_a_peer_that_is_protected_in_the_other_way() {
     use Protection::{Clear, Sealed};
-    for (ours, theirs) in [
+    for (connector_policy, acceptor_policy) in [
         (Clear, Clear),
         (Sealed, Sealed),
         (Clear, Sealed),
         (Sealed, Clear),
     ] {
-        let mut connector = Side::shm(identity(10, "spark's"), ours);
-        let mut acceptor = Side::shm(identity(20, "spark's"), theirs);
+        let mut connector = Side::shm(identity(10, "spark's"), connector_policy);
+        let mut acceptor = Side::shm(identity(20, "spark's"), acceptor_policy);
         let (location, deadline) = (acceptor.fabric.location(), Instant::now() + TIMEOUT);
         let expected = acceptor.identity.clone();
         connector
@@ -329,11 +329,11 @@ fn shm_refuses_a_peer_that_is_protected_in_the_other_way() {
             connector.poll();
             acceptor.poll();
         }
-        if ours != theirs {
+        if connector_policy != acceptor_policy {
             let reason = connector.closed().unwrap().to_string();
             assert!(
                 reason.contains("the security settings differ"),
-                "{ours:?}: {reason}"
+                "{connector_policy:?}: {reason}"
             );
             assert!(acceptor.events.is_empty());
             continue;

@@ -97,9 +97,9 @@ fn unable(error: snow::Error) -> HandshakeError {
 }
 
 /// The library's state of either side. It has keys in it, and so have the stacks of its calls.
-struct State(Wiped<HandshakeState>);
+struct NoiseState(Wiped<HandshakeState>);
 
-impl State {
+impl NoiseState {
     fn new(
         key: &StaticKey,
         psk: &Psk,
@@ -192,7 +192,7 @@ pub struct Keys {
 
 /// The side that connects, after its HELLO.
 pub struct Connector {
-    state: State,
+    state: NoiseState,
     prologue: Prologue,
 }
 
@@ -216,7 +216,7 @@ impl Connector {
         psk: &Psk,
         prologue: &Prologue,
     ) -> Result<(Self, [u8; HELLO_BYTES]), HandshakeError> {
-        let mut state = State::new(own, psk, prologue, true)?;
+        let mut state = NoiseState::new(own, psk, prologue, true)?;
         let message = state.write(&[])?;
         let prologue = *prologue;
         Ok((Self { state, prologue }, message))
@@ -241,10 +241,10 @@ impl Connector {
             });
         }
         let proof = self.state.write(&[])?;
-        let [ours, theirs] = self.state.split()?;
+        let [sending, receiving] = self.state.split()?;
         let keys = Keys {
-            sealer: Sealer::new(ours)?,
-            opener: Opener::new(theirs)?,
+            sealer: Sealer::new(sending)?,
+            opener: Opener::new(receiving)?,
         };
         Ok(Welcomed {
             keys,
@@ -255,7 +255,7 @@ impl Connector {
 }
 
 /// The side that accepts, after its WELCOME.
-pub struct Acceptor(State);
+pub struct Acceptor(NoiseState);
 
 /// Result of PROOF.
 pub struct Proven {
@@ -277,7 +277,7 @@ impl Acceptor {
         version: u8,
         message: &[u8],
     ) -> Result<(Self, [u8; WELCOME_BYTES]), HandshakeError> {
-        let mut state = State::new(own, psk, prologue, false)?;
+        let mut state = NoiseState::new(own, psk, prologue, false)?;
         state.read("HELLO", message, &mut [])?;
         let welcome = state.write(&[version])?;
         Ok((Self(state), welcome))
@@ -290,10 +290,10 @@ impl Acceptor {
     pub fn proven(mut self, message: &[u8]) -> Result<Proven, HandshakeError> {
         self.0.read("PROOF", message, &mut [])?;
         let connector = self.0.peer("PROOF")?;
-        let [theirs, ours] = self.0.split()?;
+        let [receiving, sending] = self.0.split()?;
         let keys = Keys {
-            sealer: Sealer::new(ours)?,
-            opener: Opener::new(theirs)?,
+            sealer: Sealer::new(sending)?,
+            opener: Opener::new(receiving)?,
         };
         Ok(Proven { connector, keys })
     }

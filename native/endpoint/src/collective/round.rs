@@ -67,7 +67,7 @@ impl Round {
 
 /// Values on which the members of a round must agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(super) struct RoundShape {
     element: u32,
     elements: u64,
     operation: u32,
@@ -76,7 +76,7 @@ pub(super) struct Shape {
     epoch: u64,
 }
 
-impl Shape {
+impl RoundShape {
     pub(super) fn new(round: &Round, element: Element, elements: usize) -> Self {
         let (mode, group, epoch) = match round.grouping {
             Grouping::DsSync { group, epoch } => (1, group, epoch),

@@ -42,7 +42,7 @@ pub(super) enum Asked {
 }
 
 #[derive(Default)]
-struct Open {
+struct OpenQuestion {
     questions: HashMap<OutputId, Question>,
     /// Number of questions of each peer. No entry is zero.
     of_peer: HashMap<EndpointId, usize>,
@@ -50,7 +50,7 @@ struct Open {
     of_guests: usize,
 }
 
-impl Open {
+impl OpenQuestion {
     fn has_room(&self, peer: Payer) -> bool {
         let of_peer = self.of_peer.get(&peer.endpoint).copied().unwrap_or(0);
         self.questions.len() < MAX_UNRESOLVED
@@ -74,7 +74,7 @@ impl Open {
 
 /// The open questions, each at most once in the queue.
 pub(super) struct Questions {
-    open: Mutex<Open>,
+    open: Mutex<OpenQuestion>,
     queue: (Sender<OutputId>, Receiver<OutputId>),
 }
 

@@ -42,16 +42,16 @@ use faro_fabric::{ConnectionId, EndpointId};
 use faro_sync::HashMap;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ConnectionState {
     Opening,
     Open,
 }
 
-struct Connection {
+struct PeerConnection {
     id: ConnectionId,
     /// This side made it.
-    ours: bool,
-    state: State,
+    outgoing: bool,
+    state: ConnectionState,
 }
 
 /// State of the way to an endpoint.
@@ -78,7 +78,7 @@ pub(super) struct Removed {
 pub(crate) struct Connections {
     own: EndpointId,
     /// By the other end, oldest first; no entry is empty.
-    by_endpoint: HashMap<EndpointId, Vec<Connection>>,
+    by_endpoint: HashMap<EndpointId, Vec<PeerConnection>>,
     /// Every connection once.
     endpoints: HashMap<ConnectionId, EndpointId>,
     /// Outgoing, open connections that were not the best when they were put here.
@@ -105,20 +105,20 @@ impl Connections {
 
     /// Returns whether outgoing connections are better. An endpoint that fetches from itself has
     /// both ends here, and stays with the one it made.
-    fn prefers_ours(&self, endpoint: EndpointId) -> bool {
+    fn prefers_outgoing(&self, endpoint: EndpointId) -> bool {
         self.own <= endpoint
     }
 
     /// The best connection to `endpoint`.
     pub(super) fn link(&self, endpoint: EndpointId) -> Link {
-        let ours = self.prefers_ours(endpoint);
+        let outgoing = self.prefers_outgoing(endpoint);
         let connections = self.by_endpoint.get(&endpoint).into_iter().flatten();
         // The last one of equals, which is the newest.
-        match connections.max_by_key(|connection| connection.ours == ours) {
+        match connections.max_by_key(|connection| connection.outgoing == outgoing) {
             None => Link::None,
             Some(best) => match best.state {
-                State::Open => Link::Open(best.id),
-                State::Opening => Link::Opening,
+                ConnectionState::Open => Link::Open(best.id),
+                ConnectionState::Opening => Link::Opening,
             },
         }
     }
@@ -130,7 +130,7 @@ impl Connections {
 
     /// A connection was begun.
     pub(super) fn begun(&mut self, endpoint: EndpointId, id: ConnectionId) {
-        self.insert(endpoint, id, true, State::Opening);
+        self.insert(endpoint, id, true, ConnectionState::Opening);
     }
 
     /// One that was begun is open.
@@ -138,7 +138,7 @@ impl Connections {
         let endpoint = self.endpoints.get(&id);
         let connections = endpoint.and_then(|endpoint| self.by_endpoint.get_mut(endpoint));
         for connection in connections.into_iter().flatten().filter(|c| c.id == id) {
-            connection.state = State::Open;
+            connection.state = ConnectionState::Open;
         }
     }
 
@@ -149,15 +149,17 @@ impl Connections {
         endpoint: EndpointId,
         id: ConnectionId,
     ) -> Option<ConnectionId> {
-        self.insert(endpoint, id, false, State::Open);
-        if self.prefers_ours(endpoint) {
+        self.insert(endpoint, id, false, ConnectionState::Open);
+        if self.prefers_outgoing(endpoint) {
             return None;
         }
         let connections = self.by_endpoint.get_mut(&endpoint)?;
-        let open = |c: &&Connection| c.ours && c.state == State::Open;
+        let open = |c: &&PeerConnection| c.outgoing && c.state == ConnectionState::Open;
         self.surplus
             .extend(connections.iter().filter(open).map(|c| c.id));
-        let at = connections.iter().position(|c| c.state == State::Opening)?;
+        let at = connections
+            .iter()
+            .position(|c| c.state == ConnectionState::Opening)?;
         let unneeded = connections.remove(at);
         self.endpoints.remove(&unneeded.id);
         Some(unneeded.id)
@@ -166,10 +168,11 @@ impl Connections {
     /// Returns the redundant outgoing connections: to be closed when nothing is under way on them.
     pub(super) fn surplus(&mut self) -> Vec<ConnectionId> {
         let (by_endpoint, endpoints) = (&self.by_endpoint, &self.endpoints);
-        let has_theirs = |connections: &Vec<Connection>| connections.iter().any(|c| !c.ours);
+        let has_incoming =
+            |connections: &Vec<PeerConnection>| connections.iter().any(|c| !c.outgoing);
         self.surplus.retain(|id| {
             let connections = endpoints.get(id).and_then(|e| by_endpoint.get(e));
-            connections.is_some_and(has_theirs)
+            connections.is_some_and(has_incoming)
         });
         self.surplus.clone()
     }
@@ -185,13 +188,23 @@ impl Connections {
         }
         Some(Removed {
             endpoint,
-            was_opening: connection.state == State::Opening,
+            was_opening: connection.state == ConnectionState::Opening,
         })
     }
 
-    fn insert(&mut self, endpoint: EndpointId, id: ConnectionId, ours: bool, state: State) {
+    fn insert(
+        &mut self,
+        endpoint: EndpointId,
+        id: ConnectionId,
+        outgoing: bool,
+        state: ConnectionState,
+    ) {
         self.endpoints.insert(id, endpoint);
         let connections = self.by_endpoint.entry(endpoint).or_default();
-        connections.push(Connection { id, ours, state });
+        connections.push(PeerConnection {
+            id,
+            outgoing,
+            state,
+        });
     }
 }

@@ -44,7 +44,7 @@ use faro_fabric::{
 use faro_pool::Lease;
 use faro_sync::simulated;
 use faro_wire::message::{ToClient, ToMember, ToServer};
-use guests::Accepted;
+use guests::AcceptedConnections;
 use idle::Idleness;
 use outbox::{Outbox, Post};
 use std::sync::Arc;
@@ -77,7 +77,7 @@ encoded_from!(ToServer, ToClient, ToMember);
 pub(crate) struct Net {
     fabric: Box<dyn Fabric>,
     connections: Connections,
-    accepted: Accepted,
+    accepted: AcceptedConnections,
     idleness: Idleness,
     outbox: Outbox,
     peers: Arc<PeerTable>,
@@ -95,7 +95,7 @@ impl Net {
         Self {
             fabric,
             connections: Connections::new(own),
-            accepted: Accepted::default(),
+            accepted: AcceptedConnections::default(),
             idleness: Idleness::new(connection_idle, simulated::now()),
             outbox: Outbox::default(),
             peers,

@@ -30,7 +30,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 /// A peer that work waits for or is under way with; no other is kept.
-struct Peer<T> {
+struct PeerWork<T> {
     under_way: usize,
     waiting: VecDeque<T>,
     /// Time when the first of `waiting` began to wait.
@@ -38,12 +38,12 @@ struct Peer<T> {
 }
 
 /// The work of all peers in one direction, and which of it may go.
-pub(crate) struct Admission<T> {
+pub(crate) struct PeerAdmission<T> {
     order: Order,
     slice: Duration,
     /// Time for which a peer waits before it gets a permit beyond the limit.
     max_wait: Duration,
-    peers: HashMap<EndpointId, Peer<T>>,
+    peers: HashMap<EndpointId, PeerWork<T>>,
     /// Peers whose `waiting` is not empty, as they are due.
     queue: BTreeSet<(Due, EndpointId)>,
     permits: Permits,
@@ -59,7 +59,7 @@ pub(crate) struct Admission<T> {
     waited: u64,
 }
 
-impl<T> Admission<T> {
+impl<T> PeerAdmission<T> {
     pub(crate) fn new(order: Order, slice: Duration, max_wait: Duration, now: Instant) -> Self {
         let permits = Permits::new(order.permits, order.permits, slice);
         Self {
@@ -131,7 +131,7 @@ impl<T> Admission<T> {
             // No slice runs while there is nothing to do.
             self.since = now;
         }
-        let entry = self.peers.entry(peer).or_insert_with(|| Peer {
+        let entry = self.peers.entry(peer).or_insert_with(|| PeerWork {
             under_way: 0,
             waiting: VecDeque::new(),
             since: now,

@@ -22,7 +22,7 @@ const FORGET: u32 = 64;
 const LONGEST: u32 = 100;
 
 /// One peer that holds a permit.
-struct Held {
+struct HeldPermit {
     /// When it got the permit, or its last slice began.
     since: Instant,
     /// Time when it last made progress.
@@ -38,7 +38,7 @@ pub(super) struct Permits {
     /// Peers that may hold a permit without counting.
     spare: usize,
     slice: Duration,
-    held: HashMap<EndpointId, Held>,
+    held: HashMap<EndpointId, HeldPermit>,
     /// Steps of progress of all peers.
     progress_count: u64,
     /// Time when any peer last made progress.
@@ -88,7 +88,7 @@ impl Permits {
                 < self.limit
     }
 
-    fn straggles(&self, held: &Held, now: Instant) -> bool {
+    fn straggles(&self, held: &HeldPermit, now: Instant) -> bool {
         let silent = now.duration_since(held.progress);
         let missed = self.progress_count - held.progress_count;
         silent >= self.slice
@@ -116,7 +116,7 @@ impl Permits {
             held.since = now;
             return false;
         }
-        let held = Held {
+        let held = HeldPermit {
             since: now,
             progress: now,
             progress_count: self.progress_count,

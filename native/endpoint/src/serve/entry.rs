@@ -6,7 +6,7 @@ use faro_fabric::{ConnectionId, EndpointId};
 use std::time::{Duration, Instant};
 
 /// One fetch.
-pub(super) struct Entry {
+pub(super) struct FetchEntry {
     pub(super) connection: ConnectionId,
     pub(super) endpoint: EndpointId,
     /// The client's id of it.
@@ -24,7 +24,7 @@ pub(super) struct Entry {
     pub(super) bytes: usize,
 }
 
-impl Entry {
+impl FetchEntry {
     pub(super) fn progress(&mut self, now: Instant) {
         self.deadline = now + self.idle_timeout;
     }

@@ -24,13 +24,13 @@ struct ToPeer {
 
 /// The exposed pages of one progress thread, by connection.
 #[derive(Default)]
-pub(super) struct ExposedBuffers {
+pub(super) struct ExposedPages {
     peers: HashMap<ConnectionId, ToPeer>,
     /// The log has a line about a device that does not register what it is asked to.
     warned: bool,
 }
 
-impl ExposedBuffers {
+impl ExposedPages {
     /// `slices` as the peer can read them; `None` if not all of them can be exposed.
     pub(super) fn offer(
         &mut self,

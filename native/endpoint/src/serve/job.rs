@@ -69,7 +69,7 @@ pub(crate) struct FilledBuffer {
 }
 
 /// Result of a turn.
-pub(crate) enum Turn {
+pub(crate) enum JobTurn {
     Filled {
         /// `FETCH_RESPONSE`, on the first turn.
         response: Option<Encoded>,
@@ -237,7 +237,7 @@ impl Job {
 
     /// Makes the response, when all answers are in. `Some`: the turn ends here, because offsets are not
     /// in memory or files were replaced.
-    pub(crate) fn prepare(&mut self, sleep: Sleep) -> Option<Turn> {
+    pub(crate) fn prepare(&mut self, sleep: Sleep) -> Option<JobTurn> {
         if self.prepared {
             return None;
         }
@@ -247,7 +247,7 @@ impl Job {
                 self.response = Some(response);
                 None
             }
-            Err(NotNow::Cold) => Some(Turn::Cold),
+            Err(NotNow::Cold) => Some(JobTurn::Cold),
             Err(NotNow::Replaced) => Some(self.look_up_again(Vec::new())),
         }
     }
@@ -281,13 +281,13 @@ impl Job {
 
     /// One turn: an offer to read, if the chunk cache has all of it, or up to `TURN_BUFFERS` filled
     /// leases.
-    pub(crate) fn turn(&mut self, memory: &Memory, sleep: Sleep) -> Turn {
+    pub(crate) fn turn(&mut self, memory: &Memory, sleep: Sleep) -> JobTurn {
         if let Some(turn) = self.prepare(sleep) {
             return turn;
         }
         if let Some(response) = self.response.take_if(|_| !self.writes_only) {
             match offer(memory, &self.outputs, &self.ranges, self.remaining, sleep) {
-                Some(slices) => return Turn::Offered { response, slices },
+                Some(slices) => return JobTurn::Offered { response, slices },
                 None => self.write_instead(response),
             }
         }
@@ -305,7 +305,7 @@ impl Job {
                     break;
                 }
                 Err(error) => {
-                    return Turn::Broken {
+                    return JobTurn::Broken {
                         detail: error.to_string(),
                     }
                 }
@@ -315,14 +315,14 @@ impl Job {
                 Ok(true) => {}
                 Ok(false) if filled.is_empty() => {
                     self.reserved.push_front(lease);
-                    return Turn::Cold;
+                    return JobTurn::Cold;
                 }
                 Ok(false) => break,
                 // Nothing was sent yet: restart with the new files.
                 Err(Unread { replaced: true, .. }) if self.response.is_some() => {
                     return self.look_up_again(filled);
                 }
-                Err(Unread { detail, .. }) => return Turn::Broken { detail },
+                Err(Unread { detail, .. }) => return JobTurn::Broken { detail },
             }
             let written = WrittenBuffer {
                 buffer: self.next_buffer.into(),
@@ -339,7 +339,7 @@ impl Job {
             });
         }
         self.reserved.clear();
-        Turn::Filled {
+        JobTurn::Filled {
             response: self.response.take(),
             filled,
             last: self.remaining == 0,
@@ -402,14 +402,14 @@ impl Job {
 
     /// Files were replaced or deleted before anything was sent: the job begins anew, with a look-up.
     /// The buffers of `filled` are as unused as before.
-    fn look_up_again(&mut self, filled: Vec<FilledBuffer>) -> Turn {
+    fn look_up_again(&mut self, filled: Vec<FilledBuffer>) -> JobTurn {
         self.lookups += 1;
         // Java may take long to answer.
         self.reserved.clear();
         if self.lookups >= MAX_LOOKUPS {
             let detail =
                 format!("map outputs were replaced {MAX_LOOKUPS} times during one request");
-            return Turn::Broken { detail };
+            return JobTurn::Broken { detail };
         }
         self.next_buffer = self.next_buffer.wrapping_sub(filled.len() as u32);
         for buffer in filled.into_iter().rev() {
@@ -425,7 +425,7 @@ impl Job {
         self.is_short = false;
         (self.prepared, self.response) = (false, None);
         (self.remaining, self.served) = (0, Served::default());
-        Turn::Cold
+        JobTurn::Cold
     }
 
     /// Reads the next `bytes.len()` bytes of the stream; `false`: not all of them are in memory, and

@@ -1,8 +1,8 @@
 //! The fetches that one progress thread serves.
 
 use super::budget::Budget;
-use super::entry::Entry;
-use super::exposed::ExposedBuffers;
+use super::entry::FetchEntry;
+use super::exposed::ExposedPages;
 use super::memory_queue::MemoryQueue;
 use super::stage::{Permitted, Stage};
 use super::work::Returned;
@@ -32,7 +32,7 @@ pub(crate) struct ServeService {
     returned: Receiver<Returned>,
     pub(super) counters: Arc<Counters>,
     pub(super) memory: Arc<Memory>,
-    pub(super) exposed: ExposedBuffers,
+    pub(super) exposed: ExposedPages,
     /// The shortage of the arena for which pages of `exposed` were last revoked.
     shortage: u64,
     /// The recall of everything for which `exposed` was last revoked.
@@ -40,7 +40,7 @@ pub(crate) struct ServeService {
     /// Turns that wait for their peer's permit.
     pub(super) schedule: ServerQueue,
     /// By serial number.
-    pub(super) entries: HashMap<u64, Entry>,
+    pub(super) entries: HashMap<u64, FetchEntry>,
     /// The serial numbers of those that clients may still name.
     pub(super) by_request: HashMap<(ConnectionId, u64), u64>,
     pub(super) budget: Budget,
@@ -78,7 +78,7 @@ impl ServeService {
             shortage: memory.shortages(),
             recall: memory.recalls(),
             memory,
-            exposed: ExposedBuffers::default(),
+            exposed: ExposedPages::default(),
             schedule,
             entries: HashMap::default(),
             by_request: HashMap::default(),
@@ -172,14 +172,14 @@ impl ServeService {
     }
 
     /// Removes an entry, and what the service has noted of it.
-    fn take_entry(&mut self, serial: u64) -> Option<Entry> {
+    fn take_entry(&mut self, serial: u64) -> Option<FetchEntry> {
         let entry = self.entries.remove(&serial)?;
         self.deadlines.remove(entry.look_at, serial);
         self.budget.give(entry.endpoint, entry.bytes);
         Some(entry)
     }
 
-    pub(super) fn remove(&mut self, serial: u64) -> Option<Entry> {
+    pub(super) fn remove(&mut self, serial: u64) -> Option<FetchEntry> {
         let entry = self.take_entry(serial)?;
         let key = (entry.connection, entry.request);
         // A draining fetch is not listed, and its client may have used the id again.
@@ -195,7 +195,7 @@ impl ServeService {
         Some(entry)
     }
 
-    fn serials_of(&self, which: impl Fn(&Entry) -> bool) -> Vec<u64> {
+    fn serials_of(&self, which: impl Fn(&FetchEntry) -> bool) -> Vec<u64> {
         let entries = self.entries.iter().filter(|(_, entry)| which(entry));
         entries.map(|(serial, _)| *serial).collect()
     }

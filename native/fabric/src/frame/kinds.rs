@@ -4,7 +4,7 @@
 //! of its own, as an enum that [`frame_kinds`] defines. A frame of another fabric does not decode,
 //! so that no code below the decoder needs a branch for it.
 
-use super::inbound::Shape;
+use super::inbound::BodyShape;
 use faro_wire::kind;
 
 /// Kind of a frame.
@@ -36,7 +36,7 @@ pub(crate) trait TransportKind: Copy + Send + std::fmt::Debug {
         false
     }
     /// Structure of the bytes after the header, and the longest body in bytes.
-    fn shape(self) -> (Shape, u32);
+    fn shape(self) -> (BodyShape, u32);
 }
 
 impl<K: TransportKind> FrameKind<K> {

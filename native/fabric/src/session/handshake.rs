@@ -76,7 +76,7 @@ impl Handshake {
             .into());
         }
         if hello.protection != protection.byte() {
-            return Err(CloseReason::Protection { ours: protection });
+            return Err(CloseReason::Protection { local: protection });
         }
         let versions = [hello.lowest, hello.highest];
         let prologue = prologue(versions, fabric, protection, own.endpoint);

@@ -51,13 +51,13 @@ pub(super) fn connect(host: &str, location: &str) -> Result<io::Result<ShmSocket
         detail,
     };
     let form = || bad("expected <boot id>.<network namespace>/<socket name>".to_owned());
-    let (theirs, name) = location.split_once('/').ok_or_else(form)?;
+    let (peer_host, name) = location.split_once('/').ok_or_else(form)?;
     let digits = name.strip_prefix(NAME).ok_or_else(form)?;
     let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
     if digits.len() != NAME_DIGITS || !digits.chars().all(is_hex) {
         return Err(form());
     }
-    if theirs != host {
+    if peer_host != host {
         return Err(bad(format!(
             "it belongs to another host or network namespace; this one is {host}"
         )));

@@ -5,7 +5,7 @@ use super::exposed_buffers::ExposedBuffers;
 use super::frames::SEGMENT_BYTES;
 use super::rdma_context::RdmaContext;
 use super::remote_access::RemoteAccess;
-use super::ring_share::{needed_for_update, RingShare, Use, SENDS, SMALLEST};
+use super::ring_share::{needed_for_update, RingShare, SegmentUse, SENDS, SMALLEST};
 use super::segment::Segment;
 use crate::frame::outbound::Outbound;
 use faro_pool::Lease;
@@ -93,7 +93,7 @@ impl QueuePairConnection {
     ) -> Result<Self, String> {
         let share = Arc::clone(&context.share);
         let take = |context: &mut RdmaContext| {
-            Segment::take(context, Use::Connection).map_err(|error| error.to_string())
+            Segment::take(context, SegmentUse::Connection).map_err(|error| error.to_string())
         };
         let own_send = take(context)?;
         let in_words = |error: VerbsError| error.to_string();
@@ -172,7 +172,7 @@ impl QueuePairConnection {
     pub(super) fn grow(&mut self, context: &mut RdmaContext) {
         let (size, depth) = (self.ring_size(), self.queue.depth().receive);
         for _ in 0..self.share.growth(size, self.returned(), depth) {
-            match Segment::take(context, Use::Growth) {
+            match Segment::take(context, SegmentUse::Growth) {
                 Ok(segment) => self.add_receive(segment),
                 // The ring does as it is.
                 Err(_) => return,
@@ -239,7 +239,7 @@ impl QueuePairConnection {
         if self.lent_sends + 1 >= SENDS {
             return None;
         }
-        let lent = Segment::take(context, Use::Send).ok()?;
+        let lent = Segment::take(context, SegmentUse::Send).ok()?;
         self.lent_sends += 1;
         Some(lent)
     }

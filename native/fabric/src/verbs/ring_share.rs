@@ -46,7 +46,7 @@ pub(super) const fn needed_for_update(size: u32) -> u32 {
 
 /// Purpose for which a segment is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Use {
+pub(super) enum SegmentUse {
     /// A new connection's own.
     Connection,
     /// A longer ring.
@@ -88,11 +88,11 @@ impl RingShare {
     }
 
     /// Counts one more segment in, if there may be one for that use.
-    pub(super) fn take(&self, purpose: Use) -> bool {
+    pub(super) fn take(&self, purpose: SegmentUse) -> bool {
         let limit = match purpose {
-            Use::Connection => self.total,
-            Use::Growth => self.total / 2,
-            Use::Send => self.total / 4 * 3,
+            SegmentUse::Connection => self.total,
+            SegmentUse::Growth => self.total / 2,
+            SegmentUse::Send => self.total / 4 * 3,
         };
         let fits = self.used() < limit;
         if fits {
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn what_a_segment_may_be_taken_for_depends_on_how_many_are_taken() {
-        use Use::{Connection, Growth, Send};
+        use SegmentUse::{Connection, Growth, Send};
         #[rustfmt::skip]
         let table = [
             // Used of 100   a new connection  growth  a further send  crowded

@@ -54,7 +54,7 @@ pub struct Pool {
     pub(crate) arena: Arena,
     /// By index, for as many slabs as the limit allows. Set in order; never unset.
     pub(crate) slabs: Box<[OnceLock<Arc<Slab>>]>,
-    pub(crate) counters: counters::Counters,
+    pub(crate) counters: counters::AtomicCounters,
     options: PoolOptions,
     pub(crate) idle: Idle,
     /// The next number of external memory.
@@ -99,7 +99,7 @@ impl Pool {
                 reserve_pages: (slabs * pages_per_slab / 8).max(pages_per_slab),
             }),
             slabs: (0..slabs).map(|_| OnceLock::new()).collect(),
-            counters: counters::Counters::default(),
+            counters: counters::AtomicCounters::default(),
             options,
             idle: Idle::new(options.idle_release),
             next_external: AtomicU32::new(0),

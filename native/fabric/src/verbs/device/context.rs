@@ -5,7 +5,7 @@
 //! only, and not by `vfork` or `posix_spawn`, by which a JVM starts processes. So `ibv_fork_init`,
 //! which would slow registration down, is not called.
 
-use super::choice::{choose, Choice, PortAddress, VerbsOptions};
+use super::choice::{choose, DeviceChoice, PortAddress, VerbsOptions};
 use super::error::VerbsError;
 use super::library::{library, text, Symbols};
 use super::survey::{device_file, has_gid, survey};
@@ -79,7 +79,7 @@ pub(crate) struct Device {
     pub(super) context: NonNull<ibv_context>,
     /// Protection domain of `context`, allocated until drop.
     pub(super) domain: NonNull<ibv_pd>,
-    pub(super) choice: Choice,
+    pub(super) choice: DeviceChoice,
     /// Its entry in sysfs, as long as it can be opened.
     entry: PathBuf,
     address: PortAddress,
@@ -158,7 +158,7 @@ impl Device {
 
     /// Returns the device, port and address, and the reason for the choice, for the log.
     pub(crate) fn describe(&self) -> String {
-        let Choice {
+        let DeviceChoice {
             device,
             port,
             gid,
@@ -337,7 +337,7 @@ impl Device {
         };
         VerbsError::check("ibv_query_port", code)?;
         if attributes.state != IBV_PORT_ACTIVE {
-            let Choice { device, port, .. } = &self.choice;
+            let DeviceChoice { device, port, .. } = &self.choice;
             let detail = format!("{device}:{port} is not active");
             return Err(VerbsError::NoPort { detail });
         }
@@ -456,7 +456,7 @@ fn unopened(device: &str, source: io::Error) -> VerbsError {
         let path = path.display().to_string();
         VerbsError::Permission { device, path }
     } else {
-        VerbsError::Open { device, source }
+        VerbsError::OpenConnection { device, source }
     }
 }
 

@@ -44,7 +44,7 @@ pub enum VerbsError {
     #[error(
         "cannot open RDMA device {device}: {source}; `ibv_devinfo` and the kernel log tell more"
     )]
-    Open { device: String, source: io::Error },
+    OpenConnection { device: String, source: io::Error },
     /// The kernel refused to lock memory.
     #[error(
         "ibv_reg_mr of {bytes} bytes: {source}; the locked memory that this process may have \

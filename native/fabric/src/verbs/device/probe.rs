@@ -13,7 +13,7 @@ use std::path::Path;
 const TRY: usize = 64 << 10;
 
 /// Properties of an open device.
-pub(crate) struct Tried {
+pub(crate) struct ProbedDevice {
     /// Bytes of payload in a packet.
     pub(crate) mtu: u32,
     /// True if memory can be registered without being pinned.
@@ -26,12 +26,12 @@ pub(crate) struct Tried {
 ///
 /// # Errors
 /// What is missing, and what to do.
-pub(crate) fn try_device(options: &VerbsOptions, near: IpAddr) -> Result<Tried, VerbsError> {
+pub(crate) fn try_device(options: &VerbsOptions, near: IpAddr) -> Result<ProbedDevice, VerbsError> {
     let device = Device::open(options, near)?;
     let pinned = IBV_ACCESS_LOCAL_WRITE;
     registers(&device, pinned)?;
     let on_demand = pinned | IBV_ACCESS_ON_DEMAND;
-    Ok(Tried {
+    Ok(ProbedDevice {
         mtu: 128 << device.address().mtu.min(5),
         on_demand: registers(&device, on_demand).is_ok(),
         interface: device.choice.gid.interface.clone(),

@@ -59,8 +59,8 @@ impl Remote {
             ("queue pair", self.qp, bits),
             ("packet sequence number", self.psn, bits),
         ];
-        for (what, got, (least, most, allowed)) in bounds {
-            if got < least || got > most {
+        for (what, got, (min, max, allowed)) in bounds {
+            if got < min || got > max {
                 return Err(VerbsError::BadRemote { what, got, allowed });
             }
         }
@@ -70,7 +70,7 @@ impl Remote {
 
 /// Operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Operation {
+pub(crate) enum WorkOperation {
     Send,
     Write {
         address: u64,
@@ -88,7 +88,7 @@ pub(crate) enum Operation {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WorkRequest {
     pub(crate) id: u64,
-    pub(crate) operation: Operation,
+    pub(crate) operation: WorkOperation,
     pub(crate) address: u64,
     pub(crate) length: u32,
     pub(crate) lkey: u32,
@@ -402,8 +402,8 @@ fn fill(chained: &mut ibv_send_wr, request: &WorkRequest) {
     chained.send_flags =
         flag(request.signaled, IBV_SEND_SIGNALED) | flag(request.inline, IBV_SEND_INLINE);
     match request.operation {
-        Operation::Send => chained.opcode = IBV_WR_SEND,
-        Operation::Write {
+        WorkOperation::Send => chained.opcode = IBV_WR_SEND,
+        WorkOperation::Write {
             address,
             rkey,
             immediate,
@@ -416,7 +416,7 @@ fn fill(chained: &mut ibv_send_wr, request: &WorkRequest) {
             chained.remote_addr = address;
             chained.rkey = rkey;
         }
-        Operation::Read { address, rkey } => {
+        WorkOperation::Read { address, rkey } => {
             chained.opcode = IBV_WR_RDMA_READ;
             chained.remote_addr = address;
             chained.rkey = rkey;

@@ -108,9 +108,9 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
   }
 
   @Override
-  public void decline(Reason why, Throwable problem, boolean here) {
+  public void decline(Reason why, Throwable problem, boolean onTaskThread) {
     note(why, problem);
-    end(here);
+    end(onTaskThread);
   }
 
   @Override
@@ -223,7 +223,7 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
     return true;
   }
 
-  private void end(boolean here) {
+  private void end(boolean onTaskThread) {
     String[] left;
     Reason why;
     Throwable problem;
@@ -238,7 +238,7 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
     }
     client.ended(this, left.length == 0 ? null : why);
     if (left.length > 0) {
-      receiver.left(left, why, problem, here);
+      receiver.left(left, why, problem, onTaskThread);
     }
   }
 

@@ -39,8 +39,8 @@ final class PartListener implements BlockFetchingListener, Receiver {
   }
 
   @Override
-  public void left(String[] blocks, Reason reason, Throwable cause, boolean here) {
-    fallBack.take(new FallBack.Undelivered(peer, blocks, this, null, reason, cause), here);
+  public void left(String[] blocks, Reason reason, Throwable cause, boolean onTaskThread) {
+    fallBack.take(new FallBack.Undelivered(peer, blocks, this, null, reason, cause), onTaskThread);
   }
 
   @Override

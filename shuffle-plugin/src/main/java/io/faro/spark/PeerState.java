@@ -273,8 +273,8 @@ final class PeerState {
     }
   }
 
-  private void leaveFor(long now, long first, long most) {
-    until = now + Math.min(most, first << Math.min(failures, 10));
+  private void leaveFor(long now, long first, long max) {
+    until = now + Math.min(max, first << Math.min(failures, 10));
     failures++;
   }
 

@@ -51,8 +51,8 @@ final class Peers {
     /** The request can start. */
     void go(long peerHandle);
 
-    /** The request cannot start. {@code here}: the call is made on the thread of {@link #whenReady}. */
-    void decline(Reason reason, Throwable cause, boolean here);
+    /** The request cannot start. {@code onTaskThread}: the call is made on the thread of {@link #whenReady}. */
+    void decline(Reason reason, Throwable cause, boolean onTaskThread);
   }
 
   void whenReady(PeerKey key, Waiter waiter) {

@@ -16,7 +16,7 @@ import org.slf4j.LoggerFactory;
 final class RowBlocks {
   private static final Logger LOG = LoggerFactory.getLogger(RowBlocks.class);
   /** Packing takes some times this in native memory, of which docs/memory.md has 1 MiB for a task. */
-  private static final long MOST_BLOCK_BYTES = 64 << 10;
+  private static final long MAX_BLOCK_BYTES = 64 << 10;
 
   private final SparkConf conf;
   private final boolean wanted;
@@ -74,8 +74,8 @@ final class RowBlocks {
       return "spark.shuffle.compress is false";
     } else if (RowCodec.named(codec) != RowCodec.LZ4) {
       return "spark.io.compression.codec is " + codec + " and not lz4";
-    } else if (block > MOST_BLOCK_BYTES) {
-      return "spark.io.compression.lz4.blockSize is " + block + " bytes; row blocks have at most " + MOST_BLOCK_BYTES;
+    } else if (block > MAX_BLOCK_BYTES) {
+      return "spark.io.compression.lz4.blockSize is " + block + " bytes; row blocks have at most " + MAX_BLOCK_BYTES;
     }
     return null;
   }

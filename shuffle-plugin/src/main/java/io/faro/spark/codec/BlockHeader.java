@@ -13,8 +13,8 @@ final class BlockHeader {
   static final int CHECKED_FROM = 8;
   static final int CHECKED_BYTES = 9;
   private static final byte[] MAGIC = {'L', 'Z', '4', 'B', 'l', 'o', 'c', 'k'};
-  private static final int LEAST_ROW_BODY = 20;
-  private static final int LEAST_LEVEL_BITS = 10;
+  private static final int MIN_ROW_BODY = 20;
+  private static final int MIN_LEVEL_BITS = 10;
 
   final int token;
   final Method method;
@@ -76,8 +76,8 @@ final class BlockHeader {
   }
 
   private void check() throws BlockFault {
-    int most = 1 << LEAST_LEVEL_BITS + (token & 0x0f);
-    within("original bytes", original, method.isRows() ? Integer.BYTES : 0, most);
+    int max = 1 << MIN_LEVEL_BITS + (token & 0x0f);
+    within("original bytes", original, method.isRows() ? Integer.BYTES : 0, max);
     switch (method) {
       case RAW:
         within("bytes", body, original, original);
@@ -88,16 +88,16 @@ final class BlockHeader {
             original == 0 ? 0 : original + original / 255 + 16);
         break;
       default:
-        within("bytes", body, LEAST_ROW_BODY, 2 * original + 64);
+        within("bytes", body, MIN_ROW_BODY, 2 * original + 64);
     }
     if (original == 0 && checksum != 0) {
       throw new BlockFault("an end block with the checksum " + Integer.toHexString(checksum));
     }
   }
 
-  private static void within(String what, int found, int least, int most) throws BlockFault {
-    if (found < least || found > most) {
-      throw new BlockFault("its header says " + found + " " + what + "; allowed are " + least + " to " + most);
+  private static void within(String what, int found, int min, int max) throws BlockFault {
+    if (found < min || found > max) {
+      throw new BlockFault("its header says " + found + " " + what + "; allowed are " + min + " to " + max);
     }
   }
 }

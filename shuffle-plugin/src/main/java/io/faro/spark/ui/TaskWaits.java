@@ -15,7 +15,7 @@ import scala.collection.Iterator;
  */
 final class TaskWaits {
   /** Older stages are forgotten; those of a job that runs are newer. */
-  static final int MOST_STAGES = 10_000;
+  static final int MAX_STAGES = 10_000;
 
   /** Spark SQL's name for it. */
   private static final String QUERY = "spark.sql.execution.id";
@@ -30,7 +30,7 @@ final class TaskWaits {
 
     @Override
     protected boolean removeEldestEntry(Map.Entry<Integer, V> eldest) {
-      return size() > MOST_STAGES;
+      return size() > MAX_STAGES;
     }
   }
 

@@ -6,22 +6,22 @@ package io.faro.spark.write;
  * memory is there again when a task has written some bytes, buffers grow before it has written about twice as many.
  */
 final class BufferLimit {
-  private final long most;
+  private final long max;
   private long now;
   /** Bytes of rows between the last refusal and the next attempt. */
   private long pause;
   /** Bytes of rows. */
   private long nextAttempt;
 
-  BufferLimit(long most) {
-    this.most = most;
-    now = most;
+  BufferLimit(long max) {
+    this.max = max;
+    now = max;
   }
 
   /** {@code rowBytes}: what the writer has taken so far. */
   long bytes(long rowBytes) {
-    if (now < most && rowBytes >= nextAttempt) {
-      now = most;
+    if (now < max && rowBytes >= nextAttempt) {
+      now = max;
     }
     return now;
   }

@@ -21,10 +21,10 @@ final class RandomRows implements AutoCloseable {
     MIXED(6_000),
     LONG(40);
 
-    private final int most;
+    private final int max;
 
-    Sizes(int most) {
-      this.most = most;
+    Sizes(int max) {
+      this.max = max;
     }
 
     /** Returns the length of one row, in bytes. */
@@ -57,7 +57,7 @@ final class RandomRows implements AutoCloseable {
   private final long outside = Platform.allocateMemory(LONGEST_BYTES);
 
   RandomRows(Random random, int partitions, Sizes sizes) {
-    this(random, partitions, sizes, random.nextInt(sizes.most));
+    this(random, partitions, sizes, random.nextInt(sizes.max));
   }
 
   RandomRows(Random random, int partitions, Sizes sizes, int count) {
