@@ -7,6 +7,53 @@
 //!
 //! Setup (addresses, handshakes, exposure of memory) and datapath live in separate files of each
 //! fabric. Every fabric passes one suite of checks, `faro-conformance`.
+//!
+//! Two fabrics of one process, polled by one thread; the first connects and sends a message:
+//!
+//! ```
+//! use faro_fabric::tcp::{TcpConfig, TcpFabric};
+//! use faro_fabric::{Event, Fabric, Identity, Message, OwnIdentity};
+//! use faro_pool::{Pool, MIN_LIMIT_BYTES};
+//! use std::time::{Duration, Instant};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let fabric = |number| -> Result<TcpFabric, Box<dyn std::error::Error>> {
+//!     Ok(TcpFabric::new(TcpConfig {
+//!         bind: ([127, 0, 0, 1], 0).into(),
+//!         advertise: String::new(),
+//!         identity: OwnIdentity::public(number),
+//!         protection: faro_secure::Protection::Clear,
+//!         pool: Pool::new(MIN_LIMIT_BYTES)?,
+//!     })?)
+//! };
+//! let (mut client, mut server) = (fabric(1)?, fabric(2)?);
+//! let deadline = Instant::now() + Duration::from_secs(10);
+//! client.connect(&server.location(), &Identity::public(2), deadline)?;
+//! let mut events = Vec::new();
+//! let received = loop {
+//!     client.poll(&mut events, Duration::from_millis(1))?;
+//!     server.poll(&mut events, Duration::from_millis(1))?;
+//!     let mut found = None;
+//!     for event in events.drain(..) {
+//!         match event {
+//!             Event::Connected { connection, .. } => {
+//!                 let (kind, body) = (faro_wire::kind::FIRST_MESSAGE, b"hello".to_vec());
+//!                 client.send(connection, Message { kind, id: 42, body }).map_err(|_| "no room")?;
+//!             }
+//!             Event::Message { message, .. } => found = Some(message),
+//!             Event::Closed { reason, .. } => return Err(reason.to_string().into()),
+//!             _ => {}
+//!         }
+//!     }
+//!     if let Some(message) = found {
+//!         break message;
+//!     }
+//! };
+//! assert_eq!((received.id, received.body), (42, b"hello".to_vec()));
+//! # Ok(())
+//! # }
+//! ```
+//! `examples/two_peers.rs` also writes and reads the peer's memory.
 
 pub mod diagnose;
 mod error;
@@ -101,8 +148,8 @@ impl OwnIdentity {
         Ok(Self { identity, key })
     }
 
-    /// With keys that everyone can make, of a number, of a card without a secret and of an application without a name:
-    /// for tests and measurements.
+    /// Makes a well-known identity, for tests and measurements only: every process can derive the keys of a number, of a
+    /// card without a secret and of an application without a name.
     ///
     /// # Panics
     /// No key can be derived.
@@ -201,7 +248,7 @@ pub struct Write {
     pub last: bool,
 }
 
-/// A one-sided read into a lease of ours.
+/// A one-sided read into a lease of this side.
 pub struct Read {
     /// Comes back in the event.
     pub token: u64,
@@ -228,7 +275,7 @@ pub enum Outcome {
 
 /// An event that `poll` reports.
 pub enum Event {
-    /// A connection of ours is usable.
+    /// An outgoing connection is usable.
     Connected {
         connection: ConnectionId,
         endpoint: EndpointId,
@@ -244,20 +291,20 @@ pub enum Event {
         connection: ConnectionId,
         message: Message,
     },
-    /// A peer wrote into memory of ours (only for writes with an immediate).
+    /// A peer wrote into this side's memory (only for writes with an immediate).
     Written {
         connection: ConnectionId,
         key: u64,
         immediate: u16,
         length: u32,
     },
-    /// A write of ours ended.
+    /// This side's write ended.
     WriteEnded {
         connection: ConnectionId,
         token: u64,
         outcome: Outcome,
     },
-    /// A read of ours ended; the target comes back.
+    /// This side's read ended; the target comes back.
     ReadEnded {
         connection: ConnectionId,
         token: u64,

@@ -1,4 +1,4 @@
-//! Which parts of the arena are registered with a device, and when: idle slabs, lazy and wrapped
+//! Tests which parts of the arena are registered with a device, and when: idle slabs, lazy and wrapped
 //! memory.
 //!
 //! Needs a device, and so is run by `tests/softroce/run`: `... -- --ignored`. One after the other:
@@ -343,7 +343,7 @@ fn memory_outside_the_slabs_is_registered_when_first_used_and_goes_with_its_leas
         assert!(owned.iter().all(|byte| *byte == 9));
         told.store(true, Ordering::Relaxed);
     });
-    // SAFETY: the box is valid, initialised and ours until `clean_up` drops it.
+    // SAFETY: the box is valid, initialised and owned by this test until `clean_up` drops it.
     let source = Arc::new(unsafe { pool.wrap(start, bytes, clean_up) }.unwrap());
     two.let_go();
     assert_eq!(

@@ -31,7 +31,7 @@ pub(super) struct Reply {
 pub(super) enum MemberEvent {
     /// Another member has joined.
     Joined(Join),
-    /// A member has memory for a part of ours.
+    /// A member has memory for one of this member's parts.
     Cleared(Reply, ClearToSend),
     /// A chunk has arrived, and the partner writes into the lease no more.
     Arrived {

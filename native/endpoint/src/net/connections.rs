@@ -31,8 +31,8 @@
 //!
 //! Older connections whose other end vanished silently: a peer that makes a second one has lost its
 //! first (1), so the newest of one maker is better (2). If the connection that a peer lost is the
-//! better one by its maker, ours, then we stay on it until the fabric or a request's deadline
-//! notices, as we would with a connection of our own for each direction.
+//! better one by its maker, an outgoing one, then this side stays on it until the fabric or a request's deadline
+//! notices, as it would with a connection for each direction.
 //!
 //! Trade-off: one queue to a peer, so a request may wait behind the bytes that we are serving to
 //! that same peer; and closing a connection because the peer misbehaves in one direction ends the
@@ -142,7 +142,7 @@ impl Connections {
         }
     }
 
-    /// A peer made one. Returns the connection of ours that is not needed any more before it is
+    /// A peer made one. Returns the outgoing connection that is not needed any more before it is
     /// open: removed here, to be closed.
     pub(super) fn accepted(
         &mut self,

@@ -109,7 +109,7 @@ mod tests {
 
     const IDLE: Duration = Duration::from_secs(60);
 
-    /// Connections 1 to 16, number n last used at second n; those with even numbers are ours.
+    /// Connections 1 to 16, number n last used at second n; those with even numbers are outgoing.
     fn sixteen(idle: Duration) -> (Idleness, Instant) {
         let start = Instant::now();
         let mut idleness = Idleness::new(idle, start);

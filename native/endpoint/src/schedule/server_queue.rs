@@ -24,7 +24,7 @@ impl ServerQueue {
         }
     }
 
-    /// A fetch of the peer could have its next turn: returns the fetches that have theirs now.
+    /// A fetch of the peer could have its next turn: returns the fetches that have their turn now.
     pub(crate) fn submit(&mut self, peer: EndpointId, serial: u64, now: Instant) -> Vec<u64> {
         self.with(now, |admission, out| {
             admission.submit(peer, serial, now, out)

@@ -105,7 +105,7 @@ fn goodbye(reason: &CloseReason) -> Option<(GoodbyeCode, String)> {
         }
     };
     let text = match reason {
-        CloseReason::Local => "it is done".to_owned(),
+        CloseReason::Local => "closed normally".to_owned(),
         reason => reason.to_string(),
     };
     Some((code, text))

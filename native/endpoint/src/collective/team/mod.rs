@@ -53,7 +53,7 @@ pub struct Team {
     failed: Option<CollectiveError>,
     /// CLEAR_TO_SEND for later steps.
     early: Vec<(Reply, ClearToSend)>,
-    /// The page that is ours whatever the arena's state; `None` while a partner may write it.
+    /// The page that this team keeps whatever the arena's state; `None` while a partner may write it.
     home: Option<Lease>,
     /// The plan of the last exact grouping, which is the same in every round.
     exact: Option<(Grouping, Arc<Plan>)>,
@@ -99,7 +99,7 @@ impl Team {
     }
 
     /// One round: `array` becomes the mean or sum over the members that `round` says. All members
-    /// call it equally often. Returns when this member's part is done; others may still be at theirs.
+    /// call it equally often. Returns when this member's part is done; others may still be busy.
     /// `cancelled` is asked now and then. After an error the array holds anything, and every later
     /// round ends with the same error.
     ///

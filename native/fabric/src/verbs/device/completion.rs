@@ -33,7 +33,7 @@ pub(crate) enum Status {
 /// Kind of a work request that is `Done` (devices leave it undefined for others).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CompletionKind {
-    /// A request of ours: SEND, WRITE or READ.
+    /// A request of this side: SEND, WRITE or READ.
     Sent,
     /// A SEND of the peer's is in the receive request's memory.
     Received,
@@ -104,7 +104,7 @@ impl Channel {
 
 impl Drop for Channel {
     fn drop(&mut self) {
-        // SAFETY: ours; every queue on it holds this value, so none is left.
+        // SAFETY: owned by this value; every queue on it holds this value, so none is left.
         let code = unsafe { (self.device.symbols.destroy_comp_channel)(self.channel.as_ptr()) };
         if code != 0 {
             log::warn!("ibv_destroy_comp_channel: {code}");
@@ -253,8 +253,8 @@ fn meaning(status: c_uint) -> &'static str {
 
 impl Drop for CompletionQueue {
     fn drop(&mut self) {
-        // SAFETY: ours; every queue pair on it holds this value, so none is left, and all
-        // wake-ups were acknowledged as they were taken.
+        // SAFETY: owned by this value; every queue pair on it holds this value, so none is left,
+        // and all wake-ups were acknowledged as they were taken.
         let code = unsafe { (self.device.symbols.destroy_cq)(self.queue.as_ptr()) };
         if code != 0 {
             log::warn!("ibv_destroy_cq: {code}");

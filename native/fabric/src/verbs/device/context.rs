@@ -43,7 +43,7 @@ pub(crate) struct Limits {
     pub(crate) cqe: u32,
     /// Reads of a peer under way at once.
     pub(crate) reads_in: u8,
-    /// Reads of ours under way at once.
+    /// Maximum number of this side's reads under way at once.
     pub(crate) reads_out: u8,
 }
 
@@ -347,7 +347,8 @@ impl Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
-        // SAFETY: both are ours; every object made from them holds this value, so none is left.
+        // SAFETY: this value owns both; every object made from them holds this value, so none is
+        // left.
         let codes = unsafe {
             [
                 (self.symbols.dealloc_pd)(self.domain.as_ptr()),

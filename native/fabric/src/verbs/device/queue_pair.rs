@@ -84,7 +84,7 @@ pub(crate) enum WorkOperation {
     },
 }
 
-/// A request of ours. The memory stays as it is until its completion.
+/// A request of this side. The memory stays as it is until its completion.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WorkRequest {
     pub(crate) id: u64,
@@ -439,7 +439,8 @@ impl Drop for QueuePair {
     /// holds for a failure too: the kernel refuses only when it destroyed the queue pair itself,
     /// because the device is gone (EIO).
     fn drop(&mut self) {
-        // SAFETY: ours, destroyed once; its events were acknowledged as they were read.
+        // SAFETY: owned by this value, destroyed once; its events were acknowledged as they were
+        // read.
         let code = unsafe { (self.device.symbols.destroy_qp)(self.queue.as_ptr()) };
         if code != 0 {
             log::warn!("ibv_destroy_qp: {code}");
