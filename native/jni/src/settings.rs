@@ -27,7 +27,7 @@ const FABRICS: [(&str, FabricChoice); 4] = [
 const PROTECTIONS: [(&str, Protection); 2] =
     [("clear", Protection::Clear), ("sealed", Protection::Sealed)];
 
-/// Reason why a value is refused: what would be allowed.
+/// The allowed values, for the message of a refused one.
 struct Allowed(String);
 
 /// Parses a value into its field.
