@@ -14,7 +14,7 @@ DEMO_JAR := target/demo/faro-spark.jar
 SOURCES := Cargo.toml Cargo.lock pom.xml $(shell find native jvm shuffle-plugin \
 	\( -name target -o -name tests -o -name test \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help setup setup-tests jar check check-reproducible test test-tpcds test-containers test-cluster demo bench bench-softroce bench-memory bench-exchange bench-load bench-peers bench-scale release test-release simulate test-yarn test-pods clean
+.PHONY: help setup setup-tests jar check check-reproducible test test-tpcds test-containers test-cluster demo bench bench-softroce bench-memory bench-exchange bench-load bench-peers bench-scale release test-release simulate test-yarn test-pods test-java clean
 
 help:
 	@echo 'make setup   what a build needs: as root installs it, otherwise prints the command'
@@ -28,6 +28,7 @@ help:
 	@echo 'make test-containers  executors in cgroups of a default container size, with 4 and 16 tasks, as root'
 	@echo 'make simulate  endpoints over a network, a clock and faults that a seed decides: 10,000 seeds (SEEDS=, FROM=, SEED=, PROFILE=)'
 	@echo 'make test-pods  executors in namespaces with the restrictions of a pod, as root (3 minutes)'
+	@echo 'make test-java   each Spark on the other versions of Java that it runs on, 8 to 25 (20 minutes)'
 	@echo 'make test-cluster   the compose cluster of docker/, on TCP and in a guest with RDMA (as root)'
 	@echo 'make test-yarn      Spark on YARN: two nodes on loopback with the shuffle service, two Spark versions'
 	@echo 'make check   formatting, lints, module graphs, licences of the dependencies'
@@ -80,6 +81,10 @@ test-containers: setup-tests jar
 
 test-pods: setup-tests jar
 	@tests/spark/pods --all
+
+# JDKs of Debian's unstable suite, in the cache: tests/setup/java.
+test-java: setup-tests jar
+	@tests/spark/java
 
 test-cluster: setup-tests jar
 	@tests/cluster/run

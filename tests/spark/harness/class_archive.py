@@ -41,7 +41,12 @@ def place_of(version: spark_home.Version, faro_jar: Path | None) -> Path:
         state = faro_jar.stat()
         key += f"{faro_jar} {state.st_size} {state.st_mtime_ns}".encode()
     digest = hashlib.sha256(key).hexdigest()[:12]
-    return spark_home.cache_root() / "classes" / f"{version.name}-{digest}" / "classes.jsa"
+    return spark_home.cache_root() / "classes" / f"{of_java(version)}-{digest}" / "classes.jsa"
+
+
+def of_java(version: spark_home.Version) -> str:
+    """How the names begin: runs on another JVM keep archives of their own."""
+    return f"{version.name}-java-{hashlib.sha256(java_version()).hexdigest()[:6]}"
 
 
 def found(version: spark_home.Version, faro_jar: Path | None) -> Path | None:
@@ -63,7 +68,7 @@ def ensure(version: spark_home.Version, faro_jar: Path | None, jobs_jar: Path) -
 
 def make(archive: Path, version: spark_home.Version, faro_jar: Path | None, jobs_jar: Path) -> None:
     place = archive.parent
-    for old in place.parent.glob(f"{version.name}-????????????"):
+    for old in place.parent.glob(f"{of_java(version)}-????????????"):
         shutil.rmtree(old, ignore_errors=True)
     # The archive names the jars of this home, and is good for every other link to them.
     home = launch.home_of_links(place, spark_home.ensure(version))
