@@ -32,8 +32,8 @@ fn stuff(rig: &mut Rig, end: (usize, faro_fabric::ConnectionId)) -> u64 {
     panic!("the queue has no bound");
 }
 
-/// What does not fit comes back unharmed; once the peer took some, there is room again, and
-/// nothing was lost or moved.
+/// An operation that does not fit comes back unharmed; once the peer took some, there is room
+/// again, and nothing was lost or moved.
 pub fn a_full_queue_hands_back_and_recovers(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     let mut next = stuff(&mut rig, link.from);
@@ -75,7 +75,7 @@ pub fn room_ends_the_next_poll(bench: &dyn Bench) {
         assert!(start.elapsed() < Duration::from_secs(60), "left waiting");
         match rig.fabric(0).send(link.from.1, message(id)) {
             Ok(()) => break,
-            // Of one peer's room some must be taken by the other side first.
+            // One peer has no room until the other side takes some of its messages.
             Err(Rejected::Full(_)) => rig.step(1),
             Err(other) => panic!("{other:?}"),
         }

@@ -22,7 +22,7 @@ fn closed(rig: &mut Rig, station: usize, connection: ConnectionId) -> CloseReaso
 /// Both ends learn the other's endpoint.
 pub fn connects_and_names_both_ends(bench: &dyn Bench) {
     let mut rig = Rig::new(bench, 2);
-    let (mine, theirs) = (rig.at(0).identity.endpoint, rig.at(1).identity.endpoint);
+    let (local, remote) = (rig.at(0).identity.endpoint, rig.at(1).identity.endpoint);
     let connection = rig.connect(0, 1);
     let named = rig.wait(0, "Connected", |event| match event {
         Event::Connected {
@@ -31,12 +31,12 @@ pub fn connects_and_names_both_ends(bench: &dyn Bench) {
         } => Some((*connection, *endpoint)),
         _ => None,
     });
-    assert_eq!(named, (connection, theirs));
+    assert_eq!(named, (connection, remote));
     let named = rig.wait(1, "Accepted", |event| match event {
         Event::Accepted { endpoint, .. } => Some(*endpoint),
         _ => None,
     });
-    assert_eq!(named, mine);
+    assert_eq!(named, local);
     assert_eq!(rig.counter(0, "connected"), 1);
     assert_eq!(rig.counter(1, "accepted"), 1);
 }
@@ -113,8 +113,8 @@ pub fn nonsense_is_no_location(bench: &dyn Bench) {
 /// Each side connects: two connections, each usable both ways.
 pub fn both_connect_at_once(bench: &dyn Bench) {
     let mut rig = Rig::new(bench, 2);
-    let (ours, theirs) = (rig.connect(0, 1), rig.connect(1, 0));
-    for (station, connection) in [(0, ours), (1, theirs)] {
+    let (dialed, remote) = (rig.connect(0, 1), rig.connect(1, 0));
+    for (station, connection) in [(0, dialed), (1, remote)] {
         rig.wait(station, "Connected", |event| match event {
             Event::Connected {
                 connection: got, ..
@@ -128,9 +128,9 @@ pub fn both_connect_at_once(bench: &dyn Bench) {
         assert_ne!(accepted, connection);
         rig.say((station, accepted), 1, b"over the accepted one");
     }
-    rig.say((0, ours), 2, b"over ours");
-    rig.say((1, theirs), 2, b"over theirs");
-    for end in [(0, ours), (1, theirs)] {
+    rig.say((0, dialed), 2, b"over ours");
+    rig.say((1, remote), 2, b"over theirs");
+    for end in [(0, dialed), (1, remote)] {
         assert_eq!(rig.hear(end).body, b"over the accepted one");
     }
 }

@@ -12,8 +12,8 @@
 //! so that no test code is part of a production crate.
 
 pub mod bounds;
+pub mod close_reasons;
 pub mod connections;
-pub mod endings;
 mod greeter;
 pub mod messages;
 pub mod oracle;
@@ -94,7 +94,7 @@ macro_rules! fabric_conformance {
                 a_full_queue_of_bytes_hands_back_and_recovers
                 one_full_peer_stops_no_other
             }
-            endings {
+            close_reasons {
                 disconnect_flushes_and_closes_last
                 the_peer_learns_why
                 a_killed_peer_flushes_everything

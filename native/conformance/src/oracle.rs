@@ -16,11 +16,11 @@ const TARGET_BYTES: usize = 64 << 10;
 /// One direction of a connection.
 struct Way {
     link: super::Link,
-    /// What the receiver exposes to be written, and what must be in it.
+    /// Memory that the receiver exposes for writes, with the bytes that it must hold.
     targets: Vec<(RemoteRange, Vec<u8>)>,
     /// First byte of each target that this round has not written.
     free: Vec<usize>,
-    /// What the receiver exposes to be read.
+    /// Memory that the receiver exposes for reads.
     readable: RemoteRange,
     /// Tokens of operations that have not ended, and how they may end.
     open: BTreeMap<u64, Vec<Outcome>>,
@@ -89,9 +89,9 @@ fn write(rig: &mut Rig, way: &mut Way, dice: &mut Dice, bench: &dyn Bench) {
     if room == 0 {
         return;
     }
-    let most = 1 << dice.below(17);
+    let max = 1 << dice.below(17);
     // Not nothing: `free` also tells which targets have writes on their way.
-    let length = 1 + dice.below(room.min(most));
+    let length = 1 + dice.below(room.min(max));
     let offset = way.free[at];
     let bad = dice.below(12) == 0;
     let source = Arc::new(rig.lease(way.link.from.0, length.max(1), dice.roll() as u8));
@@ -133,11 +133,11 @@ fn write(rig: &mut Rig, way: &mut Way, dice: &mut Dice, bench: &dyn Bench) {
 
 fn message(rig: &mut Rig, way: &mut Way, dice: &mut Dice) {
     way.next += 1;
-    let most = 1 << dice.below(18);
+    let max = 1 << dice.below(18);
     let message = Message {
         kind: faro_wire::kind::FIRST_MESSAGE,
         id: way.next,
-        body: vec![way.next as u8; dice.below(most)],
+        body: vec![way.next as u8; dice.below(max)],
     };
     match rig.fabric(way.link.from.0).send(way.link.from.1, message) {
         Ok(()) => way.expected.push((false, way.next)),

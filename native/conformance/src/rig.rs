@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Only a hang reaches it.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How long an idle step waits in each fabric.
+/// Time for which an idle step waits in each fabric.
 const STEP: Duration = Duration::from_millis(1);
 
 /// One endpoint's fabric.

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// How long the others may take to come.
+/// Time that the others may take to come.
 const MEETING: Duration = Duration::from_secs(120);
 /// Bytes asked for and not there, as one Spark task has by default.
 const IN_FLIGHT: u64 = 48 << 20;
@@ -74,7 +74,7 @@ fn meet(dir: &Path, what: &str, rank: u64, of: u64, say: &[u8]) -> Vec<Vec<u8>> 
     (0..of).map(|rank| until_there(&name(rank))).collect()
 }
 
-/// What the file says, once it is there.
+/// Returns the file's content, once it is there.
 fn until_there(file: &Path) -> Vec<u8> {
     let deadline = Instant::now() + MEETING;
     loop {
@@ -137,7 +137,7 @@ struct Exchange {
     /// Handle by rank.
     peers: Vec<u64>,
     maps: u64,
-    /// Of one request.
+    /// Bytes of one request.
     bytes: u64,
 }
 

@@ -1,6 +1,6 @@
-//! What each exit of a read costs: one block between two endpoints of this process, by the place where
-//! its bytes are, in turn; and a plain one-sided READ of a fabric, for comparison. Prints one line of
-//! JSON for each size and exit: medians of the rounds, microseconds.
+//! Measures the cost of each exit of a read: one block between two endpoints of this process, by the place where its
+//! bytes are, in turn; and a plain one-sided READ of a fabric, for comparison. Prints one line of JSON for each size
+//! and exit: medians of the rounds, microseconds.
 //!
 //! `cargo bench -p faro-endpoint --bench exits -- shm|tcp|verbs DIRECTORY [ROUNDS [OPERATIONS]]`
 //!

@@ -1,9 +1,8 @@
-//! What one block costs as the number of map outputs grows, and their partitions. Blocks are small and
-//! asked for as reduce tasks would: the same partition of every map output. Every second partition is a
-//! hole of a whole chunk, so that the chunk cache serves none of them, and each is read from its file.
-//! Prints one line of JSON for each shape: microseconds per block of the first pass, which asks where
-//! the files are, and of the later ones (median); microseconds of processor time of both endpoints per
-//! block of the later ones; the files that are open at the end.
+//! Measures the cost of one block as the number of map outputs grows, and their partitions. Blocks are small and asked
+//! for as reduce tasks would: the same partition of every map output. Every second partition is a hole of a whole
+//! chunk, so that the chunk cache serves none of them, and each is read from its file. Prints one line of JSON for each
+//! shape: microseconds per block of the first pass, which asks where the files are, and of the later ones (median);
+//! microseconds of processor time of both endpoints per block of the later ones; the files that are open at the end.
 //!
 //! `cargo bench -p faro-endpoint --bench outputs -- shm|tcp|verbs DIRECTORY [PASSES [OUTPUTSxPARTITIONS...]]`
 //!

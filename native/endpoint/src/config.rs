@@ -1,4 +1,4 @@
-//! What an endpoint is started with.
+//! Configuration of an endpoint.
 
 use crate::memory::{RegionMode, Staging};
 use crate::schedule::ExchangeConfig;
@@ -7,7 +7,7 @@ use faro_secure::{Protection, SharedSecret};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// Which fabrics an endpoint opens.
+/// Fabrics that an endpoint opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FabricChoice {
     /// All that work here; the best one is taken for each pair of endpoints.
@@ -20,18 +20,18 @@ pub enum FabricChoice {
     Verbs,
 }
 
-/// How an endpoint knows the members of its application, and what protects the bytes between them.
+/// Proof of membership in an application, and protection of the bytes between its members.
 #[derive(Debug, Clone, Default)]
 pub struct Security {
-    /// Whether bytes are sealed. A peer with another setting is refused.
+    /// True if bytes are sealed. A peer with another setting is refused.
     pub protection: Protection,
     /// The application's id; endpoints of another one are refused.
     pub application: String,
-    /// What Spark's authentication shares; without it, a peer's card is what proves the membership.
+    /// The secret of Spark's authentication; without it, a peer's card is what proves the membership.
     pub secret: Option<SharedSecret>,
 }
 
-/// What an endpoint is started with.
+/// Configuration of an endpoint.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Executor id, for log lines.
@@ -44,22 +44,22 @@ pub struct Config {
     pub advertise: IpAddr,
     /// Port to listen on; 0: any. RDMA's control channel takes the first free port after it.
     pub port: u16,
-    /// RDMA's device, port and retries, where Faro is not to choose.
+    /// The user's overrides of RDMA's device, port and retries.
     pub verbs: VerbsOptions,
     /// Hard cap of the arena, bytes.
     pub memory_limit: u64,
-    /// How long a slab of the arena goes unused before it is de-registered and its memory
+    /// Time for which a slab of the arena goes unused before it is de-registered and its memory
     /// returned to the system; zero: never.
     pub idle_release: Duration,
-    /// What is prefetched into the chunk cache, and when.
+    /// Policy for prefetching into the chunk cache.
     pub staging: Staging,
-    /// How map outputs are made readable for devices.
+    /// Way in which map outputs are made readable for devices.
     pub regions: RegionMode,
-    /// How long a connection goes unused before it is closed; zero: as long as there is room for more.
+    /// Time for which a connection goes unused before it is closed; zero: as long as there is room for more.
     pub connection_idle: Duration,
-    /// How long a request may go without progress.
+    /// Time for which a request may go without progress.
     pub request_timeout: Duration,
-    /// Which peers are read from and served first.
+    /// Order in which peers are read from and served.
     pub exchange: ExchangeConfig,
     /// Proves the members of the application to each other; protects the bytes between them.
     pub security: Security,

@@ -43,7 +43,7 @@ impl Peak {
     }
 }
 
-/// What is counted per fabric.
+/// Counters of one fabric.
 #[derive(Default)]
 pub(crate) struct FabricCounters {
     /// Blocks that arrived whole and were handed to the caller.
@@ -54,7 +54,7 @@ pub(crate) struct FabricCounters {
     pub(crate) served_blocks: Counter,
     /// Their bytes.
     pub(crate) served_bytes: Counter,
-    /// Connections that there are, begun or open, made by either side.
+    /// Connections, opening or open, made by either side.
     pub(crate) connections: Gauge,
     /// Bytes of ordinary memory that the connections' buffers take.
     pub(crate) buffer_bytes: Gauge,
@@ -73,7 +73,7 @@ pub(crate) struct Counters {
     /// Fetches sent again after a fault.
     pub(crate) retries: Counter,
     /// Routes (peer and fabric) put to rest after a fault.
-    pub(crate) demotions: Counter,
+    pub(crate) route_backoffs: Counter,
     /// Connections given up because the peer had made a better one at the same time.
     pub(crate) connections_surplus: Counter,
     /// Connections closed because nothing used them.
@@ -128,7 +128,7 @@ impl Counters {
             ("requests", &self.requests),
             ("requestsFailed", &self.requests_failed),
             ("retries", &self.retries),
-            ("routeBackoffs", &self.demotions),
+            ("routeBackoffs", &self.route_backoffs),
             ("duplicateConnections", &self.connections_surplus),
             ("idleConnections", &self.connections_idle),
             ("crcErrors", &self.crc_errors),

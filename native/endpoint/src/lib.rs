@@ -17,6 +17,64 @@
 //! queues. Nothing blocks a progress thread: files are read by I/O threads, arena memory is asked for
 //! without waiting, and Java is asked (where a map output is) and told (blocks have arrived) through
 //! queues that Java threads take from. No native thread ever attaches to the JVM.
+//!
+//! One endpoint fetches a block of another one's map output:
+//!
+//! ```
+//! use faro_endpoint::{Config, Endpoint, FabricChoice, OutputFiles};
+//! use faro_wire::BlockId;
+//! use std::time::Duration;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let localhost = std::net::IpAddr::from([127, 0, 0, 1]);
+//! # let directory = tempfile::tempdir()?;
+//! # let file = |name: &str| directory.path().join(name);
+//! # let files = OutputFiles { data: file("shuffle_7_3_0.data"), index: file("shuffle_7_3_0.index") };
+//! # std::fs::write(&files.data, "the block")?;
+//! # std::fs::write(&files.index, [0_u64.to_be_bytes(), 9_u64.to_be_bytes()].concat())?;
+//! let timeout = Duration::from_secs(10);
+//! let config = |name: &str| Config {
+//!     name: name.to_owned(),
+//!     fabric: FabricChoice::Tcp,
+//!     memory_limit: 64 << 20,
+//!     request_timeout: timeout,
+//! #   bind: localhost,
+//! #   advertise: localhost,
+//! #   port: 0,
+//! #   verbs: faro_endpoint::VerbsOptions::default(),
+//! #   idle_release: Duration::ZERO,
+//! #   staging: faro_endpoint::Staging::OnDemand,
+//! #   regions: faro_endpoint::RegionMode::Unpinned,
+//! #   connection_idle: Duration::from_secs(60),
+//! #   exchange: faro_endpoint::ExchangeConfig::default(),
+//! #   security: faro_endpoint::Security::default(),
+//!     // and addresses, regions, security
+//! };
+//! let (client, server) = (Endpoint::start(config("client"))?, Endpoint::start(config("server"))?);
+//! let peer = client.add_peer(&server.card())?;
+//! let block = BlockId {
+//!     map_id: 3.into(),
+//!     shuffle_id: 7.into(),
+//!     start_reduce: 0.into(),
+//!     end_reduce: 1.into(),
+//!     piece: 0.into(),
+//! };
+//! client.fetch(peer, &[block], timeout)?;
+//! // The server asks its owner for the files of the map output.
+//! for output in server.unresolved(16, timeout) {
+//!     server.resolve(output, Some(files.clone()));
+//! }
+//! let mut completions = Vec::new();
+//! client.completions(16, timeout, &mut completions);
+//! let delivery = completions[0].outcome.as_ref().map_err(|failure| failure.detail.clone())?;
+//! let slice = &delivery.slices[0];
+//! let from = slice.offset as usize;
+//! assert_eq!(&slice.lease.bytes()[from..from + slice.length as usize], b"the block");
+//! client.close();
+//! server.close();
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod collective;
 mod config;

@@ -6,13 +6,13 @@ use std::time::Duration;
 pub const MAX_REQUESTS: usize = 65_536;
 /// Chunks of map outputs that wait to be prefetched, over all fabrics.
 pub const MAX_PREFETCHES: usize = 4_096;
-/// When a client asks again that a server had no room for, if it hears nothing of the server before.
+/// First delay before a client that was refused with Busy asks again, unless it hears of the server before.
 pub const BUSY_RETRY: Duration = Duration::from_millis(50);
-/// How often that time doubles while the server refuses.
+/// Number of times that this delay doubles while the server refuses.
 pub const MAX_BUSY_DOUBLINGS: u32 = 3;
 /// Longest such time that a client accepts.
 pub const MAX_BUSY_RETRY: Duration = Duration::from_secs(1);
-/// Pages that peers may read of which a server revokes at most so many in one tick when the arena is short.
+/// Maximum number of exposed pages that a server revokes in one tick when the arena is short.
 pub const RECALLED_PAGES: usize = 64;
 /// Remote buffers a server keeps for one request.
 pub const MAX_BUFFERS_HELD: usize = 8_192;
@@ -46,28 +46,29 @@ pub const PULL_WINDOW_BYTES: u64 = 4 << 20;
 pub const MAX_EXPOSED: usize = 4_096;
 /// Lines of the log in a minute about connections that have ended: a peer can end as many as it likes.
 pub const ENDED_LINES: u32 = 16;
-/// How often deadlines are looked at.
+/// Interval at which deadlines are checked.
 pub const TICK: Duration = Duration::from_millis(50);
 /// Longest sleep of an idle progress thread.
 pub const IDLE: Duration = Duration::from_secs(1);
-/// How long connecting may take where another fabric or another address is tried afterwards.
+/// Time that connecting may take where another fabric or another address is tried afterwards.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long it may take at the last or only address of the last or only fabric. Of TCP a lost first packet is sent again after 1 s, 3 s and 7 s.
+/// Time that it may take at the last or only address of the last or only fabric. Of TCP a lost first packet is sent
+/// again after 1 s, 3 s and 7 s.
 pub const LAST_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Addresses of one peer that are tried by one fabric.
-pub const MOST_LOCATIONS: usize = 4;
-/// How long a request without any buffer may wait for the arena.
+pub const MAX_LOCATIONS: usize = 4;
+/// Time for which a request without any buffer may wait for the arena.
 pub const MEMORY_WAIT: Duration = Duration::from_secs(5);
-/// How long no memory returns to the arena until requests that hold parts of blocks, and wait for more memory, give
+/// Time without memory returning to the arena until requests that hold parts of blocks, and wait for more memory, give
 /// them up.
 pub const RELIEF_WAIT: Duration = Duration::from_millis(500);
-/// How long, in a shortage, a server may be silent that has buffers to write into until they are taken from it.
+/// Time for which, in a shortage, a server with buffers to write into may be silent until they are taken from it.
 pub const SILENCE_IN_SHORTAGE: Duration = Duration::from_secs(2);
 /// Back-off of a route after its first failure; doubles up to `BACKOFF_MAX`.
 pub const BACKOFF_MIN: Duration = Duration::from_secs(2);
 /// Longest back-off of a route.
 pub const BACKOFF_MAX: Duration = Duration::from_secs(60);
-/// How long a peer is known that is asked for nothing.
+/// Time for which a peer is remembered that is asked for nothing.
 pub const PEER_IDLE: Duration = Duration::from_secs(3_600);
 /// Map outputs whose paths Java was asked for and has not answered.
 pub const MAX_UNRESOLVED: usize = 65_536;

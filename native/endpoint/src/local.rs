@@ -10,7 +10,7 @@ use std::io;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Why an own block cannot be read.
+/// Reason why an own block cannot be read.
 #[derive(Debug, Error)]
 pub enum LocalError {
     /// Its files are not known: `Endpoint::resolve` tells them, then the call can be repeated.
@@ -25,7 +25,7 @@ pub enum LocalError {
         start: u32,
         /// Exclusive.
         end: u32,
-        /// Why there is no such block.
+        /// Reason why there is no such block.
         status: BlockStatus,
     },
     /// Reading the data file failed.
@@ -33,7 +33,7 @@ pub enum LocalError {
     Io {
         /// The map output.
         output: OutputId,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
 }

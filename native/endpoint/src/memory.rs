@@ -17,10 +17,10 @@ use std::sync::{Arc, Mutex};
 /// once, few enough that one large request does not empty the cache.
 const RELEASED_AT_ONCE: usize = 8;
 
-/// When bytes of map outputs are brought into the chunk cache.
+/// Policy for bringing bytes of map outputs into the chunk cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Staging {
-    /// What is asked for often.
+    /// Only bytes that are asked for often.
     #[default]
     OnDemand,
     /// Also what was just written, while there is room.
@@ -38,7 +38,7 @@ impl Staging {
     ];
 }
 
-/// How map outputs are made readable for devices.
+/// Way in which map outputs are made readable for devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RegionMode {
     /// Not at all: their bytes pass through pages of the arena.
@@ -59,7 +59,7 @@ impl RegionMode {
     ];
 }
 
-/// Why there is no lease for a peer's bytes.
+/// Reason why there is no lease for a peer's bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NoLease {
     /// Pages on their way to this peer take its share of the arena.
@@ -78,13 +78,13 @@ pub(crate) struct Memory {
     pub(crate) request_bytes: Arc<AtomicU64>,
     /// Refusals when the cache had nothing left to release but pages that peers may be reading.
     shortages: AtomicU64,
-    /// How often everything that is exposed was recalled.
+    /// Number of times that everything exposed was recalled.
     recalls: AtomicU64,
     /// The cache had nothing to release, and nothing was revoked since: a look for pages would go over
     /// all its slots for nothing.
     nothing_to_release: AtomicBool,
-    /// What is on its way to each peer, on all fabrics together; as long as a request of the peer is served or
-    /// bytes are on their way.
+    /// Bytes on their way to each peer, on all fabrics together; as long as a request of the peer is served or bytes
+    /// are on their way.
     accounts: Mutex<HashMap<EndpointId, Arc<Account>>>,
 }
 
@@ -111,7 +111,7 @@ impl Memory {
     /// Like `Pool::try_lease`, at the chunk cache's cost.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of `Pool::try_lease`.
     pub(crate) fn try_lease(&self, bytes: usize, purpose: Purpose) -> Result<Lease, PoolError> {
         self.at_the_caches_cost(1, || self.pool.try_lease(bytes, purpose))
     }

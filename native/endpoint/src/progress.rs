@@ -16,14 +16,14 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What all progress threads of an endpoint share.
+/// State that all progress threads of an endpoint share.
 #[derive(Clone)]
-pub(crate) struct Shared {
+pub(crate) struct ProgressShared {
     pub(crate) queue: Arc<RequestQueue>,
     pub(crate) peers: Arc<PeerTable>,
     pub(crate) memory: Arc<Memory>,
     pub(crate) catalog: Arc<Catalog>,
-    /// How long Java may take to say where a map output is.
+    /// Time that Java may take to say where a map output is.
     pub(crate) question_timeout: Duration,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Progress {
     net: Net,
     doorbell: Arc<Doorbell>,
     services: Services,
-    shared: Shared,
+    shared: ProgressShared,
     last_tick: Instant,
     /// Peers that broke the protocol.
     broken: RareLog,
@@ -45,7 +45,7 @@ impl Progress {
         net: Net,
         doorbell: Arc<Doorbell>,
         services: Services,
-        shared: Shared,
+        shared: ProgressShared,
     ) -> Self {
         Self {
             net,
@@ -128,7 +128,7 @@ impl Progress {
         }
     }
 
-    /// How long to wait for events: a tick, if anything depends on time.
+    /// Returns how long to wait for events: a tick, if anything depends on time.
     fn timeout(&mut self) -> Duration {
         let idle = self.services.all().iter().all(|service| service.is_idle())
             && self.net.is_idle()

@@ -7,7 +7,7 @@ use crate::fetch::{Command, FetchService, RequestQueue};
 use crate::files::Catalog;
 use crate::memory::{Memory, RegionMode, Staging};
 use crate::net::{Doorbell, Inbox, Net, PeerTable};
-use crate::progress::{Progress, Shared};
+use crate::progress::{Progress, ProgressShared};
 use crate::schedule::{Exchange, ExchangeConfig, ServerQueue};
 use crate::serve::{IoPool, ServeService};
 use crate::services::Services;
@@ -22,7 +22,7 @@ use faro_wire::{kind, BlockId, Card, CardAddress};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What happens after the first FETCH.
+/// The fault after the first FETCH.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Doom {
     /// The fabric fails for good.
@@ -203,7 +203,7 @@ fn a_request_goes_on(doom: Doom) {
         Arc::clone(&counters),
         Duration::ZERO,
     );
-    let shared = Shared {
+    let shared = ProgressShared {
         queue: Arc::clone(&queue),
         peers,
         memory,

@@ -1,4 +1,4 @@
-//! What the network between two hosts shows of a shuffle over RDMA, and what somebody on the way can do to it.
+//! Tests what the network between two hosts shows of a shuffle over RDMA, and what somebody on the way can do to it.
 //!
 //! `tests/softroce/suite capture` runs it on the bridge of two hosts, which have an RDMA device each. The endpoints are
 //! processes on the hosts; this one passes their packets on (`capture/switch.rs`).
@@ -24,11 +24,11 @@ use std::sync::{Arc, Mutex};
 use support::{block, config, counter, fetch, until, Server};
 use switch::{Change, Packet, Switch};
 
-/// What the shuffle consists of.
+/// Content of the shuffle.
 const MARKER: &[u8] = b"a row that only two executors know, of a shuffle, again and again. ";
 const BYTES: usize = 1 << 20;
 const SECRET: &str = "the secret of Spark, which only members know";
-/// Of a record: its length, which is in the clear.
+/// Length of a record's head, which is in the clear.
 const RECORD_LENGTH: usize = faro_secure::HEADER_BYTES;
 /// A record of four bytes.
 const CREDITS_ONLY: usize = faro_secure::OVERHEAD_BYTES + 4;
@@ -39,7 +39,7 @@ fn shuffle() -> Vec<u8> {
     MARKER.iter().copied().cycle().take(BYTES).collect()
 }
 
-/// What a process on a host is to do, from its environment; `None` in a run of the whole file.
+/// Task of a process on a host, from its environment; `None` in a run of the whole file.
 struct Host {
     config: Config,
     files: PathBuf,
@@ -100,7 +100,7 @@ fn client_on_a_host() {
     host.write("client", &client.card());
     let card = fs::read(host.files.join("server")).unwrap();
     let peer = client.add_peer(&card).unwrap();
-    // Where the machine is slow a connection takes longer than an endpoint waits for it.
+    // On a slow machine a connection takes longer than an endpoint waits for it.
     let mut fetched = None;
     until("the shuffle", || {
         let this = fetch(&client, peer, &[block(0, 0, 0, 1)]);
@@ -162,7 +162,7 @@ impl Drop for OnHost {
     }
 }
 
-/// What a shuffle between two hosts left.
+/// Results of a shuffle between two hosts.
 struct Exchange {
     packets: Vec<Packet>,
     files: tempfile::TempDir,
@@ -255,7 +255,8 @@ fn flip_one(wanted: Carries) -> Change {
     })
 }
 
-/// What the other tests find nothing of is there to be found; and devices take what was changed for what was sent.
+/// The bytes that the other tests do not find can be found where they are in the clear; and devices take what was
+/// changed for what was sent.
 #[test]
 #[ignore = "needs two hosts with RDMA devices: tests/softroce/suite"]
 fn in_the_clear_the_network_shows_the_shuffle_and_can_change_it() {

@@ -32,7 +32,7 @@ over_every_fabric!(
     a_caller_that_is_told_to_stop,
 );
 
-/// What a member starts with: whole numbers, so that sums are exact in any order.
+/// Returns a member's first values: whole numbers, so that sums are exact in any order.
 fn start(rank: usize, elements: usize) -> Vec<f64> {
     (0..elements)
         .map(|i| ((rank * 7919 + i * 31) % 1009) as f64 - 500.0)
@@ -104,8 +104,8 @@ fn groups_keep_the_mean_and_come_together(fabric: FabricChoice) {
         }
     }
     let spread = |values: &[f64]| {
-        let most = values.iter().copied().fold(f64::MIN, f64::max);
-        most - values.iter().copied().fold(f64::MAX, f64::min)
+        let max = values.iter().copied().fold(f64::MIN, f64::max);
+        max - values.iter().copied().fold(f64::MAX, f64::min)
     };
     for i in 0..elements {
         let now: Vec<f64> = results.iter().map(|(_, values)| values[i]).collect();
@@ -313,7 +313,7 @@ fn a_member_that_leaves(fabric: FabricChoice) {
     }
 }
 
-/// As when an executor is killed: its endpoint is closed, and no ABORT is sent.
+/// Simulates that an executor is killed: its endpoint is closed, and no ABORT is sent.
 fn a_member_whose_process_is_gone(fabric: FabricChoice) {
     let endpoints = endpoints(fabric, 3);
     let (gone, stay) = endpoints.split_last().unwrap();

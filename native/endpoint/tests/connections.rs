@@ -397,7 +397,7 @@ fn a_connection_that_was_lost_is_made_anew_and_is_one_again() {
         other.addresses[0].location = relays[1 - me].location.clone();
         servers[me].endpoint.add_peer(&other.encode()).unwrap()
     });
-    // Who needs it first after a loss makes it: once the one, once the other.
+    // The side that needs it first after a loss makes it: once the one, once the other.
     for first in [0, 1, 0] {
         for me in [first, 1 - first] {
             fetch_from(&servers[me].endpoint, peers[me], 1 - me as i64);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use support::{block, collect, config, counter, pattern, Server, TIMEOUT};
 
 const ENDPOINTS: usize = 9;
-/// Of nine members: 2 in a group beside oneself, and never fewer than these.
+/// Permits of nine members: 2 in a group beside oneself, and never fewer than these.
 const PERMITS: u64 = 4;
 /// So long that no peer is a straggler, however slow the machine.
 const LONG: Duration = Duration::from_secs(3_600);
@@ -86,8 +86,8 @@ fn bounded(fabric: FabricChoice, policy: ExchangePolicy) {
             of(server, "members") == ENDPOINTS as u64
         });
         for name in ["activePeersHighWater", "fanInHighWater"] {
-            let most = of(server, name);
-            assert!((1..=PERMITS).contains(&most), "{name}: {most}");
+            let max = of(server, name);
+            assert!((1..=PERMITS).contains(&max), "{name}: {max}");
         }
         assert!(of(server, "pairsInUseHighWater") <= 2 * PERMITS);
         nothing_is_left(server);
@@ -95,11 +95,11 @@ fn bounded(fabric: FabricChoice, policy: ExchangePolicy) {
     // Eight were asked for at once, by nine: one of them at least came up to the bound.
     let sum = |name| servers.iter().map(|server| of(server, name)).sum::<u64>();
     assert!(sum("waits") > 0 && sum("rounds") > 0);
-    let most = servers
+    let max = servers
         .iter()
         .map(|server| of(server, "activePeersHighWater"))
         .max();
-    assert_eq!(most, Some(PERMITS));
+    assert_eq!(max, Some(PERMITS));
 }
 
 #[test]
@@ -127,10 +127,10 @@ fn grouped_is_bounded_over_verbs() {
 fn random_has_all_peers_at_once() {
     let servers = servers(FabricChoice::Shm, ExchangePolicy::Random, SHORT);
     all_to_all(&servers);
-    let most = servers
+    let max = servers
         .iter()
         .map(|o| counter(&o.endpoint, "exchange.activePeersHighWater"));
-    assert!(most.max() > Some(PERMITS), "no client was bounded");
+    assert!(max.max() > Some(PERMITS), "no client was bounded");
     for server in &servers {
         let of = |name: &str| counter(&server.endpoint, &format!("exchange.{name}"));
         assert!(of("activePeersHighWater") >= 1);
@@ -145,8 +145,8 @@ fn slices_that_are_always_over_lose_nothing() {
         let servers = servers(FabricChoice::Tcp, policy, SHORT);
         all_to_all(&servers);
         for server in &servers {
-            let most = counter(&server.endpoint, "exchange.activePeersHighWater");
-            assert!(most <= 2 * PERMITS, "{most}");
+            let max = counter(&server.endpoint, "exchange.activePeersHighWater");
+            assert!(max <= 2 * PERMITS, "{max}");
             nothing_is_left(server);
         }
     }

@@ -1,4 +1,4 @@
-//! What goes wrong ends in a clear error or in a second try, never in a wrong or a double byte.
+//! Every failure ends in a clear error or in a second try, never in a wrong or a double byte.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/scripted.rs"]
@@ -510,7 +510,7 @@ fn rdma_that_cannot_be_used() {
     }
 }
 
-/// What waits for Java's answer refers to all that an endpoint has.
+/// A question that waits for Java's answer refers to all that an endpoint has.
 #[test]
 fn an_endpoint_that_closes_with_open_questions_keeps_no_memory() {
     let server = Endpoint::start(config("server", FabricChoice::Tcp)).unwrap();

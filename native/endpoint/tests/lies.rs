@@ -627,7 +627,7 @@ fn four_connections_have_one_share_of_the_memory_for_requests() {
     let server = Endpoint::start(config("server", FabricChoice::Tcp)).unwrap();
     let card = server.card();
     let mut liar: Vec<_> = (0..4).map(|_| Liar::connect(&card)).collect();
-    let mut most = 0;
+    let mut max = 0;
     for connection in &mut liar {
         for request in 1..=REQUESTS {
             // One question, which Java does not answer.
@@ -639,14 +639,14 @@ fn four_connections_have_one_share_of_the_memory_for_requests() {
         for connection in &mut liar {
             connection.poll();
         }
-        most = most.max(counter(&server, "memory.requestBytes"));
+        max = max.max(counter(&server, "memory.requestBytes"));
         liar.iter()
             .map(|connection| connection.inbox.len())
             .sum::<usize>()
             >= 4 * 60 - 44
     });
     let share = support::MEMORY / 4 / 4;
-    assert!(most <= share, "{most} bytes of {share}");
+    assert!(max <= share, "{max} bytes of {share}");
     while !server.unresolved(8, Duration::ZERO).is_empty() {}
     serves_a_known_member(&server);
 }

@@ -135,8 +135,8 @@ fn a_page_that_returns_wakes_one(fabric: FabricChoice) {
     }
     let refused = counter(&server.endpoint, "pool.exhausted") - before;
     // Four pages each; a page that returns leads to one look at most that finds none.
-    let most = (CLIENTS * REQUESTS * 8) as u64;
-    assert!(refused <= most, "{refused} refused leases, at most {most}");
+    let max = (CLIENTS * REQUESTS * 8) as u64;
+    assert!(refused <= max, "{refused} refused leases, at most {max}");
 }
 
 over_every_fabric!(

@@ -40,7 +40,8 @@ fn open_files_of(directory: &Path) -> usize {
     paths.filter(|path| path.starts_with(directory)).count()
 }
 
-/// What this process may open, lowered so that a test need not write tens of thousands of files.
+/// Number of files that this process may open, lowered so that a test need not write tens of
+/// thousands of files.
 const LIMIT: u64 = 2_048;
 
 fn bound() -> usize {
@@ -56,13 +57,13 @@ fn every_output_of_many_is_read_and_few_stay_open(fabric: FabricChoice) {
         server.put(3, map, &parts(map));
     }
     let stop = AtomicBool::new(false);
-    let most = std::thread::scope(|scope| {
+    let max = std::thread::scope(|scope| {
         let watch = scope.spawn(|| {
-            let mut most = 0;
+            let mut max = 0;
             while !stop.load(Ordering::Acquire) {
-                most = most.max(open_files_of(server.dir.path()));
+                max = max.max(open_files_of(server.dir.path()));
             }
-            most
+            max
         });
         for _ in 0..2 {
             let requests: Vec<(u64, i64)> = (0..MAPS)
@@ -88,11 +89,7 @@ fn every_output_of_many_is_read_and_few_stay_open(fabric: FabricChoice) {
         stop.store(true, Ordering::Release);
         watch.join().unwrap()
     });
-    assert!(
-        most <= bound(),
-        "{most} files were open, {} may be",
-        bound()
-    );
+    assert!(max <= bound(), "{max} files were open, {} may be", bound());
     let told = counter(&server.endpoint, "openOutputs") as usize;
     assert!(told <= bound() && told == open_files_of(server.dir.path()));
     server.endpoint.forget_shuffle(3);

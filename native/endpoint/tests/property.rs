@@ -36,7 +36,7 @@ impl Random {
 
 type Outputs = HashMap<(u32, i64), Vec<Vec<u8>>>;
 
-/// What the server should answer for `id`: bytes, or that it has none.
+/// Returns the expected answer for `id`: bytes, or that it has none.
 fn oracle(outputs: &Outputs, id: &BlockId) -> Result<Vec<u8>, u32> {
     let parts = outputs
         .get(&(id.shuffle_id.get(), id.map_id.get()))

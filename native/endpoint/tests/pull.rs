@@ -1,4 +1,4 @@
-//! What is in the chunk cache is pulled, and whatever happens to it meanwhile, the bytes are right.
+//! Chunks in the cache are pulled, and whatever happens to them meanwhile, the bytes are right.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -367,7 +367,7 @@ fn what_waits_for_its_turn_is_staged() {
     assert!(counter(&server.endpoint, "region.prefetchHits") > 0);
 }
 
-/// What a scripted server says of one page.
+/// A scripted server's description of one page.
 #[derive(Clone, Copy)]
 struct Lie {
     told: u64,

@@ -1,4 +1,5 @@
-//! What every implementation of the schedule must give, in any language: tests/golden/exchange.txt.
+//! Compares the schedule with the values that every implementation must give, in any language:
+//! tests/golden/exchange.txt.
 //!
 //! The file changes only together with the format and all implementations. To write it again:
 //! `FARO_GOLDEN=write cargo test -p faro-exchange --test golden`.

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::collections::HashSet;
 use std::ops::AddAssign;
 
-/// What each rank holds after the plan.
+/// Returns the values that each rank holds after the plan.
 fn execute<T: Copy + AddAssign>(plan: &Plan, mut values: Vec<Vec<T>>) -> Vec<Vec<T>> {
     for step in 0..plan.steps().len() {
         let before = values.clone();

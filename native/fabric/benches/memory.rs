@@ -1,4 +1,4 @@
-//! What registered memory costs on an RDMA device. Prints a JSON object per figure;
+//! Measures the cost of registered memory on an RDMA device. Prints a JSON object per figure;
 //! `tests/bench/memory/run` reads them.
 //!
 //! `cargo bench -p faro-fabric --bench memory -- registration|transfer|idle [ROUNDS]`
@@ -172,7 +172,7 @@ impl Two {
     }
 }
 
-/// How a sender's objects get their registration.
+/// The way in which a sender's objects are registered.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Mode {
     /// Memory of its own for each block that is sent: registered, sent, de-registered.
@@ -219,7 +219,7 @@ impl Object {
         Self::Lease(Arc::new(lease))
     }
 
-    /// What to send; of own memory it is registered by that, and de-registered when it was sent.
+    /// Returns the lease to send. Own memory is registered here, and de-registered when it was sent.
     fn source(&mut self, pool: &Arc<Pool>) -> Arc<Lease> {
         match self {
             Self::Lease(lease) => Arc::clone(lease),

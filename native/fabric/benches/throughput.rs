@@ -1,5 +1,6 @@
-//! What a fabric costs by itself: two threads, one connection, writes followed by a message per
-//! batch, as the endpoint writes blocks. `sealed` is TCP with encrypted bytes. Prints MB/s, writes/s, CPU of both sides and system calls.
+//! Measures the cost of a fabric by itself: two threads, one connection, writes followed by a message per batch, as the
+//! endpoint writes blocks. `sealed` is TCP with encrypted bytes. Prints MB/s, writes/s, CPU of both sides and system
+//! calls.
 //!
 //! `cargo bench -p faro-fabric --bench throughput [-- tcp|sealed|shm]`
 

@@ -1,11 +1,11 @@
-//! What can go wrong in a fabric.
+//! Errors of a fabric.
 
 use crate::ConnectionId;
 use faro_secure::{HandshakeError, Protection, RecordError};
 use faro_wire::WireError;
 use thiserror::Error;
 
-/// Why a connection ended.
+/// Reason for which a connection ended.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CloseReason {
     /// This side asked for it.
@@ -27,8 +27,8 @@ pub enum CloseReason {
     #[error("{0}")]
     Unproven(#[from] HandshakeError),
     /// One side seals its bytes, the other does not.
-    #[error("this side has its bytes {}, the peer does not: the security settings differ", said(*.ours))]
-    Protection { ours: Protection },
+    #[error("this side has its bytes {}, the peer does not: the security settings differ", said(*.local))]
+    Protection { local: Protection },
     /// Bytes on a sealed connection are not those that the peer sent.
     #[error("{0}")]
     Tampered(#[from] RecordError),

@@ -1,4 +1,4 @@
-//! How bytes move between two endpoints: the [`Fabric`] contract and its implementations.
+//! Moves bytes between two endpoints: the [`Fabric`] contract and its implementations.
 //!
 //! A fabric is an object that one progress thread owns and polls. It never blocks and starts no
 //! thread for its progress, so that a test can drive two of them step by step. Every operation that
@@ -7,6 +7,53 @@
 //!
 //! Setup (addresses, handshakes, exposure of memory) and datapath live in separate files of each
 //! fabric. Every fabric passes one suite of checks, `faro-conformance`.
+//!
+//! Two fabrics of one process, polled by one thread; the first connects and sends a message:
+//!
+//! ```
+//! use faro_fabric::tcp::{TcpConfig, TcpFabric};
+//! use faro_fabric::{Event, Fabric, Identity, Message, OwnIdentity};
+//! use faro_pool::{Pool, MIN_LIMIT_BYTES};
+//! use std::time::{Duration, Instant};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let fabric = |number| -> Result<TcpFabric, Box<dyn std::error::Error>> {
+//!     Ok(TcpFabric::new(TcpConfig {
+//!         bind: ([127, 0, 0, 1], 0).into(),
+//!         advertise: String::new(),
+//!         identity: OwnIdentity::public(number),
+//!         protection: faro_secure::Protection::Clear,
+//!         pool: Pool::new(MIN_LIMIT_BYTES)?,
+//!     })?)
+//! };
+//! let (mut client, mut server) = (fabric(1)?, fabric(2)?);
+//! let deadline = Instant::now() + Duration::from_secs(10);
+//! client.connect(&server.location(), &Identity::public(2), deadline)?;
+//! let mut events = Vec::new();
+//! let received = loop {
+//!     client.poll(&mut events, Duration::from_millis(1))?;
+//!     server.poll(&mut events, Duration::from_millis(1))?;
+//!     let mut found = None;
+//!     for event in events.drain(..) {
+//!         match event {
+//!             Event::Connected { connection, .. } => {
+//!                 let (kind, body) = (faro_wire::kind::FIRST_MESSAGE, b"hello".to_vec());
+//!                 client.send(connection, Message { kind, id: 42, body }).map_err(|_| "no room")?;
+//!             }
+//!             Event::Message { message, .. } => found = Some(message),
+//!             Event::Closed { reason, .. } => return Err(reason.to_string().into()),
+//!             _ => {}
+//!         }
+//!     }
+//!     if let Some(message) = found {
+//!         break message;
+//!     }
+//! };
+//! assert_eq!((received.id, received.body), (42, b"hello".to_vec()));
+//! # Ok(())
+//! # }
+//! ```
+//! `examples/two_peers.rs` also writes and reads the peer's memory.
 
 pub mod diagnose;
 mod error;
@@ -54,7 +101,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Of the endpoint whose card has `card` as its secret. `shared`: Spark's secret, if it has one.
+    /// Makes the identity of the endpoint whose card has `card` as its secret. `shared`: Spark's secret, if it has one.
     ///
     /// # Errors
     /// `KeyError`.
@@ -81,13 +128,13 @@ impl Identity {
 /// This endpoint, with the static key that proves its id.
 #[derive(Debug, Clone)]
 pub struct OwnIdentity {
-    /// What peers know of it.
+    /// The part that peers know.
     pub identity: Identity,
     pub(crate) key: StaticKey,
 }
 
 impl OwnIdentity {
-    /// Of the endpoint with that static key; the rest as in [`Identity::new`].
+    /// Makes the identity of the endpoint with that static key; the rest as in [`Identity::new`].
     ///
     /// # Errors
     /// `KeyError`.
@@ -101,8 +148,8 @@ impl OwnIdentity {
         Ok(Self { identity, key })
     }
 
-    /// With keys that everyone can make, of a number, of a card without a secret and of an application without a name:
-    /// for tests and measurements.
+    /// Makes a well-known identity, for tests and measurements only: every process can derive the keys of a number, of a
+    /// card without a secret and of an application without a name.
     ///
     /// # Panics
     /// No key can be derived.
@@ -134,7 +181,7 @@ pub struct RemoteRange {
     pub length: u32,
 }
 
-/// What to expose: always leases of the pool that the fabric was made with.
+/// Memory to expose: always leases of the pool that the fabric was made with.
 pub enum Exposure {
     /// A peer may write; the fabric holds the lease until it is revoked.
     Writable(Lease),
@@ -190,7 +237,7 @@ pub struct Write {
     pub offset: usize,
     /// Bytes.
     pub length: usize,
-    /// Where to.
+    /// The peer's memory to write to.
     pub target: RemoteRange,
     /// Delivered to the target in `Event::Written`, after the bytes. Sixteen bits, because the
     /// 32 of verbs have to name the exposure as well.
@@ -201,17 +248,17 @@ pub struct Write {
     pub last: bool,
 }
 
-/// A one-sided read into a lease of ours.
+/// A one-sided read into a lease of this side.
 pub struct Read {
     /// Comes back in the event.
     pub token: u64,
-    /// Where from.
+    /// The peer's memory to read from.
     pub source: RemoteRange,
     /// Where to, from its first byte; comes back in the event.
     pub target: Lease,
 }
 
-/// How an accepted operation ended.
+/// Result of an accepted operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// A read: the bytes are in the target. A write: the source may be reused, and no more than
@@ -226,9 +273,9 @@ pub enum Outcome {
     Flushed,
 }
 
-/// What `poll` reports.
+/// An event that `poll` reports.
 pub enum Event {
-    /// A connection of ours is usable.
+    /// An outgoing connection is usable.
     Connected {
         connection: ConnectionId,
         endpoint: EndpointId,
@@ -244,20 +291,20 @@ pub enum Event {
         connection: ConnectionId,
         message: Message,
     },
-    /// A peer wrote into memory of ours (only for writes with an immediate).
+    /// A peer wrote into this side's memory (only for writes with an immediate).
     Written {
         connection: ConnectionId,
         key: u64,
         immediate: u16,
         length: u32,
     },
-    /// A write of ours ended.
+    /// This side's write ended.
     WriteEnded {
         connection: ConnectionId,
         token: u64,
         outcome: Outcome,
     },
-    /// A read of ours ended; the target comes back.
+    /// This side's read ended; the target comes back.
     ReadEnded {
         connection: ConnectionId,
         token: u64,
@@ -276,11 +323,11 @@ pub enum Event {
 /// Wakes the thread that waits in `poll`; may be called from any thread.
 pub type Waker = Arc<dyn Fn() + Send + Sync>;
 
-/// What every fabric does; the module's comment has the rules for all of it.
+/// Connections, messages, writes and reads, as every fabric has them.
 pub trait Fabric: Send {
-    /// Which one this is.
+    /// Returns the kind of this fabric.
     fn kind(&self) -> FabricKind;
-    /// Where peers reach this fabric: what follows `scheme://` in the card.
+    /// Returns the address at which peers reach this fabric: the part after `scheme://` in the card.
     fn location(&self) -> String;
     /// Wakes the thread in `poll`; can be cloned.
     fn waker(&self) -> Waker;

@@ -9,8 +9,8 @@ const PAUSE: Duration = Duration::from_secs(60);
 /// Lines of one kind.
 #[derive(Debug)]
 pub struct RareLog {
-    /// How many lines are written in a minute.
-    most: u32,
+    /// Number of lines that are written in a minute.
+    max: u32,
     /// When the first of these was written, and how many were since.
     written: Option<(Instant, u32)>,
     /// Lines that were left out since the last one.
@@ -23,7 +23,7 @@ impl Default for RareLog {
     }
 }
 
-/// How many lines were left out before a line: stands at the line's end.
+/// Number of lines that were left out before a line; printed at the line's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeftOut(u64);
 
@@ -38,20 +38,20 @@ impl fmt::Display for LeftOut {
 
 impl RareLog {
     /// So many lines in a minute.
-    pub fn up_to(most: u32) -> Self {
+    pub fn up_to(max: u32) -> Self {
         Self {
-            most,
+            max,
             written: None,
             left_out: 0,
         }
     }
 
-    /// Whether a line is written at that time. `None`: it is left out, and counted.
+    /// Decides whether a line is written at that time. `None`: it is left out, and counted.
     pub fn at(&mut self, now: Instant) -> Option<LeftOut> {
         let this_minute =
             |(first, _): &(Instant, u32)| now.saturating_duration_since(*first) < PAUSE;
         let (first, lines) = self.written.filter(this_minute).unwrap_or((now, 0));
-        if lines >= self.most {
+        if lines >= self.max {
             self.left_out += 1;
             return None;
         }

@@ -71,7 +71,8 @@ fn what_is_not_touched_arrives() {
 #[test]
 fn no_flipped_bit_is_taken_for_what_was_sent() {
     for unit in 0..5 {
-        // Of a record: its length, its ciphertext, its tag. Of a frame: its header, HELLO's versions and its handshake.
+        // Places in a record: its length, its ciphertext, its tag. In a frame: its header, HELLO's versions and its
+        // handshake.
         for place in [0, 3, 4, 40, usize::MAX] {
             let (stage, told) = tampered(&mut |number, mut bytes: Vec<u8>| {
                 if number == unit {
@@ -134,7 +135,7 @@ fn what_is_dropped_repeated_or_swapped_ends_the_connection() {
         for (what, mut tamper) in cases {
             let (stage, told) = tampered(&mut *tamper);
             let got = stage.acceptor.messages().len();
-            // Of one that is repeated, the first copy is good.
+            // The first copy of a repeated unit is good.
             let good = (unit - 1).saturating_sub(usize::from(what != "repeated"));
             assert!(got <= good, "{what} {unit}: {got} messages");
             let text = told.unwrap_or_else(|| panic!("{what} {unit}")).to_string();
@@ -153,8 +154,8 @@ fn is_right(reason: &str, unit: usize) -> bool {
 #[test]
 fn records_of_another_connection_are_refused() {
     let (other, _) = tampered(&mut untouched);
-    let theirs = other.middle.up.seen;
-    for (unit, other) in theirs.iter().enumerate().skip(1) {
+    let acceptor_policy = other.middle.up.seen;
+    for (unit, other) in acceptor_policy.iter().enumerate().skip(1) {
         let (stage, told) =
             tampered(&mut |number, bytes| vec![if number == unit { other.clone() } else { bytes }]);
         assert!(stage.acceptor.messages().len() < MESSAGES.len());
@@ -309,14 +310,14 @@ fn who_is_not_of_the_application_is_refused_by_name_of_the_cause() {
 #[test]
 fn shm_refuses_a_peer_that_is_protected_in_the_other_way() {
     use Protection::{Clear, Sealed};
-    for (ours, theirs) in [
+    for (connector_policy, acceptor_policy) in [
         (Clear, Clear),
         (Sealed, Sealed),
         (Clear, Sealed),
         (Sealed, Clear),
     ] {
-        let mut connector = Side::shm(identity(10, "spark's"), ours);
-        let mut acceptor = Side::shm(identity(20, "spark's"), theirs);
+        let mut connector = Side::shm(identity(10, "spark's"), connector_policy);
+        let mut acceptor = Side::shm(identity(20, "spark's"), acceptor_policy);
         let (location, deadline) = (acceptor.fabric.location(), Instant::now() + TIMEOUT);
         let expected = acceptor.identity.clone();
         connector
@@ -328,11 +329,11 @@ fn shm_refuses_a_peer_that_is_protected_in_the_other_way() {
             connector.poll();
             acceptor.poll();
         }
-        if ours != theirs {
+        if connector_policy != acceptor_policy {
             let reason = connector.closed().unwrap().to_string();
             assert!(
                 reason.contains("the security settings differ"),
-                "{ours:?}: {reason}"
+                "{connector_policy:?}: {reason}"
             );
             assert!(acceptor.events.is_empty());
             continue;

@@ -35,7 +35,7 @@ struct Site {
     open: HashSet<ConnectionId>,
     /// Messages that arrived, by connection.
     messages: HashMap<ConnectionId, Vec<Message>>,
-    /// Why connections did not come to be.
+    /// Reasons for which connections did not come to be.
     refusals: Vec<String>,
     /// Connections are expected to end.
     ending: bool,
@@ -209,7 +209,7 @@ fn a_thousand_connections_cost_an_eighth_of_the_arena_and_give_it_back() {
     two.end();
 }
 
-/// What the share has no room for is refused, with a reason; what there is goes on.
+/// Connections for which the share has no room are refused, with a reason; the others go on.
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn connections_beyond_the_share_are_refused_and_no_ring_is_lost() {

@@ -257,7 +257,7 @@ fn bodies_that_never_come_hold_no_memory() {
     for _ in 0..20 {
         stage.exchange();
     }
-    // What was promised: 100 MiB.
+    // The attacker promised 100 MiB.
     let buffered = stage.counter("buffered_bytes");
     assert!(buffered <= 50 * (64 << 10), "{buffered}");
     for attacker in attackers {

@@ -1,4 +1,5 @@
-//! What of the arena is registered with a device, and when: idle slabs, lazy and wrapped memory.
+//! Tests which parts of the arena are registered with a device, and when: idle slabs, lazy and wrapped
+//! memory.
 //!
 //! Needs a device, and so is run by `tests/softroce/run`: `... -- --ignored`. One after the other:
 //! they count what the kernel holds.
@@ -125,7 +126,7 @@ impl Two {
             let now = pool.counters();
             now.registered_bytes + now.idle_bytes <= (slabs * SLAB_BYTES) as u64
         };
-        // What is new is registered in the first turn.
+        // The first turn registers new memory.
         self.turn(&mut events);
         while !settled(&self.writer.pool) || !settled(&self.target.pool) {
             self.turn(&mut events);
@@ -342,7 +343,7 @@ fn memory_outside_the_slabs_is_registered_when_first_used_and_goes_with_its_leas
         assert!(owned.iter().all(|byte| *byte == 9));
         told.store(true, Ordering::Relaxed);
     });
-    // SAFETY: the box is valid, initialised and ours until `clean_up` drops it.
+    // SAFETY: the box is valid, initialised and owned by this test until `clean_up` drops it.
     let source = Arc::new(unsafe { pool.wrap(start, bytes, clean_up) }.unwrap());
     two.let_go();
     assert_eq!(
@@ -388,7 +389,7 @@ fn a_fabric_that_goes_leaves_nothing_with_memory_that_stays() {
     assert!(source.bytes().iter().all(|byte| *byte == 0), "still there");
 }
 
-/// What the kernel holds for all processes: `pd 1 cq 2 qp 3 cm_id 0 mr 4 ctx 1 srq 0`.
+/// Returns the kernel's counts for all processes: `pd 1 cq 2 qp 3 cm_id 0 mr 4 ctx 1 srq 0`.
 fn held() -> String {
     let output = Command::new("rdma").arg("resource").output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -434,7 +435,7 @@ fn ten_thousand_lives_over_a_device_leave_nothing() {
         cycle(&mut two, at);
     }
     assert_eq!((held(), descriptors()), before);
-    // What the heap may grow by; far less than a page for each cycle.
+    // The bound of the heap's growth; far less than a page for each cycle.
     assert!(
         mapped_pages() <= pages + 256,
         "{} from {pages}",

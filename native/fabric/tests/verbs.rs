@@ -100,7 +100,7 @@ fn positions(bytes: &[u8], wanted: &[u8]) -> usize {
     bytes.windows(wanted.len()).filter(|b| *b == wanted).count()
 }
 
-/// What names a queue pair and its port is in frames that a sealed control channel does not show.
+/// The names of a queue pair and its port are in frames that a sealed control channel does not show.
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn sealed_queue_pairs_are_introduced_in_records() {

@@ -19,9 +19,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// An endpoint, and the completions that its caller has not taken yet.
-pub struct Held {
+pub struct HeldEndpoint {
     pub endpoint: Arc<Endpoint>,
-    /// How long a fetch may make no progress unless it has a timeout of its own.
+    /// Time for which a fetch may make no progress unless it has a timeout of its own.
     request_timeout: Duration,
     /// By queue of completions; each has one caller.
     pub outgoing: Vec<Mutex<Outgoing>>,
@@ -29,10 +29,10 @@ pub struct Held {
     pub ended: AtomicBool,
 }
 
-static ENDPOINTS: Registry<Arc<Held>> = Registry::new();
+static ENDPOINTS: Registry<Arc<HeldEndpoint>> = Registry::new();
 
 /// The endpoint of a handle; the caller keeps it alive.
-pub fn get(handle: jlong) -> Outcome<Arc<Held>> {
+pub fn get(handle: jlong) -> Outcome<Arc<HeldEndpoint>> {
     ENDPOINTS
         .get(handle as u64)
         .ok_or(Failure::NoEndpoint(handle as u64))
@@ -57,7 +57,7 @@ pub extern "system" fn Java_io_faro_Native_start<'local>(
         let request_timeout = config.request_timeout;
         let endpoint = Endpoint::start(config)?;
         endpoint.split_completions(queues);
-        Ok(ENDPOINTS.insert(Arc::new(Held {
+        Ok(ENDPOINTS.insert(Arc::new(HeldEndpoint {
             endpoint,
             request_timeout,
             outgoing: (0..queues).map(|_| Mutex::default()).collect(),

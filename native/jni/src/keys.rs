@@ -1,6 +1,6 @@
 //! The names of settings, as they cross JNI and as users write them.
 
-/// What a user writes before the name of a setting.
+/// Prefix of a setting's name in the user's configuration.
 const KEY_PREFIX: &str = "spark.faro.";
 
 /// Settings that Java makes up, for which there is no key.

@@ -1,23 +1,23 @@
 //! Native memory of this process that is in no endpoint's arena, by its use. The counters are the process's, because
 //! readers and writers have no endpoint of their own.
 //!
-//! Each use is counted by [`Held`] guards, so that a figure falls with the memory that it counts, on every path.
+//! Each use is counted by [`HeldBytes`] guards, so that a figure falls with the memory that it counts, on every path.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What holds the memory.
+/// The holder of the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Use {
+pub enum MemoryUse {
     /// Decoders of readers that are open.
     RowDecoders,
     /// Compressors of map tasks: zstd's contexts.
     Compressors,
 }
 
-impl Use {
+impl MemoryUse {
     const ALL: [Self; 2] = [Self::RowDecoders, Self::Compressors];
 
-    /// As Spark's metrics system shows it.
+    /// Returns the counter's name in Spark's metrics system.
     const fn counter(self) -> &'static str {
         match self {
             Self::RowDecoders => "memory.rowDecoderBytes",
@@ -27,58 +27,58 @@ impl Use {
 }
 
 /// The counters. Relaxed: they order nothing.
-struct Counts {
+struct MemoryCounts {
     /// By use.
-    now: [AtomicU64; Use::ALL.len()],
+    now: [AtomicU64; MemoryUse::ALL.len()],
     all: AtomicU64,
-    most: AtomicU64,
+    max: AtomicU64,
 }
 
-static COUNTS: Counts = Counts::new();
+static COUNTS: MemoryCounts = MemoryCounts::new();
 
-impl Counts {
+impl MemoryCounts {
     const fn new() -> Self {
         Self {
-            now: [const { AtomicU64::new(0) }; Use::ALL.len()],
+            now: [const { AtomicU64::new(0) }; MemoryUse::ALL.len()],
             all: AtomicU64::new(0),
-            most: AtomicU64::new(0),
+            max: AtomicU64::new(0),
         }
     }
 
-    fn of(&self, of: Use) -> &AtomicU64 {
+    fn of(&self, of: MemoryUse) -> &AtomicU64 {
         &self.now[of as usize]
     }
 
-    fn add(&self, to: Use, bytes: u64) {
+    fn add(&self, to: MemoryUse, bytes: u64) {
         self.of(to).fetch_add(bytes, Ordering::Relaxed);
         let all = self.all.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        self.most.fetch_max(all, Ordering::Relaxed);
+        self.max.fetch_max(all, Ordering::Relaxed);
     }
 
-    fn take(&self, from: Use, bytes: u64) {
+    fn take(&self, from: MemoryUse, bytes: u64) {
         self.of(from).fetch_sub(bytes, Ordering::Relaxed);
         self.all.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     fn list(&self) -> Vec<(&'static str, u64)> {
-        let now = |of: Use| (of.counter(), self.of(of).load(Ordering::Relaxed));
-        let mut all: Vec<_> = Use::ALL.into_iter().map(now).collect();
-        let most = self.most.load(Ordering::Relaxed);
-        all.push(("memory.tasksHighWaterBytes", most));
+        let now = |of: MemoryUse| (of.counter(), self.of(of).load(Ordering::Relaxed));
+        let mut all: Vec<_> = MemoryUse::ALL.into_iter().map(now).collect();
+        let max = self.max.load(Ordering::Relaxed);
+        all.push(("memory.tasksHighWaterBytes", max));
         all
     }
 }
 
 /// Bytes of one owner that are counted as long as this lives.
 #[derive(Debug)]
-pub struct Held {
-    held_as: Use,
+pub struct HeldBytes {
+    held_as: MemoryUse,
     bytes: u64,
 }
 
-impl Held {
+impl HeldBytes {
     /// Counts `bytes` from now on.
-    pub fn new(held_as: Use, bytes: usize) -> Self {
+    pub fn new(held_as: MemoryUse, bytes: usize) -> Self {
         let bytes = bytes as u64;
         COUNTS.add(held_as, bytes);
         Self { held_as, bytes }
@@ -102,7 +102,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldBytes {
     fn drop(&mut self) {
         COUNTS.take(self.held_as, self.bytes);
     }
@@ -115,7 +115,7 @@ pub fn counters() -> Vec<(&'static str, u64)> {
 
 /// Bytes that are counted for a use, for tests.
 #[cfg(test)]
-pub fn now(of: Use) -> u64 {
+pub fn now(of: MemoryUse) -> u64 {
     COUNTS.of(of).load(Ordering::Relaxed)
 }
 
@@ -123,32 +123,32 @@ pub fn now(of: Use) -> u64 {
 mod tests {
     use super::*;
 
-    fn figures(counts: &Counts) -> Vec<u64> {
+    fn figures(counts: &MemoryCounts) -> Vec<u64> {
         counts.list().into_iter().map(|(_, value)| value).collect()
     }
 
     #[test]
     fn figures_follow_what_is_added_and_taken_and_the_most_stays() {
-        let counts = Counts::new();
-        counts.add(Use::RowDecoders, 100);
-        counts.add(Use::Compressors, 20);
+        let counts = MemoryCounts::new();
+        counts.add(MemoryUse::RowDecoders, 100);
+        counts.add(MemoryUse::Compressors, 20);
         assert_eq!(figures(&counts), [100, 20, 120]);
-        counts.take(Use::RowDecoders, 100);
+        counts.take(MemoryUse::RowDecoders, 100);
         assert_eq!(figures(&counts), [0, 20, 120]);
     }
 
     #[test]
     fn a_guard_counts_until_it_is_dropped() {
         // Other tests of this process count other uses, and this one's counters too: so the difference is looked at.
-        let mut held = Held::new(Use::Compressors, 1 << 40);
-        let with = now(Use::Compressors);
+        let mut held = HeldBytes::new(MemoryUse::Compressors, 1 << 40);
+        let with = now(MemoryUse::Compressors);
         assert!(with >= 1 << 40);
         held.set(3 << 40);
-        assert!(now(Use::Compressors) >= 3 << 40);
+        assert!(now(MemoryUse::Compressors) >= 3 << 40);
         held.set(2 << 40);
         assert_eq!(held.bytes(), 2 << 40);
         drop(held);
-        assert!(now(Use::Compressors) < 1 << 40);
+        assert!(now(MemoryUse::Compressors) < 1 << 40);
     }
 
     #[test]
@@ -156,6 +156,6 @@ mod tests {
         let mut names: Vec<_> = counters().into_iter().map(|(name, _)| name).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), Use::ALL.len() + 1);
+        assert_eq!(names.len(), MemoryUse::ALL.len() + 1);
     }
 }

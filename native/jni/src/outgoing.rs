@@ -11,17 +11,17 @@ use std::collections::VecDeque;
 
 /// Delivered blocks that are not yet released. Leases keep their arena, so a batch may outlive its
 /// endpoint.
-pub static BATCHES: Registry<Batch> = Registry::new();
+pub static BATCHES: Registry<SliceBatch> = Registry::new();
 
 /// The slices of one record that Java still holds.
-pub struct Batch {
+pub struct SliceBatch {
     /// By their position in the record; `None`: released.
     slices: Vec<Option<faro_endpoint::BufferSlice>>,
-    /// How many are not released.
+    /// Number of slices that are not released.
     held: usize,
 }
 
-impl Batch {
+impl SliceBatch {
     /// All of them are held.
     pub fn new(slices: Vec<faro_endpoint::BufferSlice>) -> Self {
         Self {
@@ -97,7 +97,7 @@ impl Outgoing {
         let batch = if pieces.is_empty() {
             0
         } else {
-            BATCHES.insert(Batch::new(pieces))
+            BATCHES.insert(SliceBatch::new(pieces))
         };
         Record {
             error,

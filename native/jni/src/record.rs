@@ -59,7 +59,7 @@ pub struct Record<'a> {
     pub last: bool,
     /// At least half of the arena is in use: the bytes are to be copied out of it.
     pub scarce: bool,
-    /// Where the blocks' bytes are.
+    /// The memory of the blocks' bytes.
     pub slices: &'a [BufferSlice],
     /// `block_count` entries, or none on an error.
     pub blocks: &'a [BlockEntry],

@@ -27,7 +27,7 @@ const FABRICS: [(&str, FabricChoice); 4] = [
 const PROTECTIONS: [(&str, Protection); 2] =
     [("clear", Protection::Clear), ("sealed", Protection::Sealed)];
 
-/// Why a value is refused: what would be allowed.
+/// The allowed values, for the message of a refused one.
 struct Allowed(String);
 
 /// Parses a value into its field.
@@ -148,17 +148,17 @@ fn address(text: &str) -> Result<IpAddr, Allowed> {
         .map_err(|_| Allowed("an IPv4 or IPv6 address".to_owned()))
 }
 
-fn within<T: FromStr + PartialOrd + Display>(text: &str, least: T, most: T) -> Result<T, Allowed> {
+fn within<T: FromStr + PartialOrd + Display>(text: &str, min: T, max: T) -> Result<T, Allowed> {
     match text.parse() {
-        Ok(number) if number >= least && number <= most => Ok(number),
-        _ => Err(Allowed(format!("{least} to {most}"))),
+        Ok(number) if number >= min && number <= max => Ok(number),
+        _ => Err(Allowed(format!("{min} to {max}"))),
     }
 }
 
-fn millis(text: &str, least: u64) -> Result<Duration, Allowed> {
+fn millis(text: &str, min: u64) -> Result<Duration, Allowed> {
     match text.parse() {
-        Ok(millis) if millis >= least => Ok(Duration::from_millis(millis)),
-        _ => Err(Allowed(format!("milliseconds, {least} or more"))),
+        Ok(millis) if millis >= min => Ok(Duration::from_millis(millis)),
+        _ => Err(Allowed(format!("milliseconds, {min} or more"))),
     }
 }
 

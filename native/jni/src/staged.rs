@@ -12,7 +12,7 @@ use zerocopy::FromBytes;
 
 static STAGED: Registry<Arc<Mutex<Option<StagedFile>>>> = Registry::new();
 
-/// What `stage` gave; `None` for 0, and for one that was taken or dropped.
+/// Takes the file that `stage` gave; `None` for 0, and for one that was taken or dropped.
 pub fn take(handle: jlong) -> Option<StagedFile> {
     let shared = STAGED.remove(handle as u64)?;
     let staged = lock(&shared).take();

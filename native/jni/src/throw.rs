@@ -14,7 +14,7 @@ use std::cell::RefCell;
 /// The result of an entry point's body.
 pub type Outcome<T> = Result<T, Failure>;
 
-/// Why a call from Java fails.
+/// Reason why a call from Java fails.
 #[derive(Debug)]
 pub enum Failure {
     /// A call of the JVM failed; an exception may be pending already.

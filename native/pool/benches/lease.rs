@@ -71,19 +71,19 @@ fn main() {
     for round in 0..rounds {
         for (bytes, threads) in [(4 << 10, 1), (4 << 10, 2), (PAGE_BYTES, 1), (PAGE_BYTES, 2)] {
             let before = pool.counters();
-            let ours = measure(threads, time, &lease(bytes));
+            let leases = measure(threads, time, &lease(bytes));
             let after = pool.counters();
             let mapped = after.slabs_mapped - before.slabs_mapped;
             let acquired = after.acquisitions - before.acquisitions;
             println!(
                 "{{\"part\": \"lease\", \"side\": \"arena\", \"round\": {round}, \"bytes\": {bytes}, \
-                 \"threads\": {threads}, \"ns\": {ours:.1}, \"acquisitions\": {acquired}, \
+                 \"threads\": {threads}, \"ns\": {leases:.1}, \"acquisitions\": {acquired}, \
                  \"slabs_mapped\": {mapped}}}"
             );
-            let theirs = measure(threads, time, &allocate(bytes));
+            let allocations = measure(threads, time, &allocate(bytes));
             println!(
                 "{{\"part\": \"lease\", \"side\": \"malloc\", \"round\": {round}, \"bytes\": {bytes}, \
-                 \"threads\": {threads}, \"ns\": {theirs:.1}}}"
+                 \"threads\": {threads}, \"ns\": {allocations:.1}}}"
             );
         }
     }

@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "copied:     {}",
         String::from_utf8_lossy(&small.bytes()[..5])
     );
-    // What a fabric needs in order to name these bytes to a device or to a peer.
+    // A fabric needs these values to name the bytes to a device or to a peer.
     println!(
         "they lie in slab {} at offset {}",
         small.slab(),

@@ -1,4 +1,4 @@
-//! How many pages each purpose holds: the hard cap and the reserve, in one atomic word.
+//! Counts the pages that each purpose holds: the hard cap and the reserve, in one atomic word.
 //!
 //! A page is counted here *before* a thread looks for it, and uncounted *after* it is listed as free
 //! again. So a thread that was admitted knows that there is a free page for it: at every moment at
@@ -52,7 +52,7 @@ pub struct Refused {
 }
 
 /// The two counts and their bounds.
-pub(crate) struct Admission {
+pub(crate) struct PageAdmission {
     /// Bits 0..32: pages held for reading, ≤ `read_limit`; bits 32..64: for serving. Their sum is
     /// ≤ `limit`.
     held: CachePadded<AtomicU64>,
@@ -62,7 +62,7 @@ pub(crate) struct Admission {
     read_limit: u32,
 }
 
-impl Admission {
+impl PageAdmission {
     pub(crate) fn new(limit: u32, reserve: u32) -> Self {
         Self {
             held: CachePadded::new(AtomicU64::new(0)),
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn reading_stops_at_the_reserve_and_serving_does_not() {
-        let admission = Admission::new(4, 1);
+        let admission = PageAdmission::new(4, 1);
         for _ in 0..3 {
             admission.enter(Purpose::Read).unwrap();
         }
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn serving_may_take_what_reading_left() {
-        let admission = Admission::new(4, 1);
+        let admission = PageAdmission::new(4, 1);
         for _ in 0..4 {
             admission.enter(Purpose::Serve).unwrap();
         }
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn many_enter_together_or_not_at_all() {
-        let admission = Admission::new(4, 1);
+        let admission = PageAdmission::new(4, 1);
         assert_eq!(
             admission.enter_many(Purpose::Read, 4),
             Err(Refused { held: 0, limit: 3 })

@@ -62,7 +62,7 @@ impl PoolCounters {
 
 /// The counters behind the snapshot.
 #[derive(Default)]
-pub(crate) struct Counters {
+pub(crate) struct AtomicCounters {
     /// Written only when it grows, which is rare after the start.
     high_water_bytes: CachePadded<AtomicU64>,
     /// Leases of memory that was not leased before; all others are reuse hits. Counting the rare
@@ -100,7 +100,7 @@ fn raise(mark: &AtomicU64, now: u64) {
     }
 }
 
-impl Counters {
+impl AtomicCounters {
     /// A lease was given; `now`: bytes leased with it.
     pub(crate) fn leased(&self, now: u64, reused: bool) {
         raise(&self.high_water_bytes, now);

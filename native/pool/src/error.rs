@@ -3,8 +3,8 @@
 use std::fmt;
 use thiserror::Error;
 
-/// What a lease is for. Serving has a reserve: a process whose readers hold all that they may hold
-/// can still answer its peers. Without the reserve two executors could wait for each other for ever.
+/// Purpose of a lease. Serving has a reserve: a process whose readers hold all that they may hold can still answer its
+/// peers. Without the reserve two executors could wait for each other for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Purpose {
     /// Bytes of blocks that this process reads.
@@ -22,7 +22,7 @@ impl fmt::Display for Purpose {
     }
 }
 
-/// Why the pool cannot be made or gives no lease.
+/// Reason why the pool cannot be made or gives no lease.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PoolError {
     /// The limit is below [`MIN_LIMIT_BYTES`](crate::MIN_LIMIT_BYTES).

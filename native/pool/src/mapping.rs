@@ -149,7 +149,7 @@ impl SlabMapping {
         self.read_only.as_ref().unwrap_or(&self.memfd).as_fd()
     }
 
-    /// Whether `release` can release these pages.
+    /// Returns whether `release` can release these pages.
     pub(crate) fn is_releasable(&self) -> bool {
         self.read_only.is_some()
     }
@@ -208,7 +208,7 @@ mod tests {
         kinds
     }
 
-    /// What a peer maps.
+    /// Maps the slab as a peer does.
     fn map_as_peer(slab: &SlabMapping) -> MmapRaw {
         MmapOptions::new()
             .len(SLAB_BYTES)

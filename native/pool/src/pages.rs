@@ -90,7 +90,7 @@ pub(crate) struct FreePages {
 }
 
 impl FreePages {
-    pub(crate) fn new(most: u32) -> Self {
+    pub(crate) fn new(max: u32) -> Self {
         let hot = || {
             CachePadded::new(Mutex::new(Hot {
                 slots: [0; HOT_PAGES],
@@ -101,7 +101,7 @@ impl FreePages {
         };
         Self {
             hot: [hot(), hot()],
-            cold: ArrayQueue::new(most as usize),
+            cold: ArrayQueue::new(max as usize),
             cold_taken: AtomicU64::new(0),
         }
     }

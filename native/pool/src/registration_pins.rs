@@ -1,4 +1,4 @@
-//! Whether a slab's pages must stay, because the slab is in use or a device has it registered.
+//! Keeps a slab's pages while the slab is in use or a device has it registered.
 //!
 //! A slab that was not used for some time becomes idle and gives up its memory in three steps:
 //!
@@ -60,7 +60,7 @@ impl RegistrationPins {
         debug_assert!(before & !IDLE > 0, "unpinned more often than pinned");
     }
 
-    /// Whether the slab is idle, so that fabrics should de-register it.
+    /// Returns whether the slab is idle, so that fabrics should de-register it.
     pub fn is_idle(&self) -> bool {
         self.word.load(Ordering::Acquire) & IDLE != 0
     }
@@ -75,8 +75,8 @@ impl RegistrationPins {
         self.word.fetch_and(!IDLE, Ordering::AcqRel);
     }
 
-    /// Whether the pages may be released. The answer stays true while the caller holds the lock of
-    /// slabs.
+    /// Returns whether the pages may be released. The answer stays true while the caller holds the
+    /// lock of slabs.
     pub(crate) fn is_releasable(&self) -> bool {
         self.word.load(Ordering::Acquire) == IDLE
     }

@@ -62,7 +62,7 @@ impl Slab {
         given
     }
 
-    /// Whether `release` can release its pages.
+    /// Returns whether `release` can release its pages.
     pub(crate) fn is_releasable(&self) -> bool {
         self.mapping.is_releasable()
     }
@@ -87,7 +87,7 @@ impl Slab {
         SLAB_BYTES
     }
 
-    /// Whether it lies on reserved huge pages of 2 MiB.
+    /// Returns whether it lies on reserved huge pages of 2 MiB.
     pub fn is_huge(&self) -> bool {
         self.mapping.kind() == PageKind::Huge
     }

@@ -1,4 +1,4 @@
-//! Which slabs are mapped, idle and released, and how much of the limit external memory takes.
+//! Tells mapped, idle and released slabs apart, and counts the part of the limit that external memory takes.
 //!
 //! At every moment `with_memory() + slabs taken by external memory ≤ limit`, where a slab has memory
 //! unless its pages were released. This bounds what can be registered. A lease does not need to check
@@ -17,7 +17,7 @@ struct IdleSlab {
 
 /// The next slab to take pages from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum SlabSource {
     /// An idle slab, to be activated.
     Idle(u32),
     /// A slab to be mapped.
@@ -74,10 +74,10 @@ impl Slabs {
     }
 
     /// The slab whose use costs least: an idle one with its pages, then one without, then a new one.
-    pub(crate) fn next(&self) -> Option<Source> {
+    pub(crate) fn next(&self) -> Option<SlabSource> {
         match self.cheapest() {
-            Some(at) => Some(Source::Idle(self.idle[at].slab)),
-            None if self.mapped < self.limit => Some(Source::New(self.mapped)),
+            Some(at) => Some(SlabSource::Idle(self.idle[at].slab)),
+            None if self.mapped < self.limit => Some(SlabSource::New(self.mapped)),
             None => None,
         }
     }
@@ -136,7 +136,7 @@ mod tests {
     fn a_slab_with_pages_is_woken_before_one_without_and_before_a_new_one() {
         let mut slabs = Slabs::new(4);
         for slab in 0..3 {
-            assert_eq!(slabs.next(), Some(Source::New(slab)));
+            assert_eq!(slabs.next(), Some(SlabSource::New(slab)));
             slabs.taken();
         }
         for slab in [2, 1, 0] {
@@ -146,10 +146,10 @@ mod tests {
         assert_eq!(slabs.choose_to_release(|slab| slab == 1), None, "once each");
         assert_eq!((slabs.active(), slabs.with_memory()), (0, 2));
         for slab in [0, 2, 1] {
-            assert_eq!(slabs.next(), Some(Source::Idle(slab)));
+            assert_eq!(slabs.next(), Some(SlabSource::Idle(slab)));
             slabs.taken();
         }
-        assert_eq!(slabs.next(), Some(Source::New(3)));
+        assert_eq!(slabs.next(), Some(SlabSource::New(3)));
         slabs.taken();
         assert_eq!(slabs.next(), None);
     }

@@ -1,4 +1,4 @@
-//! What the pool does at its bounds: sizes, the cap, the reserve, waiting, listeners.
+//! Tests the pool at its bounds: sizes, the cap, the reserve, waiting, listeners.
 
 use faro_pool::{
     Lease, Pool, PoolError, Purpose, MAX_LIMIT_BYTES, MIN_LIMIT_BYTES, PAGE_BYTES, SIZE_CLASSES,

@@ -15,7 +15,7 @@ fn pool() -> Arc<Pool> {
     Pool::new((SLABS * SLAB_BYTES) as u64).unwrap()
 }
 
-/// Wraps a box of ours, which says so on `gone` when it is cleaned up.
+/// Wraps a box of this test, which says so on `gone` when it is cleaned up.
 fn wrap(pool: &Arc<Pool>, bytes: usize, gone: &Sender<&'static str>) -> Result<Lease, WrapRefused> {
     let mut owned = vec![3_u8; bytes.max(1)].into_boxed_slice();
     let start = NonNull::new(owned.as_mut_ptr()).unwrap();
@@ -24,7 +24,7 @@ fn wrap(pool: &Arc<Pool>, bytes: usize, gone: &Sender<&'static str>) -> Result<L
         drop(owned);
         gone.send("memory").unwrap();
     });
-    // SAFETY: the box is valid, initialised and ours until `clean_up` drops it.
+    // SAFETY: the box is valid, initialised and owned by this test until `clean_up` drops it.
     unsafe { pool.wrap(start, bytes, clean_up) }
 }
 

@@ -12,7 +12,7 @@ const NOW: Duration = Duration::ZERO;
 
 fn pool() -> Arc<Pool> {
     let options = PoolOptions {
-        // As long as no test takes: what rests is what a test has rest.
+        // Longer than any test takes: only slabs that a test lets rest are idle.
         idle_release: Duration::from_secs(3600),
         huge_pages: false,
         ..PoolOptions::new((SLABS * SLAB_BYTES) as u64)

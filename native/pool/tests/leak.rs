@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const CYCLES: usize = 10_000;
-/// What the heap may grow by; far less than a page for each cycle.
+/// The bound of the heap's growth; far less than a page for each cycle.
 const HEAP_PAGES: u64 = 256;
 
 fn descriptors() -> usize {

@@ -136,8 +136,8 @@ fn a_slab_is_mapped_for_all_who_wait_for_it() {
             thread::spawn(move || world.attempt(PAGE, Purpose::Read).expect("room for both"))
         };
         let mine = world.attempt(PAGE, Purpose::Read).expect("room for both");
-        let theirs = other.join().unwrap();
-        assert_ne!(mine.page, theirs.page);
+        let other_lease = other.join().unwrap();
+        assert_ne!(mine.page, other_lease.page);
         assert_eq!(world.maps.load(Ordering::Relaxed), 1);
     });
 }
@@ -193,9 +193,9 @@ fn a_waiter_hears_of_a_page_that_was_cut() {
             thread::spawn(move || world.wait(SMALL, Purpose::Read))
         };
         let mine = world.wait(SMALL, Purpose::Read);
-        let theirs = other.join().unwrap();
-        assert_eq!(mine.page, theirs.page);
-        assert_ne!(mine.index, theirs.index);
+        let other_lease = other.join().unwrap();
+        assert_eq!(mine.page, other_lease.page);
+        assert_ne!(mine.index, other_lease.index);
         assert_eq!(world.arena.held().total(), 1);
     });
 }

@@ -43,7 +43,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What must be true, told by nothing but the leases alive.
+/// Computes the expected state from nothing but the leases alive.
 #[derive(Default)]
 struct Oracle {
     live: Vec<(Purpose, Lease)>,
@@ -90,8 +90,8 @@ impl Oracle {
         pages
     }
 
-    /// Whether a lease of that class must succeed: a buffer is free in a page that is split for it,
-    /// or the purpose may take one more page.
+    /// Returns whether a lease of that class must succeed: a buffer is free in a page that is split
+    /// for it, or the purpose may take one more page.
     fn must_succeed(&self, purpose: Purpose, class: usize) -> bool {
         let read = self.pages(Purpose::Read, None).len();
         let serve = self.pages(Purpose::Serve, None).len();

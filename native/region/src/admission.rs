@@ -1,4 +1,4 @@
-//! Which chunks are worth a slot.
+//! Decides which chunks are worth a slot.
 //!
 //! Filling a slot reads a whole chunk to serve a part of it. That pays when the rest is asked for
 //! while the chunk is still there: many reducers each want a small part of the same chunk of a map
@@ -21,7 +21,7 @@ const ACCESSES: u16 = 3;
 const SAMPLE: usize = 10;
 
 /// Counts accesses, of at most twice `capacity` chunks.
-pub(crate) struct Admission {
+pub(crate) struct ChunkAdmission {
     now: HashMap<Chunk, u16>,
     before: HashMap<Chunk, u16>,
     /// Chunks in one generation.
@@ -31,7 +31,7 @@ pub(crate) struct Admission {
     sample: usize,
 }
 
-impl Admission {
+impl ChunkAdmission {
     pub(crate) fn new(slots: usize) -> Self {
         Self {
             now: HashMap::default(),
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn what_is_forgotten_begins_anew() {
-        let mut admission = Admission::new(1);
+        let mut admission = ChunkAdmission::new(1);
         for number in 0..5 {
             // Both generations have some.
             admission.count_access(chunk(number));
@@ -111,7 +111,7 @@ mod tests {
         }
     }
 
-    fn scan(admission: &mut Admission, numbers: std::ops::Range<u64>) {
+    fn scan(admission: &mut ChunkAdmission, numbers: std::ops::Range<u64>) {
         for number in numbers {
             admission.count_access(chunk(number));
         }
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn the_third_visit_stages() {
-        let mut admission = Admission::new(4);
+        let mut admission = ChunkAdmission::new(4);
         assert_eq!(admission.count_access(chunk(1)), None);
         assert_eq!(admission.count_access(chunk(1)), None);
         assert_eq!(admission.count_access(chunk(1)), Some(3));
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_scan_stages_nothing_and_takes_no_memory() {
-        let mut admission = Admission::new(4);
+        let mut admission = ChunkAdmission::new(4);
         for number in 0..10_000 {
             assert!(admission.count_access(chunk(number)).is_none());
         }
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn visits_are_remembered_over_one_generation_and_no_longer() {
-        let mut admission = Admission::new(1);
+        let mut admission = ChunkAdmission::new(1);
         admission.count_access(chunk(1));
         admission.count_access(chunk(1));
         scan(&mut admission, 10..14);
@@ -144,7 +144,7 @@ mod tests {
             admission.count_access(chunk(1)).is_some(),
             "one generation later"
         );
-        let mut admission = Admission::new(1);
+        let mut admission = ChunkAdmission::new(1);
         admission.count_access(chunk(1));
         admission.count_access(chunk(1));
         scan(&mut admission, 10..20);

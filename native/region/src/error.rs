@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why a region cannot be exported or a chunk cache cannot be made.
+/// Reason why a region cannot be exported or a chunk cache cannot be made.
 #[derive(Debug, Error)]
 pub enum RegionError {
     /// The file cannot be opened.

@@ -49,9 +49,9 @@ pub trait Source: Send + Sync {
 }
 
 /// The source of a region that stays open.
-struct Kept(Arc<File>);
+struct KeptSource(Arc<File>);
 
-impl Source for Kept {
+impl Source for KeptSource {
     fn opened(&self) -> Option<Arc<dyn OpenFile>> {
         Some(Arc::clone(&self.0) as Arc<dyn OpenFile>)
     }
@@ -103,7 +103,7 @@ impl Region {
                 path: path.to_owned(),
             });
         }
-        Ok(Self::new(id, bytes, Box::new(Kept(Arc::new(file)))))
+        Ok(Self::new(id, bytes, Box::new(KeptSource(Arc::new(file)))))
     }
 
     /// Its name.
@@ -116,7 +116,7 @@ impl Region {
         self.bytes
     }
 
-    /// Whether a read that must not sleep can bring bytes.
+    /// Returns whether a read that must not sleep can bring bytes.
     pub fn knows_nowait(&self) -> bool {
         self.nowait.load(Ordering::Relaxed)
     }

@@ -38,7 +38,7 @@ pub type Chunk = (RegionId, u64);
 const SCAN: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum SlotState {
     /// It has no page, and is in `without_page`.
     NoPage,
     /// It has a page and no chunk, and is in `empty`.
@@ -48,8 +48,8 @@ enum State {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
-    state: State,
+struct SlotEntry {
+    state: SlotState,
     /// The chunk that it holds or is filled with; `None` also when the chunk was forgotten while it
     /// had readers.
     chunk: Option<Chunk>,
@@ -63,13 +63,13 @@ struct Entry {
     accesses: u16,
 }
 
-impl Entry {
+impl SlotEntry {
     fn is_evictable(&self) -> bool {
-        self.state == State::Resident && self.readers == 0
+        self.state == SlotState::Resident && self.readers == 0
     }
 }
 
-/// Why `begin_fill` gives no slot.
+/// Reason why `begin_fill` gives no slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoSlot {
     /// The chunk is in a slot.
@@ -86,7 +86,7 @@ pub enum NoSlot {
 #[derive(Debug)]
 pub struct Table {
     by_chunk: HashMap<Chunk, Slot>,
-    slots: Vec<Entry>,
+    slots: Vec<SlotEntry>,
     /// The slot that the next eviction looks at first.
     hand: Slot,
     /// Slots in state `Empty`.
@@ -100,8 +100,8 @@ pub struct Table {
 impl Table {
     /// A table of `slots` slots, none of which has a page.
     pub fn new(slots: usize) -> Self {
-        let entry = Entry {
-            state: State::NoPage,
+        let entry = SlotEntry {
+            state: SlotState::NoPage,
             chunk: None,
             length: 0,
             readers: 0,
@@ -122,7 +122,7 @@ impl Table {
     pub fn acquire(&mut self, chunk: Chunk) -> Option<Slot> {
         let slot = *self.by_chunk.get(&chunk)?;
         let entry = &mut self.slots[slot];
-        if entry.state != State::Resident {
+        if entry.state != SlotState::Resident {
             return None;
         }
         entry.readers += 1;
@@ -131,10 +131,10 @@ impl Table {
         Some(slot)
     }
 
-    /// Whether a slot holds `chunk`. Not a use of it.
+    /// Returns whether a slot holds `chunk`. Not a use of it.
     pub fn has(&self, chunk: Chunk) -> bool {
         let slot = self.by_chunk.get(&chunk);
-        slot.is_some_and(|slot| self.slots[*slot].state == State::Resident)
+        slot.is_some_and(|slot| self.slots[*slot].state == SlotState::Resident)
     }
 
     /// Takes away the reader that `acquire` or `publish` added.
@@ -160,7 +160,7 @@ impl Table {
     /// accessed clearly less often.
     ///
     /// # Errors
-    /// As there; `NotWorth`.
+    /// Those of `begin_fill`; `NotWorth`.
     pub fn begin_fill_if_worth(&mut self, chunk: Chunk, accesses: u16) -> Result<Slot, NoSlot> {
         // By half, and by more than the one access by which two chunks that take turns differ.
         let beats = |victim: u16| accesses > victim.saturating_add(victim / 2).saturating_add(1);
@@ -175,8 +175,8 @@ impl Table {
     ) -> Result<Slot, NoSlot> {
         if let Some(slot) = self.by_chunk.get(&chunk) {
             return Err(match self.slots[*slot].state {
-                State::Filling => NoSlot::Filling,
-                State::NoPage | State::Empty | State::Resident => NoSlot::Resident,
+                SlotState::Filling => NoSlot::Filling,
+                SlotState::NoPage | SlotState::Empty | SlotState::Resident => NoSlot::Resident,
             });
         }
         let slot = match self.empty.pop() {
@@ -185,7 +185,7 @@ impl Table {
         };
         self.by_chunk.insert(chunk, slot);
         let entry = &mut self.slots[slot];
-        entry.state = State::Filling;
+        entry.state = SlotState::Filling;
         entry.chunk = Some(chunk);
         entry.accesses = accesses;
         Ok(slot)
@@ -195,8 +195,8 @@ impl Table {
     /// caller releases.
     pub fn publish(&mut self, slot: Slot, length: usize) {
         let entry = &mut self.slots[slot];
-        debug_assert_eq!(entry.state, State::Filling);
-        entry.state = State::Resident;
+        debug_assert_eq!(entry.state, SlotState::Filling);
+        entry.state = SlotState::Resident;
         entry.length = length;
         entry.readers = 1;
         entry.referenced = true;
@@ -204,7 +204,7 @@ impl Table {
 
     /// The slot of `begin_fill` becomes empty.
     pub fn abandon(&mut self, slot: Slot) {
-        debug_assert_eq!(self.slots[slot].state, State::Filling);
+        debug_assert_eq!(self.slots[slot].state, SlotState::Filling);
         self.make_empty(slot);
     }
 
@@ -216,7 +216,7 @@ impl Table {
             .by_chunk
             .iter()
             .filter(|((id, _), slot)| {
-                id.group == group && self.slots[**slot].state == State::Resident
+                id.group == group && self.slots[**slot].state == SlotState::Resident
             })
             .map(|(_, slot)| *slot)
             .collect();
@@ -242,7 +242,7 @@ impl Table {
         self.slots[slot].length
     }
 
-    /// Whether `begin_fill` would find an empty slot, so that it evicts nothing.
+    /// Returns whether `begin_fill` would find an empty slot, so that it evicts nothing.
     pub fn has_room(&self) -> bool {
         !self.empty.is_empty()
     }
@@ -260,34 +260,34 @@ impl Table {
     /// The slot of `slot_without_page` has a page from now on.
     pub fn add_page(&mut self) {
         if let Some(slot) = self.without_page.pop() {
-            self.slots[slot].state = State::Empty;
+            self.slots[slot].state = SlotState::Empty;
             self.empty.push(slot);
         }
     }
 
-    /// Takes the pages away from up to `most` slots that have no readers, are not being filled, and
+    /// Takes the pages away from up to `max` slots that have no readers, are not being filled, and
     /// that `may` allows: empty ones first, then in the order of the hand, those not used since it
     /// came by before the others. One round at most.
-    pub fn take_pages(&mut self, most: usize, may: impl Fn(Slot) -> bool) -> Vec<Slot> {
-        let taken = self.least_used(most, may);
+    pub fn take_pages(&mut self, max: usize, may: impl Fn(Slot) -> bool) -> Vec<Slot> {
+        let taken = self.least_used(max, may);
         for slot in &taken {
             self.remove_chunk(*slot);
-            self.slots[*slot].state = State::NoPage;
+            self.slots[*slot].state = SlotState::NoPage;
         }
         self.empty
-            .retain(|slot| self.slots[*slot].state == State::Empty);
+            .retain(|slot| self.slots[*slot].state == SlotState::Empty);
         self.without_page.extend(&taken);
         taken
     }
 
     /// The slots that `take_pages` would take.
-    pub fn least_used(&self, most: usize, may: impl Fn(Slot) -> bool) -> Vec<Slot> {
+    pub fn least_used(&self, max: usize, may: impl Fn(Slot) -> bool) -> Vec<Slot> {
         let empty = self.empty.iter().copied().filter(|slot| may(*slot));
-        let mut taken: Vec<Slot> = empty.take(most).collect();
+        let mut taken: Vec<Slot> = empty.take(max).collect();
         let count = self.slots.len();
         let mut referenced = Vec::new();
         for step in 0..count {
-            if taken.len() == most {
+            if taken.len() == max {
                 break;
             }
             let slot = (self.hand + step) % count;
@@ -301,14 +301,15 @@ impl Table {
                 list.push(slot);
             }
         }
-        let missing = most - taken.len();
+        let missing = max - taken.len();
         taken.extend(referenced.into_iter().take(missing));
         taken
     }
 
     /// Chunks that can be read.
     pub fn residents(&self) -> usize {
-        let resident = |entry: &&Entry| entry.state == State::Resident && entry.chunk.is_some();
+        let resident =
+            |entry: &&SlotEntry| entry.state == SlotState::Resident && entry.chunk.is_some();
         self.slots.iter().filter(resident).count()
     }
 
@@ -325,16 +326,20 @@ impl Table {
         for (slot, entry) in self.slots.iter().enumerate() {
             let times = |list: &[Slot]| list.iter().filter(|listed| **listed == slot).count();
             let is = |state| usize::from(entry.state == state);
-            assert_eq!(times(&self.empty), is(State::Empty), "slot {slot}");
-            assert_eq!(times(&self.without_page), is(State::NoPage), "slot {slot}");
+            assert_eq!(times(&self.empty), is(SlotState::Empty), "slot {slot}");
+            assert_eq!(
+                times(&self.without_page),
+                is(SlotState::NoPage),
+                "slot {slot}"
+            );
             if let Some(chunk) = entry.chunk {
                 assert_eq!(self.by_chunk.get(&chunk), Some(&slot), "slot {slot}");
             }
             let has_chunk = entry.chunk.is_some();
             match entry.state {
-                State::NoPage | State::Empty => assert!(!has_chunk && entry.readers == 0),
-                State::Filling => assert!(has_chunk && entry.readers == 0),
-                State::Resident => assert!(has_chunk || entry.readers > 0),
+                SlotState::NoPage | SlotState::Empty => assert!(!has_chunk && entry.readers == 0),
+                SlotState::Filling => assert!(has_chunk && entry.readers == 0),
+                SlotState::Resident => assert!(has_chunk || entry.readers > 0),
             }
         }
     }
@@ -348,7 +353,7 @@ impl Table {
     fn make_empty(&mut self, slot: Slot) {
         self.remove_chunk(slot);
         let entry = &mut self.slots[slot];
-        entry.state = State::Empty;
+        entry.state = SlotState::Empty;
         entry.referenced = false;
         self.empty.push(slot);
     }

@@ -39,7 +39,7 @@ pub type Version = u64;
 /// Bytes of one version in memory: a little-endian word.
 pub const VERSION_BYTES: usize = 8;
 
-/// Whether bytes were published under this version: it is even.
+/// Returns whether bytes were published under this version: it is even.
 #[must_use]
 pub fn is_stable(version: Version) -> bool {
     version % 2 == 0

@@ -245,7 +245,7 @@ fn regions_that_are_read_in_turn_do_not_evict_each_other() {
     // Two rounds until chunks are worth a slot; a few change places while the counts are small.
     assert!(counters.evictions < 20, "{counters:?}");
     assert!(counters.exits.resident > 180 * 4, "{counters:?}");
-    // What all ask for later gets a slot all the same.
+    // A chunk that all ask for later gets a slot all the same.
     for _ in 0..400 {
         world.read(&regions[11], 0, 20);
     }

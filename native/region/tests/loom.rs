@@ -2,7 +2,7 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p faro-region --test loom --release`
 //!
-//! What each model would miss was tried by removing what it guards (see the comment on each).
+//! Each model was tried by removing what it guards: it then failed (the comment on each says how).
 #![cfg(loom)]
 
 use faro_region::table::{NoSlot, Table};
@@ -222,7 +222,7 @@ impl Cache {
         (cache, version)
     }
 
-    /// What `ChunkCache` does for one chunk: `begin_fill`, the bytes, and `publish` or `abandon`.
+    /// Fills one chunk as `ChunkCache` does: `begin_fill`, the bytes, and `publish` or `abandon`.
     /// The version under which the chunk was published.
     fn fill(&self, chunk: usize, publishes: bool) -> Option<u64> {
         let slot = {
@@ -268,8 +268,8 @@ impl Cache {
         }
     }
 
-    /// What is true when all threads have ended: no chunk of the group is left but one that was
-    /// filled meanwhile, and no remote reader believes the first chunk any more.
+    /// Checks the state after all threads have ended: no chunk of the group is left but one that
+    /// was filled meanwhile, and no remote reader believes the first chunk any more.
     fn check_after_forget(&self, version: u64) {
         self.table.lock().unwrap().check();
         assert!(!self.read(0), "it was forgotten, and is not filled again");

@@ -28,7 +28,7 @@ enum Step {
         chunk: u64,
     },
     LetGo,
-    /// What a peer does that was told a slot and a version some time ago.
+    /// A read by a peer that was told a slot and a version some time ago.
     Pull,
     Abandon {
         region: usize,

@@ -36,15 +36,15 @@ pub const WELCOME_BYTES: usize = KEY_BYTES + KEY_BYTES + TAG_BYTES + VERSION_BYT
 pub const PROOF_BYTES: usize = KEY_BYTES + TAG_BYTES + TAG_BYTES;
 const PATTERN: &str = "Noise_XXpsk0_25519_AESGCM_SHA256";
 
-/// What both ends have to agree on before the first message. A message of a handshake with another one is refused, so
-/// nothing of it can be changed on the way.
+/// Values on which both ends have to agree before the first message. A message of a handshake with another one is
+/// refused, so nothing of it can be changed on the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prologue {
     /// Versions of the wire protocol that the connector offers, the lowest and the highest.
     pub versions: [u8; 2],
     /// First byte of the fabric's name: a message cannot be carried to another fabric of the acceptor.
     pub fabric: u8,
-    /// What follows the handshake.
+    /// Protection of the bytes after the handshake.
     pub protection: Protection,
     /// Endpoint id of the acceptor.
     pub acceptor: u128,
@@ -62,7 +62,7 @@ impl Prologue {
     }
 }
 
-/// Why a handshake ended.
+/// Reason why a handshake ended.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum HandshakeError {
     /// The message was not made with the key, or for another endpoint, protocol version or protection.
@@ -97,9 +97,9 @@ fn unable(error: snow::Error) -> HandshakeError {
 }
 
 /// The library's state of either side. It has keys in it, and so have the stacks of its calls.
-struct State(Wiped<HandshakeState>);
+struct NoiseState(Wiped<HandshakeState>);
 
-impl State {
+impl NoiseState {
     fn new(
         key: &StaticKey,
         psk: &Psk,
@@ -182,7 +182,7 @@ fn raw_split(state: &mut HandshakeState) -> [Secret; 2] {
     split
 }
 
-/// What a handshake gives one side.
+/// Keys that a handshake gives one side.
 pub struct Keys {
     /// For what this side sends.
     pub sealer: Sealer,
@@ -192,11 +192,11 @@ pub struct Keys {
 
 /// The side that connects, after its HELLO.
 pub struct Connector {
-    state: State,
+    state: NoiseState,
     prologue: Prologue,
 }
 
-/// What WELCOME gave.
+/// Result of WELCOME.
 pub struct Welcomed {
     /// The connection's.
     pub keys: Keys,
@@ -216,7 +216,7 @@ impl Connector {
         psk: &Psk,
         prologue: &Prologue,
     ) -> Result<(Self, [u8; HELLO_BYTES]), HandshakeError> {
-        let mut state = State::new(own, psk, prologue, true)?;
+        let mut state = NoiseState::new(own, psk, prologue, true)?;
         let message = state.write(&[])?;
         let prologue = *prologue;
         Ok((Self { state, prologue }, message))
@@ -241,10 +241,10 @@ impl Connector {
             });
         }
         let proof = self.state.write(&[])?;
-        let [ours, theirs] = self.state.split()?;
+        let [sending, receiving] = self.state.split()?;
         let keys = Keys {
-            sealer: Sealer::new(ours)?,
-            opener: Opener::new(theirs)?,
+            sealer: Sealer::new(sending)?,
+            opener: Opener::new(receiving)?,
         };
         Ok(Welcomed {
             keys,
@@ -255,9 +255,9 @@ impl Connector {
 }
 
 /// The side that accepts, after its WELCOME.
-pub struct Acceptor(State);
+pub struct Acceptor(NoiseState);
 
-/// What PROOF gave.
+/// Result of PROOF.
 pub struct Proven {
     /// The endpoint that has connected.
     pub connector: u128,
@@ -277,7 +277,7 @@ impl Acceptor {
         version: u8,
         message: &[u8],
     ) -> Result<(Self, [u8; WELCOME_BYTES]), HandshakeError> {
-        let mut state = State::new(own, psk, prologue, false)?;
+        let mut state = NoiseState::new(own, psk, prologue, false)?;
         state.read("HELLO", message, &mut [])?;
         let welcome = state.write(&[version])?;
         Ok((Self(state), welcome))
@@ -290,10 +290,10 @@ impl Acceptor {
     pub fn proven(mut self, message: &[u8]) -> Result<Proven, HandshakeError> {
         self.0.read("PROOF", message, &mut [])?;
         let connector = self.0.peer("PROOF")?;
-        let [theirs, ours] = self.0.split()?;
+        let [receiving, sending] = self.0.split()?;
         let keys = Keys {
-            sealer: Sealer::new(ours)?,
-            opener: Opener::new(theirs)?,
+            sealer: Sealer::new(sending)?,
+            opener: Opener::new(receiving)?,
         };
         Ok(Proven { connector, keys })
     }

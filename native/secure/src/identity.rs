@@ -10,7 +10,7 @@ use ring::digest;
 use std::fmt;
 use std::sync::Arc;
 
-/// What is hashed before the public key.
+/// Prefix that is hashed before the public key.
 const LABEL: &[u8] = b"faro 2 endpoint id";
 
 /// The id of the endpoint with that public key: the first 128 bits of a SHA-256. To find another key with the id of a

@@ -1,4 +1,4 @@
-//! How two endpoints prove to each other that they belong to one application, and how the bytes of their connection
+//! Lets two endpoints prove to each other that they belong to one application, and seals the bytes of their connection
 //! are sealed.
 //!
 //! ```text
@@ -41,7 +41,7 @@ use thiserror::Error;
 #[error("no key could be derived")]
 pub struct KeyError;
 
-/// Whether the bytes of a connection are sealed once both ends have proven who they are.
+/// Protection of a connection's bytes once both ends have proven their identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Protection {
     /// They travel as they are. The handshake keeps strangers out, not somebody on the path.

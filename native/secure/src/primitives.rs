@@ -1,4 +1,4 @@
-//! What Noise calculates with: AES-256-GCM and SHA-256 of `ring`, X25519 of `curve25519-dalek`. Each wipes its state.
+//! Primitives of Noise: AES-256-GCM and SHA-256 of `ring`, X25519 of `curve25519-dalek`. Each wipes its state.
 //!
 //! `ring` has X25519 for keys that are used once only, and a static key is used in every handshake.
 

@@ -25,13 +25,13 @@ pub const OVERHEAD_BYTES: usize = HEADER_BYTES + TAG_BYTES;
 /// Records of one key: 2^24, 1 TiB. NIST SP 800-38D allows 2^32.
 const REKEY: u64 = 1 << 24;
 
-/// Why a record was refused.
+/// Reason why a record was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RecordError {
     /// Its length is none that a record has.
     #[error("a record of {got} bytes; it has from {} to {}", TAG_BYTES + 1, RECORD_BYTES + TAG_BYTES)]
     Length {
-        /// As it came.
+        /// Length as received.
         got: u64,
     },
     /// It was changed, left out, repeated or made with another key.

@@ -28,7 +28,7 @@ impl Secret {
         Self(Box::new([0; SECRET_BYTES]))
     }
 
-    /// What `fill` writes into the secret's memory.
+    /// Makes a secret, which `fill` writes into its memory.
     ///
     /// # Errors
     /// Those of `fill`.
@@ -96,7 +96,8 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What all executors of an application know and nothing else does: Spark's authentication secret, of any length.
+/// Secret that all executors of an application know and nothing else does: Spark's authentication secret, of any
+/// length.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct SharedSecret(Vec<u8>);
 
@@ -119,8 +120,9 @@ impl fmt::Debug for SharedSecret {
 pub struct Psk(Secret);
 
 impl Psk {
-    /// Of the endpoint with that card, in an application. `shared`: Spark's secret if Spark authenticates; without it,
-    /// the card alone proves the membership, so it is protected as well as the way on which cards travel.
+    /// Derives the key of the endpoint with that card, in an application. `shared`: Spark's secret if Spark
+    /// authenticates; without it, the card alone proves the membership, so it is protected as well as the way on which
+    /// cards travel.
     ///
     /// # Errors
     /// `KeyError`.

@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::FileExt as _;
 use zeroize::Zeroize as _;
 
-/// What the search knows of a key is never the key itself.
+/// The search keeps keys masked, so that it never finds its own copy.
 const MASK: u8 = 0xa5;
 const CHUNK: usize = 1 << 20;
 
@@ -42,7 +42,7 @@ fn writable() -> Vec<(u64, u64)> {
     maps.lines().filter_map(area).collect()
 }
 
-/// How many copies of each key there are.
+/// Returns how many copies of each key there are.
 #[inline(never)]
 fn copies(keys: &[Masked]) -> Vec<(&'static str, usize)> {
     let memory = fs::File::open("/proc/self/mem").unwrap();
@@ -61,7 +61,7 @@ fn copies(keys: &[Masked]) -> Vec<(&'static str, usize)> {
                     found.1 += usize::from(key.is_at(&buffer[place..place + 32]));
                 }
             }
-            // What the search itself has read is no copy.
+            // The search's own buffer does not count as a copy.
             buffer.zeroize();
             buffer.resize(CHUNK + 31, 0);
             at += CHUNK as u64;
@@ -120,7 +120,7 @@ fn no_key_is_in_memory_after_the_end_of_a_connection() {
     // The search finds what is there: the copies that are in use.
     for (name, copies) in copies(&keys) {
         let records = name.ends_with("records");
-        // Of both ends: the key from which the next one follows, and `ring`'s.
+        // Expects from both ends: the key from which the next one follows, and `ring`'s.
         let expected = if records { 4 } else { 1 };
         assert_eq!(copies, expected, "{name}");
     }

@@ -46,7 +46,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a panic says, from the payload that `catch_unwind` returns.
+/// Returns what a panic says, from the payload that `catch_unwind` returns.
 pub fn panic_message(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&'static str>().copied();
     let owned = || payload.downcast_ref::<String>().map(String::as_str);

@@ -42,7 +42,7 @@ impl<T> ArrayQueue<T> {
         lock(&self.items).len()
     }
 
-    /// Whether there is no item.
+    /// Returns whether there is no item.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -33,7 +33,7 @@ pub const MAX_NAME_BYTES: usize = 256;
 pub struct CardAddress {
     /// Fabric name; without `://`.
     pub scheme: String,
-    /// What follows `scheme://`.
+    /// The part after `scheme://`.
     pub location: String,
 }
 

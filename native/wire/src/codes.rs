@@ -1,6 +1,6 @@
 //! Codes of a finished fetch: the fabric that carried it, and why it failed. Java has the same numbers.
 
-/// Which fabric carried the bytes.
+/// Fabric that carried the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum FabricCode {
@@ -14,7 +14,7 @@ pub enum FabricCode {
     Verbs = 3,
 }
 
-/// Why a fetch failed. Java has one exception type for each.
+/// Reason why a fetch failed. Java has one exception type for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum FetchErrorCode {

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Why a message is refused.
+/// Reason why a message is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum WireError {
     /// Fewer bytes than the layout needs.

@@ -52,7 +52,7 @@ fn bless(name: &str, bytes: &[u8]) {
     std::fs::write(&path, text).unwrap_or_else(|e| panic!("{path:?}: {e}"));
 }
 
-/// Where the files are; `FARO_BLESS=1` rewrites them first.
+/// Returns the directory of the files; `FARO_BLESS=1` rewrites them first.
 fn files() -> PathBuf {
     static BLESSED: Once = Once::new();
     BLESSED.call_once(|| {

@@ -1,4 +1,4 @@
-//! What each decoder refuses, by name and value: one case for each sentence of its contract.
+//! Tests that each decoder refuses bad input, by name and value: one case for each sentence of its contract.
 
 mod support;
 
@@ -229,12 +229,12 @@ fn messages_of_collectives_with_bad_fields_are_refused() {
         ("reserved field", 7)
     );
     let clear_to_send = samples::clear_to_send().encode();
-    for (at, most, what) in [
+    for (at, max, what) in [
         (32, 2, "element of CLEAR_TO_SEND"),
         (36, 2, "operation of CLEAR_TO_SEND"),
         (40, 3, "mode of CLEAR_TO_SEND"),
     ] {
-        for got in [0, most + 1] {
+        for got in [0, max + 1] {
             let refused = bad_value(ClearToSend::decode(&with(clear_to_send.clone(), at, got)));
             assert_eq!(refused, (what, u64::from(got)));
         }

@@ -13,7 +13,7 @@ from .rust_tokens import tokens, without_tests
 
 ANY = ""
 # Fewer characters than this say nothing: the words come from somewhere else.
-LEAST_LITERAL = 8
+MIN_LITERAL = 8
 # A call that logs: of SLF4J, of the class that limits warnings (after the topic), or of `log`.
 JAVA_CALL = re.compile(r"\b(?P<logger>LOG|log)\.(?P<level>info|warn|error)\(")
 RUST_LEVELS = {"info", "warn", "error"}
@@ -36,7 +36,7 @@ class Line:
     @property
     def is_opaque(self) -> bool:
         """The call has no words of its own."""
-        return sum(part != ANY for part in self.pattern) < LEAST_LITERAL
+        return sum(part != ANY for part in self.pattern) < MIN_LITERAL
 
 
 def pattern_of(text: str, placeholder: str) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ def explains(said: tuple[str, ...], written: tuple[str, ...]) -> bool:
         seen.add(state)
         is_rest = i == len(said) - 1 and said[i] == ANY
         is_end = is_rest or (i == len(said) and j == len(written))
-        if is_end and same >= LEAST_LITERAL:
+        if is_end and same >= MIN_LITERAL:
             return True
         if j == len(written):
             continue
@@ -72,7 +72,7 @@ def explains(said: tuple[str, ...], written: tuple[str, ...]) -> bool:
             if i < len(said):
                 todo.append((i + 1, j, same))
         elif i < len(said) and said[i] == written[j]:
-            todo.append((i + 1, j + 1, min(same + 1, LEAST_LITERAL)))
+            todo.append((i + 1, j + 1, min(same + 1, MIN_LITERAL)))
     return False
 
 

@@ -9,7 +9,7 @@ use std::io::BufRead;
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
-/// What one client saw in a pass.
+/// Results of one client in a pass.
 #[derive(Default, Clone, Copy)]
 struct Seen {
     blocks: u64,

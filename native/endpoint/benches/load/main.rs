@@ -37,11 +37,11 @@ fn main() {
 fn allow_descriptors() {
     use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
     let now = getrlimit(Resource::Nofile);
-    let most = Rlimit {
+    let max = Rlimit {
         current: now.maximum,
         maximum: now.maximum,
     };
-    setrlimit(Resource::Nofile, most).unwrap();
+    setrlimit(Resource::Nofile, max).unwrap();
 }
 
 /// CPU time of this process, all threads, nanoseconds.

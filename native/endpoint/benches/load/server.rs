@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where map output `map` is.
+/// Returns where map output `map` is.
 fn files_of(dir: &Path, map: i64) -> OutputFiles {
     // As Spark does, so that no directory has tens of thousands of files.
     let dir = dir.join(format!("{:02x}", map % 64));
@@ -38,7 +38,7 @@ fn write_outputs(options: &Options, dir: &Path) {
 /// Runs `work` while a thread answers where the map outputs are, and one counts open descriptors.
 /// Returns the most that were open.
 fn serve(endpoint: &Arc<Endpoint>, dir: PathBuf, work: impl FnOnce()) -> usize {
-    let (stop, most) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let (stop, max) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::Acquire) {
@@ -50,14 +50,14 @@ fn serve(endpoint: &Arc<Endpoint>, dir: PathBuf, work: impl FnOnce()) -> usize {
         scope.spawn(|| {
             while !stop.load(Ordering::Acquire) {
                 let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
-                most.fetch_max(open, Ordering::Relaxed);
+                max.fetch_max(open, Ordering::Relaxed);
                 std::thread::sleep(Duration::from_millis(100));
             }
         });
         work();
         stop.store(true, Ordering::Release);
     });
-    most.into_inner()
+    max.into_inner()
 }
 
 /// Runs one cell and prints its line.

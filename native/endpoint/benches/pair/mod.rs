@@ -24,13 +24,13 @@ pub struct Shape {
     pub block_bytes: usize,
 }
 
-/// How the two are started.
+/// Settings with which the two are started.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup {
     pub fabric: FabricChoice,
-    /// Of the server.
+    /// Staging of the server.
     pub staging: Staging,
-    /// Of the server's arena.
+    /// Limit of the server's arena.
     pub memory_limit: u64,
 }
 
@@ -141,7 +141,7 @@ impl Pair {
         Ok(ended)
     }
 
-    /// How long one block takes.
+    /// Returns how long one block takes.
     pub fn fetch(&self, map: usize, block: u32) -> Attempt<Duration> {
         let start = Instant::now();
         self.request(&[(map, block)])?;

@@ -1,6 +1,6 @@
 //! Arrays that can be reduced: what a round does with its caller's memory.
 
-/// What an array consists of.
+/// Type of an array's elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Element {
@@ -33,7 +33,7 @@ impl Element {
 /// Values that are not numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotANumber {
-    /// How many.
+    /// Number of elements.
     pub count: usize,
     /// Position of the first one.
     pub first: usize,
@@ -46,9 +46,9 @@ pub struct ArrayFault(pub String);
 /// A caller's array. Positions and counts are in elements, `bytes` hold whole elements, and what is
 /// named is within the array.
 pub trait Array {
-    /// What it consists of.
+    /// Returns the type of the elements.
     fn element(&self) -> Element;
-    /// How many.
+    /// Returns the number of elements.
     fn len(&self) -> usize;
     /// There are none.
     fn is_empty(&self) -> bool {

@@ -1,4 +1,4 @@
-//! How members, on their callers' threads, reach the progress threads.
+//! Connects members, on their callers' threads, with the progress threads.
 
 use super::error::CollectiveError;
 use super::members::MemberTable;
@@ -10,7 +10,7 @@ use faro_wire::Card;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-/// What members ask of the [`CollectiveService`](super::CollectiveService) of a progress thread.
+/// A members' request to the [`CollectiveService`](super::CollectiveService) of a progress thread.
 pub(crate) enum Command {
     Send(PendingSend, Route),
     Write(PostedWrite),

@@ -1,4 +1,4 @@
-//! Why a round failed, or a team could not be made.
+//! Errors of rounds and of making teams.
 
 use super::ArrayFault;
 use faro_exchange::ExchangeError;
@@ -8,13 +8,13 @@ use faro_wire::message::AbortCause;
 use faro_wire::WireError;
 use thiserror::Error;
 
-/// Why a round or a team failed. After any error of a round the team does no further one.
+/// Reason why a round or a team failed. After any error of a round the team does no further one.
 #[derive(Debug, Clone, Error)]
 pub enum CollectiveError {
     /// A member failed; every member that needs it in this round gets the same error.
     #[error("round {round}: {detail}")]
     Failed {
-        /// What happened.
+        /// Cause of the failure.
         cause: AbortCause,
         /// The member that failed.
         rank: u32,

@@ -27,11 +27,11 @@ pub(super) struct Reply {
     pub(super) connection: ConnectionId,
 }
 
-/// What arrives for a member.
-pub(super) enum Event {
+/// An event for a member.
+pub(super) enum MemberEvent {
     /// Another member has joined.
     Joined(Join),
-    /// A member has memory for a part of ours.
+    /// A member has memory for one of this member's parts.
     Cleared(Reply, ClearToSend),
     /// A chunk has arrived, and the partner writes into the lease no more.
     Arrived {
@@ -49,8 +49,8 @@ pub(super) enum Event {
 
 /// The events of one member.
 pub(super) struct Mailbox {
-    sender: Sender<Event>,
-    receiver: Receiver<Event>,
+    sender: Sender<MemberEvent>,
+    receiver: Receiver<MemberEvent>,
 }
 
 impl Mailbox {
@@ -59,18 +59,18 @@ impl Mailbox {
         Arc::new(Self { sender, receiver })
     }
 
-    pub(super) fn push(&self, event: Event) {
+    pub(super) fn push(&self, event: MemberEvent) {
         // Cannot fail: this struct holds a receiver.
         let _ = self.sender.send(event);
     }
 
     /// The next event; `None`: none arrived before `until`.
-    pub(super) fn take(&self, until: Instant) -> Option<Event> {
+    pub(super) fn take(&self, until: Instant) -> Option<MemberEvent> {
         self.receiver.recv_deadline(until).ok()
     }
 
     /// An event that has arrived already.
-    pub(super) fn take_now(&self) -> Option<Event> {
+    pub(super) fn take_now(&self) -> Option<MemberEvent> {
         self.receiver.try_recv().ok()
     }
 
@@ -102,7 +102,7 @@ impl CollectiveCounters {
 }
 
 #[derive(Default)]
-struct State {
+struct MembersState {
     open: HashMap<u64, Arc<Mailbox>>,
     gone: VecDeque<(u64, Abort)>,
     closed: bool,
@@ -111,7 +111,7 @@ struct State {
 /// All members at one endpoint.
 #[derive(Default)]
 pub(super) struct MemberTable {
-    members: Mutex<State>,
+    members: Mutex<MembersState>,
     pub(super) counters: CollectiveCounters,
 }
 
@@ -132,7 +132,7 @@ impl MemberTable {
         Ok((member, mailbox))
     }
 
-    /// Whether there is a member that has not ended.
+    /// Returns whether there is a member that has not ended.
     pub(super) fn has_any(&self) -> bool {
         !self.lock().open.is_empty()
     }
@@ -151,16 +151,16 @@ impl MemberTable {
     }
 
     /// Puts an event into a member's mailbox, if it has not ended.
-    pub(super) fn tell(&self, member: u64, event: Event) {
+    pub(super) fn tell(&self, member: u64, event: MemberEvent) {
         if let Ok(mailbox) = self.find(member) {
             mailbox.push(event);
         }
     }
 
-    /// What is pending cannot reach its partner.
+    /// Tells the member that a pending send cannot reach its partner.
     pub(super) fn lost(&self, pending: &PendingSend, detail: String) {
         let rank = pending.to.rank;
-        self.tell(pending.member, Event::Lost { rank, detail });
+        self.tell(pending.member, MemberEvent::Lost { rank, detail });
     }
 
     /// Ends a member. False: it had ended.
@@ -181,11 +181,11 @@ impl MemberTable {
         let mut members = self.lock();
         members.closed = true;
         for mailbox in members.open.values() {
-            mailbox.push(Event::Closing);
+            mailbox.push(MemberEvent::Closing);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, MembersState> {
         // Every critical section leaves the tables whole.
         lock(&self.members)
     }

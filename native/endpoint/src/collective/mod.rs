@@ -27,9 +27,9 @@
 //! A lost connection with parts under way fails the round: the sender's array has changed since, so
 //! nothing can be asked for again. To go on, all members begin anew with the arrays of the last round.
 //!
-//! What arrives is added by ascending rank, chunk by chunk, in whatever order it came: all members of
-//! a group end with the same bits. Elements are little-endian on the wire and in memory, as on every
-//! machine that Faro is built for.
+//! Arriving values are added by ascending rank, chunk by chunk, in whatever order they came: all members of a group end
+//! with the same bits. Elements are little-endian on the wire and in memory, as on every machine that Faro is built
+//! for.
 
 mod array;
 mod dispatch;

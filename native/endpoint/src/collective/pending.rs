@@ -1,4 +1,4 @@
-//! What a member sends, on its way to a progress thread.
+//! Messages of a member on their way to a progress thread.
 
 use faro_fabric::{ConnectionId, EndpointId, RemoteRange};
 use faro_pool::Lease;

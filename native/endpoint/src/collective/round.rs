@@ -1,4 +1,4 @@
-//! What a caller asks of one round.
+//! A caller's parameters of one round.
 
 use super::Element;
 use crate::collective::CollectiveError;
@@ -6,7 +6,7 @@ use faro_exchange::collective::{plan, Mode, Plan};
 use faro_wire::message::ClearToSendHead;
 use std::time::Duration;
 
-/// Which members exchange with which; see `faro_exchange::collective`.
+/// Choice of the members that exchange with each other; see `faro_exchange::collective`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grouping {
     /// Within groups of about this size, shuffled anew in every round; the seed is the team's.
@@ -17,7 +17,7 @@ pub enum Grouping {
     Full,
 }
 
-/// What becomes of the values.
+/// Operation on the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Operation {
@@ -27,7 +27,7 @@ pub enum Operation {
     Mean = 2,
 }
 
-/// What a value that is not a number does.
+/// Treatment of a value that is not a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NanPolicy {
     /// Fails the round, naming rank and position.
@@ -45,7 +45,7 @@ pub struct Round {
     pub operation: Operation,
     /// Each member's own.
     pub nan: NanPolicy,
-    /// How long this member will be in the round at most.
+    /// Maximum time that this member spends in the round.
     pub timeout: Duration,
 }
 
@@ -65,9 +65,9 @@ impl Round {
     }
 }
 
-/// What the members of a round must agree on.
+/// Values on which the members of a round must agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(super) struct RoundShape {
     element: u32,
     elements: u64,
     operation: u32,
@@ -76,7 +76,7 @@ pub(super) struct Shape {
     epoch: u64,
 }
 
-impl Shape {
+impl RoundShape {
     pub(super) fn new(round: &Round, element: Element, elements: usize) -> Self {
         let (mode, group, epoch) = match round.grouping {
             Grouping::DsSync { group, epoch } => (1, group, epoch),

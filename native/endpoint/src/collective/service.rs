@@ -4,7 +4,7 @@
 //! what answers it takes the same one.
 
 use super::dispatch::{Command, Dispatch};
-use super::members::{unknown_member, Event, MemberTable, Reply};
+use super::members::{unknown_member, MemberEvent, MemberTable, Reply};
 use super::pending::{PendingSend, PostedWrite, What};
 use crate::counters::Counters;
 use crate::limits::CONNECT_TIMEOUT;
@@ -29,7 +29,7 @@ struct PostedReceive {
     step: u32,
 }
 
-/// The collective service; see the module's comment.
+/// Carries the parts of all teams of one progress thread.
 pub(crate) struct CollectiveService {
     dispatch: Arc<Dispatch>,
     commands: Receiver<Command>,
@@ -100,7 +100,9 @@ impl CollectiveService {
                     let Some(range) = net.expose(connection, Exposure::Writable(lease)) else {
                         let detail = "no memory can be exposed to it".to_owned();
                         let rank = to.rank;
-                        return self.members().tell(member, Event::Lost { rank, detail });
+                        return self
+                            .members()
+                            .tell(member, MemberEvent::Lost { rank, detail });
                     };
                     let receive = PostedReceive {
                         connection,
@@ -161,8 +163,8 @@ impl CollectiveService {
             }
             *own != member
         });
-        for (connection, theirs) in self.accepted.remove(&member).unwrap_or_default() {
-            net.send(connection, theirs, ToMember::Abort(abort.clone()));
+        for (connection, remote_team) in self.accepted.remove(&member).unwrap_or_default() {
+            net.send(connection, remote_team, ToMember::Abort(abort.clone()));
         }
     }
 
@@ -178,7 +180,7 @@ impl CollectiveService {
     }
 
     /// False: the member is gone, and its partners learn that by its ABORT.
-    fn deliver(&self, member: u64, event: Event) -> Result<bool, WireError> {
+    fn deliver(&self, member: u64, event: MemberEvent) -> Result<bool, WireError> {
         let Ok(mailbox) = self.members().find(member) else {
             self.counters.late_messages.add(1);
             return Ok(false);
@@ -200,21 +202,24 @@ impl CollectiveService {
         member: u64,
         join: Join,
     ) -> Result<(), WireError> {
-        let theirs = join.from_member.get();
+        let remote_team = join.from_member.get();
         match self.members().find(member) {
             Ok(_) => {
                 let accepted = self.accepted.entry(member).or_default();
-                accepted.retain(|(_, other)| *other != theirs);
+                accepted.retain(|(_, other)| *other != remote_team);
                 if accepted.len() >= MAX_MEMBERS {
                     let what = "member that joins beyond the largest team";
-                    return Err(WireError::BadValue { what, got: theirs });
+                    return Err(WireError::BadValue {
+                        what,
+                        got: remote_team,
+                    });
                 }
-                accepted.push((connection, theirs));
-                self.deliver(member, Event::Joined(join)).map(drop)
+                accepted.push((connection, remote_team));
+                self.deliver(member, MemberEvent::Joined(join)).map(drop)
             }
             Err(abort) => {
                 let abort = abort.unwrap_or_else(|| unknown_member(join.to_rank.get()));
-                net.send(connection, theirs, ToMember::Abort(abort));
+                net.send(connection, remote_team, ToMember::Abort(abort));
                 Ok(())
             }
         }
@@ -253,7 +258,7 @@ impl CollectiveService {
             let Revoked::Now(Exposure::Writable(lease)) = net.revoke(key) else {
                 return Err(bad("key of a posted receive", key));
             };
-            mailbox.push(Event::Arrived {
+            mailbox.push(MemberEvent::Arrived {
                 rank: ready.from_rank,
                 buffer: *buffer,
                 lease,
@@ -282,13 +287,13 @@ impl Service for CollectiveService {
                     fabric: net.kind(),
                     connection,
                 };
-                if self.deliver(member, Event::Cleared(reply, clear))? && chunks > 0 {
+                if self.deliver(member, MemberEvent::Cleared(reply, clear))? && chunks > 0 {
                     *self.owed.entry((connection, member)).or_default() += chunks;
                 }
                 Ok(())
             }
             ToMember::DataReady(ready) => self.ready(net, connection, member, &ready),
-            ToMember::Abort(abort) => self.deliver(member, Event::Aborted(abort)).map(drop),
+            ToMember::Abort(abort) => self.deliver(member, MemberEvent::Aborted(abort)).map(drop),
         }
     }
 
@@ -319,7 +324,7 @@ impl Service for CollectiveService {
             if receive.connection == gone {
                 drop(net.revoke(receive.key));
                 let (rank, detail) = (*rank, reason.to_string());
-                let lost = Event::Lost { rank, detail };
+                let lost = MemberEvent::Lost { rank, detail };
                 dispatch.members.tell(*member, lost);
             }
             receive.connection != gone

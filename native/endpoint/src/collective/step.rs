@@ -15,7 +15,7 @@ use std::ops::Range;
 /// A part on its way to or from a partner.
 pub(super) struct Part {
     pub(super) partner: u32,
-    /// Of elements.
+    /// Range of elements.
     pub(super) range: Range<usize>,
     /// Bytes of an element.
     size: usize,
@@ -40,15 +40,15 @@ impl Part {
     }
 }
 
-/// What a partner is asked for.
-pub(super) struct Outgoing {
+/// A part that a partner is asked for.
+pub(super) struct OutgoingPart {
     pub(super) part: Part,
     /// It has sent CLEAR_TO_SEND, if only to say that it needs nothing.
     pub(super) heard: bool,
 }
 
-/// What comes from a partner.
-pub(super) struct Incoming {
+/// A part that comes from a partner.
+pub(super) struct IncomingPart {
     pub(super) part: Part,
     pub(super) action: Action,
     /// Chunks that have arrived, applied or not.
@@ -57,8 +57,8 @@ pub(super) struct Incoming {
 
 /// One step as one member works through it.
 pub(super) struct Step {
-    pub(super) incoming: Vec<Incoming>,
-    pub(super) outgoing: Vec<Outgoing>,
+    pub(super) incoming: Vec<IncomingPart>,
+    pub(super) outgoing: Vec<OutgoingPart>,
     /// Chunk, position in `incoming`.
     items: Vec<(u32, usize)>,
     offered: usize,
@@ -75,17 +75,17 @@ impl Step {
             size,
             done: 0,
         };
-        let incoming: Vec<Incoming> = plan
+        let incoming: Vec<IncomingPart> = plan
             .receives(step, rank)
-            .map(|transfer| Incoming {
+            .map(|transfer| IncomingPart {
                 part: part(transfer.from, transfer.part),
                 action: transfer.action,
                 arrived: 0,
             })
             .collect();
-        let outgoing: Vec<Outgoing> = plan
+        let outgoing: Vec<OutgoingPart> = plan
             .sends(step, rank)
-            .map(|transfer| Outgoing {
+            .map(|transfer| OutgoingPart {
                 part: part(transfer.to, transfer.part),
                 heard: false,
             })
@@ -100,7 +100,7 @@ impl Step {
         let longest = incoming.iter().map(|i| i.part.chunks()).max().unwrap_or(0);
         let items = (0..longest)
             .flat_map(|chunk| {
-                let has = move |(_, i): &(usize, &Incoming)| chunk < i.part.chunks();
+                let has = move |(_, i): &(usize, &IncomingPart)| chunk < i.part.chunks();
                 let of = incoming.iter().enumerate().filter(has);
                 of.map(move |(at, _)| (chunk, at)).collect::<Vec<_>>()
             })
@@ -150,7 +150,7 @@ impl Step {
             .insert((chunk.buffer.get(), rank), (lease, chunk));
     }
 
-    /// What is to be applied next, if it is there: position in `incoming`, first element.
+    /// Returns what is to be applied next, if it is there: position in `incoming`, first element.
     pub(super) fn next_arrived(&mut self) -> Option<(usize, usize, Lease, WrittenBuffer)> {
         let (chunk, at) = *self.items.get(self.applied)?;
         let part = &self.incoming[at].part;

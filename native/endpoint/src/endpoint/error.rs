@@ -1,4 +1,4 @@
-//! Why an endpoint cannot do what was asked.
+//! Errors of an endpoint.
 
 use crate::collective::CollectiveError;
 use crate::fetch::AdmitError;
@@ -8,7 +8,7 @@ use faro_secure::KeyError;
 use faro_wire::WireError;
 use thiserror::Error;
 
-/// Why an endpoint cannot do what was asked.
+/// Reason why an endpoint cannot do what was asked.
 #[derive(Debug, Error)]
 pub enum EndpointError {
     /// The arena.
@@ -32,7 +32,7 @@ pub enum EndpointError {
     /// A request for too few or too many blocks.
     #[error("a request of {got} blocks is not possible, 1 to {max} are")]
     BadRequest { got: usize, max: usize },
-    /// As many requests are in flight as may be.
+    /// The number of requests in flight is at its limit.
     #[error("{limit} requests are in flight already")]
     Full { limit: usize },
     /// A team of a collective, or its round.

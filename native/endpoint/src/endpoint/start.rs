@@ -9,7 +9,7 @@ use crate::fetch::{self, FetchService, RequestQueue};
 use crate::files::Catalog;
 use crate::memory::Memory;
 use crate::net::{Doorbell, Inbox, Membership, Net, PeerTable};
-use crate::progress::{Progress, Shared};
+use crate::progress::{Progress, ProgressShared};
 use crate::schedule::{host_of, Exchange, ServerQueue};
 use crate::serve::{IoPool, Returned, ServeService};
 use crate::services::Services;
@@ -188,7 +188,7 @@ impl Endpoint {
             serve,
             collective,
         };
-        let shared = Shared {
+        let shared = ProgressShared {
             queue: Arc::clone(&self.queue),
             peers: Arc::clone(&self.peers),
             memory: Arc::clone(memory),

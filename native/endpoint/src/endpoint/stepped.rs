@@ -13,7 +13,7 @@ use faro_pool::Pool;
 use faro_secure::{Secret, StaticKey};
 use std::sync::Arc;
 
-/// What a turn of a progress thread led to.
+/// Result of a turn of a progress thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
     /// It goes on. Its fabric was told how long it would wait.
@@ -25,7 +25,7 @@ pub enum Turn {
 }
 
 /// A progress thread.
-enum Thread {
+enum SteppedThread {
     /// With its events, which are empty between turns.
     Runs(Box<Progress>, Vec<Event>),
     LostItsFabric(Box<WithoutFabric>),
@@ -36,7 +36,7 @@ enum Thread {
 pub struct Stepped {
     endpoint: Arc<Endpoint>,
     /// In the order of its fabrics.
-    threads: Vec<Thread>,
+    threads: Vec<SteppedThread>,
     files: Worker,
 }
 
@@ -64,7 +64,7 @@ impl Stepped {
                 Ok(pool)
             },
         )?;
-        let thread = |progress| Thread::Runs(Box::new(progress), Vec::new());
+        let thread = |progress| SteppedThread::Runs(Box::new(progress), Vec::new());
         Ok(Self {
             endpoint,
             threads: threads.into_iter().map(thread).collect(),
@@ -81,26 +81,26 @@ impl Stepped {
     /// One turn of the progress thread of the fabric at `place`.
     pub fn turn(&mut self, place: usize) -> Turn {
         let thread = &mut self.threads[place];
-        let (next, turn) = match std::mem::replace(thread, Thread::Ended) {
-            Thread::Runs(mut progress, mut events) => match progress.turn(&mut events) {
-                Ok(true) => (Thread::Runs(progress, events), Turn::Goes),
-                Ok(false) => (Thread::Ended, Turn::Ended),
+        let (next, turn) = match std::mem::replace(thread, SteppedThread::Ended) {
+            SteppedThread::Runs(mut progress, mut events) => match progress.turn(&mut events) {
+                Ok(true) => (SteppedThread::Runs(progress, events), Turn::Goes),
+                Ok(false) => (SteppedThread::Ended, Turn::Ended),
                 Err(error) => {
                     let mut without = progress.lose_fabric(error.to_string());
                     match without.turn() {
                         true => (
-                            Thread::LostItsFabric(Box::new(without)),
+                            SteppedThread::LostItsFabric(Box::new(without)),
                             Turn::WithoutFabric,
                         ),
-                        false => (Thread::Ended, Turn::Ended),
+                        false => (SteppedThread::Ended, Turn::Ended),
                     }
                 }
             },
-            Thread::LostItsFabric(mut without) => match without.turn() {
-                true => (Thread::LostItsFabric(without), Turn::WithoutFabric),
-                false => (Thread::Ended, Turn::Ended),
+            SteppedThread::LostItsFabric(mut without) => match without.turn() {
+                true => (SteppedThread::LostItsFabric(without), Turn::WithoutFabric),
+                false => (SteppedThread::Ended, Turn::Ended),
             },
-            Thread::Ended => (Thread::Ended, Turn::Ended),
+            SteppedThread::Ended => (SteppedThread::Ended, Turn::Ended),
         };
         *thread = next;
         turn

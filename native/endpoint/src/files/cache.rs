@@ -21,8 +21,8 @@ where
     options.weight_capacity(weight);
     options.estimated_items_capacity(entries);
     options.shards(SHARDS);
-    // As many names are remembered as the cache has room for: if what is in use changes, e.g. from one
-    // stage's map outputs to the next one's, the new ones are let in at their second use.
+    // Remembers as many names as the cache has room for: if what is in use changes, e.g. from one stage's map outputs
+    // to the next one's, the new ones are let in at their second use.
     options.ghost_allocation(1.0);
     let Ok(options) = options.build() else {
         // Both capacities are given, so `build` does not fail.

@@ -57,7 +57,7 @@ pub(crate) struct Catalog {
     known: Cache<OutputId, Arc<Output>, OutputBytes>,
     stores: Arc<Stores>,
     questions: Questions,
-    /// When `tick` and `sweep` looked last.
+    /// Time when `tick` and `sweep` looked last.
     looked: Mutex<Instant>,
     swept: Mutex<Instant>,
     /// Questions that Java has not answered: a peer chooses how many there are.
@@ -200,7 +200,7 @@ impl Catalog {
     }
 }
 
-/// Whether a tick has passed, once for all threads that ask.
+/// Returns whether a tick has passed, once for all threads that ask.
 fn is_due(last: &Mutex<Instant>, now: Instant) -> bool {
     let Ok(mut last) = last.try_lock() else {
         return false;

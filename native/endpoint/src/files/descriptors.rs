@@ -17,7 +17,7 @@
 //! Idle files that were deleted would keep their disk space: `sweep` closes them.
 
 use super::cache::{self, Cache};
-use super::identity::{FileKey, Files, OutputFiles, Part};
+use super::identity::{FileKey, Files, OutputFileKind, OutputFiles};
 use crate::limits::OPEN_FILES;
 use faro_region::OpenFile;
 use faro_sync::lock;
@@ -29,10 +29,10 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a thread that found no permit waits before it closes idle files again.
+/// Time for which a thread that found no permit waits before it closes idle files again.
 const PERMIT_WAIT: Duration = Duration::from_millis(10);
 
-/// How many files of map outputs this process may have open: a quarter of its limit.
+/// Returns how many files of map outputs this process may have open: a quarter of its limit.
 pub(crate) fn open_file_bound() -> usize {
     let limit = getrlimit(Resource::Nofile).current;
     let quarter = limit.map_or(usize::MAX, |limit| (limit / 4) as usize);
@@ -40,16 +40,16 @@ pub(crate) fn open_file_bound() -> usize {
 }
 
 /// The right to have one file open.
-struct Permit(Arc<Permits>);
+struct Permit(Arc<DescriptorPermits>);
 
-struct Permits {
+struct DescriptorPermits {
     bound: usize,
-    state: Mutex<State>,
+    state: Mutex<PermitState>,
     returned: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct PermitState {
     taken: usize,
     /// Threads that wait for `returned`. Almost always none, and a wake is a call of the kernel.
     waiting: usize,
@@ -75,13 +75,13 @@ pub(super) struct Opened {
 }
 
 /// An open file of a map output.
-pub(super) struct Descriptor {
+pub(super) struct OutputDescriptor {
     opened: Opened,
     files: Arc<Files>,
-    part: Part,
+    part: OutputFileKind,
 }
 
-impl Descriptor {
+impl OutputDescriptor {
     /// The file is still what it was when the output was opened first. If it is not, the output is
     /// marked as replaced.
     pub(super) fn is_current(&self) -> bool {
@@ -94,7 +94,7 @@ impl Descriptor {
     }
 }
 
-impl OpenFile for Descriptor {
+impl OpenFile for OutputDescriptor {
     fn file(&self) -> &File {
         &self.opened.file
     }
@@ -102,9 +102,9 @@ impl OpenFile for Descriptor {
 
 /// The open files of all map outputs.
 pub(super) struct Descriptors {
-    permits: Arc<Permits>,
-    idle: Cache<FileKey, Arc<Descriptor>, UnitWeighter>,
-    /// What the sweep under way has still to look at.
+    permits: Arc<DescriptorPermits>,
+    idle: Cache<FileKey, Arc<OutputDescriptor>, UnitWeighter>,
+    /// Files that the sweep under way has still to look at.
     unswept: Mutex<Vec<FileKey>>,
 }
 
@@ -114,7 +114,7 @@ impl Descriptors {
         let reserve = (bound / 8).clamp(bound.min(16), 256);
         let kept = bound.saturating_sub(reserve).max(1);
         Self {
-            permits: Arc::new(Permits {
+            permits: Arc::new(DescriptorPermits {
                 bound,
                 state: Mutex::default(),
                 returned: Condvar::new(),
@@ -130,7 +130,7 @@ impl Descriptors {
     }
 
     /// The file, if it is open; a use of it. Does not sleep.
-    pub(super) fn get(&self, key: FileKey) -> Option<Arc<Descriptor>> {
+    pub(super) fn get(&self, key: FileKey) -> Option<Arc<OutputDescriptor>> {
         self.idle.get(&key)
     }
 
@@ -139,7 +139,11 @@ impl Descriptors {
     /// # Errors
     /// What opening it says; `NotFound` when it was replaced or deleted, `UnexpectedEof` when it has
     /// become shorter. The output is then marked.
-    pub(super) fn open(&self, files: &Arc<Files>, part: Part) -> io::Result<Arc<Descriptor>> {
+    pub(super) fn open(
+        &self,
+        files: &Arc<Files>,
+        part: OutputFileKind,
+    ) -> io::Result<Arc<OutputDescriptor>> {
         let found = match self.get(files.key(part)) {
             Some(found) => found,
             None => {
@@ -177,8 +181,13 @@ impl Descriptors {
     }
 
     /// Keeps a file of `open_both` open from now on, as long as there is room.
-    pub(super) fn keep(&self, files: &Arc<Files>, part: Part, opened: Opened) -> Arc<Descriptor> {
-        let kept = Arc::new(Descriptor {
+    pub(super) fn keep(
+        &self,
+        files: &Arc<Files>,
+        part: OutputFileKind,
+        opened: Opened,
+    ) -> Arc<OutputDescriptor> {
+        let kept = Arc::new(OutputDescriptor {
             opened,
             files: Arc::clone(files),
             part,
@@ -192,14 +201,14 @@ impl Descriptors {
         self.idle.remove(&key);
     }
 
-    /// Looks at up to `most` open files, in turn, and closes those that were deleted or replaced.
+    /// Looks at up to `max` open files, in turn, and closes those that were deleted or replaced.
     /// Their outputs are marked. May sleep: the last one to close a deleted file frees its blocks.
-    pub(super) fn sweep(&self, most: usize) {
+    pub(super) fn sweep(&self, max: usize) {
         let mut unswept = lock(&self.unswept);
         if unswept.is_empty() {
             unswept.extend(self.idle.iter().map(|(key, _)| key));
         }
-        let rest = unswept.len().saturating_sub(most);
+        let rest = unswept.len().saturating_sub(max);
         let keys = unswept.split_off(rest);
         drop(unswept);
         for key in keys {

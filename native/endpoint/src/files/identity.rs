@@ -1,5 +1,5 @@
-//! What the files of a map output were when they were opened first: a later file under the same path is
-//! another one, and its bytes are not those that the offsets speak of.
+//! Identities of a map output's files when they were opened first: a later file under the same path is another one, and
+//! its bytes are not those that the offsets speak of.
 
 use rustix::fs::{fstat, stat, Stat};
 use std::fs::File;
@@ -18,7 +18,7 @@ pub struct OutputFiles {
 
 /// One of the two files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Part {
+pub(super) enum OutputFileKind {
     Data,
     Index,
 }
@@ -27,12 +27,12 @@ pub(super) enum Part {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct FileKey {
     pub(super) generation: u64,
-    pub(super) part: Part,
+    pub(super) part: OutputFileKind,
 }
 
 /// Tells one file from another, and from itself after it was written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Identity {
+pub(super) struct FileIdentity {
     device: u64,
     inode: u64,
     bytes: u64,
@@ -42,7 +42,7 @@ pub(super) struct Identity {
     linked: bool,
 }
 
-impl Identity {
+impl FileIdentity {
     /// # Errors
     /// What `fstat` says.
     pub(super) fn of(file: &File) -> io::Result<Self> {
@@ -55,7 +55,7 @@ impl Identity {
     }
 }
 
-impl From<Stat> for Identity {
+impl From<Stat> for FileIdentity {
     fn from(stat: Stat) -> Self {
         Self {
             device: stat.st_dev,
@@ -73,8 +73,8 @@ pub(super) struct Files {
     data: Box<Path>,
     index: Box<Path>,
     /// `None`: there is no data file.
-    data_was: Option<Identity>,
-    index_was: Identity,
+    data_was: Option<FileIdentity>,
+    index_was: FileIdentity,
     /// One of them is not what it was: the output has to be opened anew.
     replaced: AtomicBool,
 }
@@ -83,8 +83,8 @@ impl Files {
     pub(super) fn new(
         generation: u64,
         files: &OutputFiles,
-        index_was: Identity,
-        data_was: Option<Identity>,
+        index_was: FileIdentity,
+        data_was: Option<FileIdentity>,
     ) -> Self {
         Self {
             generation,
@@ -96,33 +96,33 @@ impl Files {
         }
     }
 
-    pub(super) fn key(&self, part: Part) -> FileKey {
+    pub(super) fn key(&self, part: OutputFileKind) -> FileKey {
         FileKey {
             generation: self.generation,
             part,
         }
     }
 
-    pub(super) fn path(&self, part: Part) -> &Path {
+    pub(super) fn path(&self, part: OutputFileKind) -> &Path {
         match part {
-            Part::Data => &self.data,
-            Part::Index => &self.index,
+            OutputFileKind::Data => &self.data,
+            OutputFileKind::Index => &self.index,
         }
     }
 
-    fn was(&self, part: Part) -> Option<Identity> {
+    fn was(&self, part: OutputFileKind) -> Option<FileIdentity> {
         match part {
-            Part::Data => self.data_was,
-            Part::Index => Some(self.index_was),
+            OutputFileKind::Data => self.data_was,
+            OutputFileKind::Index => Some(self.index_was),
         }
     }
 
     /// Bytes of the file, 0 if there was none.
-    pub(super) fn bytes_of(&self, part: Part) -> u64 {
+    pub(super) fn bytes_of(&self, part: OutputFileKind) -> u64 {
         self.was(part).map_or(0, |was| was.bytes())
     }
 
-    /// Whether both speak of the same bytes under the same paths.
+    /// Returns whether both speak of the same bytes under the same paths.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         (&self.data, &self.index) == (&other.data, &other.index)
             && (self.data_was, self.index_was) == (other.data_was, other.index_was)
@@ -136,20 +136,22 @@ impl Files {
         self.replaced.store(true, Ordering::Relaxed);
     }
 
-    /// Whether an open file is what it was; if not, the output is marked as replaced.
-    pub(super) fn check_open(&self, part: Part, file: &File) -> bool {
-        self.check(part, Identity::of(file).ok())
+    /// Returns whether an open file is what it was; if not, the output is marked as replaced.
+    pub(super) fn check_open(&self, part: OutputFileKind, file: &File) -> bool {
+        self.check(part, FileIdentity::of(file).ok())
     }
 
     /// As `check_open`, of what the paths lead to now.
     pub(super) fn check_paths(&self) -> bool {
-        [Part::Index, Part::Data].into_iter().all(|part| {
-            let is = stat(self.path(part));
-            self.check(part, is.ok().map(Identity::from))
-        })
+        [OutputFileKind::Index, OutputFileKind::Data]
+            .into_iter()
+            .all(|part| {
+                let is = stat(self.path(part));
+                self.check(part, is.ok().map(FileIdentity::from))
+            })
     }
 
-    fn check(&self, part: Part, is: Option<Identity>) -> bool {
+    fn check(&self, part: OutputFileKind, is: Option<FileIdentity>) -> bool {
         let same = is == self.was(part);
         if !same {
             self.mark_replaced();

@@ -4,10 +4,10 @@ use faro_sync::lock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-/// Every so many uses, one is also a use of the cache's entry, so that the cache keeps what is used often.
+/// Touches the cache's entry once in so many uses, so that the cache keeps what is used often.
 const TOLD: u32 = 4;
 
-/// Where a value was found last.
+/// Place at which a value was found last.
 pub(super) struct Last<T> {
     value: Mutex<Weak<T>>,
     uses: AtomicU32,

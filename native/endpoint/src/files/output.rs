@@ -10,8 +10,8 @@
 //! An `Output` is one generation of the files: it knows their paths and what they were, and never
 //! changes. It holds no descriptor and no offsets; those are in `Stores`, as far as there is room.
 
-use super::descriptors::{Descriptor, Opened};
-use super::identity::{Files, Identity, OutputFiles, Part};
+use super::descriptors::{Opened, OutputDescriptor};
+use super::identity::{FileIdentity, Files, OutputFileKind, OutputFiles};
 use super::last::Last;
 use super::mapped;
 use super::offsets::{big_endian, Offsets};
@@ -32,10 +32,10 @@ use std::time::Duration;
 const REOPENINGS: u32 = 3;
 /// Pause before each.
 const REOPEN_PAUSE: Duration = Duration::from_millis(2);
-/// An index is loaded once there was a miss for each so many of its partitions.
+/// Loads an index once it had a miss for each so many of its partitions.
 const PARTITIONS_PER_MISS: u64 = 64;
 
-/// Why blocks cannot be located.
+/// Reason why blocks cannot be located.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unlocated {
     /// The answer for this block.
@@ -73,7 +73,7 @@ pub(crate) struct FileRange {
 }
 
 impl FileRange {
-    /// What `block` wants of the bytes of its partitions.
+    /// Returns the part that `block` wants of the bytes of its partitions.
     pub(crate) fn of(self, block: &BlockId) -> Self {
         let Some(before) = u64::from(block.piece.get()).checked_sub(1) else {
             return self;
@@ -89,10 +89,10 @@ impl FileRange {
 /// Opens one of the files for its region.
 struct PartSource {
     files: Arc<Files>,
-    part: Part,
+    part: OutputFileKind,
     stores: Arc<Stores>,
-    /// Where it was found last.
-    last: Last<Descriptor>,
+    /// Place at which it was found last.
+    last: Last<OutputDescriptor>,
 }
 
 impl Source for PartSource {
@@ -153,7 +153,7 @@ impl Output {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(unreadable(&files.data, &error)),
         };
-        let identity = |opened: &Opened| Identity::of(&opened.file);
+        let identity = |opened: &Opened| FileIdentity::of(&opened.file);
         let index_was = identity(&index).map_err(|error| unreadable(&files.index, &error))?;
         let data_was = data.as_ref().map(identity).transpose();
         let data_was = data_was.map_err(|error| unreadable(&files.data, &error))?;
@@ -191,15 +191,17 @@ impl Output {
             };
             Region::new(name, bytes, Box::new(source))
         };
-        let data_region = (length > 0).then(|| region(Part::Data, length));
-        let index_region = region(Part::Index, bytes);
+        let data_region = (length > 0).then(|| region(OutputFileKind::Data, length));
+        let index_region = region(OutputFileKind::Index, bytes);
         if from == 0 {
             stores.keep_offsets(generation, Offsets::parse(&raw));
         } else {
-            stores.descriptors.keep(&files, Part::Index, index);
+            stores
+                .descriptors
+                .keep(&files, OutputFileKind::Index, index);
         }
         if let Some(data) = data.filter(|_| length > 0) {
-            stores.descriptors.keep(&files, Part::Data, data);
+            stores.descriptors.keep(&files, OutputFileKind::Data, data);
         }
         Ok(Self {
             files,
@@ -213,7 +215,7 @@ impl Output {
         })
     }
 
-    /// Whether index and data fit each other, so that later requests may rely on them.
+    /// Returns whether index and data fit each other, so that later requests may rely on them.
     pub(crate) fn is_whole(&self) -> bool {
         self.is_whole
     }
@@ -233,7 +235,7 @@ impl Output {
         self.files.check_paths()
     }
 
-    /// Whether both are the same generation of the same files.
+    /// Returns whether both are the same generation of the same files.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.files.is_same(&other.files)
     }
@@ -316,7 +318,7 @@ impl Output {
 
     /// Closes its files and drops its offsets from memory. It stays usable.
     pub(crate) fn close(&self) {
-        for part in [Part::Data, Part::Index] {
+        for part in [OutputFileKind::Data, OutputFileKind::Index] {
             self.stores.descriptors.close(self.files.key(part));
         }
         self.stores.drop_offsets(self.files.generation);
@@ -346,7 +348,7 @@ impl Output {
             false => read_pair(start, end, |at, raw| index.read(at, raw)),
         };
         read.map_err(|error| {
-            let path = self.files.path(Part::Index);
+            let path = self.files.path(OutputFileKind::Index);
             log::warn!("cannot read {}: {error}", path.display());
             Unlocated::Status(BlockStatus::Unreadable)
         })
@@ -360,7 +362,9 @@ impl Output {
         let pair = [start, end].map(|at| table.get(at as usize).unwrap_or(0));
         self.stores.keep_offsets(self.files.generation, table);
         // As long as the table is there, the index is not read.
-        self.stores.descriptors.close(self.files.key(Part::Index));
+        self.stores
+            .descriptors
+            .close(self.files.key(OutputFileKind::Index));
         Ok(pair)
     }
 }

@@ -31,7 +31,7 @@ struct Question {
     waiting: Vec<Resume>,
 }
 
-/// What became of a question.
+/// Result of a question.
 pub(super) enum Asked {
     /// It was answered a moment ago.
     Known(Arc<Output>),
@@ -42,15 +42,15 @@ pub(super) enum Asked {
 }
 
 #[derive(Default)]
-struct Open {
+struct OpenQuestion {
     questions: HashMap<OutputId, Question>,
-    /// How many of them each peer asked. No entry is zero.
+    /// Number of questions of each peer. No entry is zero.
     of_peer: HashMap<EndpointId, usize>,
-    /// How many of them guests asked.
+    /// Number of questions of guests.
     of_guests: usize,
 }
 
-impl Open {
+impl OpenQuestion {
     fn has_room(&self, peer: Payer) -> bool {
         let of_peer = self.of_peer.get(&peer.endpoint).copied().unwrap_or(0);
         self.questions.len() < MAX_UNRESOLVED
@@ -74,7 +74,7 @@ impl Open {
 
 /// The open questions, each at most once in the queue.
 pub(super) struct Questions {
-    open: Mutex<Open>,
+    open: Mutex<OpenQuestion>,
     queue: (Sender<OutputId>, Receiver<OutputId>),
 }
 

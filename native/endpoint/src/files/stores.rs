@@ -47,7 +47,7 @@ impl Stores {
         self.tables.get(&generation)
     }
 
-    /// Whether a table that takes up to `bytes` bytes would be kept, without most others going.
+    /// Returns whether a table that takes up to `bytes` bytes would be kept, without most others going.
     pub(super) fn may_keep(&self, bytes: u64) -> bool {
         bytes <= self.tables.shard_capacity() / 4
     }

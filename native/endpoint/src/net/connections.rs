@@ -17,24 +17,22 @@
 //! 3. A connection is closed as surplus only by its maker, only while a better one is open, and
 //!    only when nothing is under way on it in either direction.
 //!
-//! Why nothing is lost: `cb` exists beside `ca` only if a began `ca` before it accepted `cb` (1), so
-//! a has put no request on `cb`, and puts none there as long as it has `ca` (2). From the moment b
-//! accepts `ca` it puts none on `cb` either, and what it had there ends before `cb` does (3). So no
-//! message on `cb` is still waited for. Requests that waited for `cb` were never sent: they move
-//! without having seen a fault. Both sides choose the same connection without a message about it,
-//! because the ids and the maker of each connection are the same to both.
+//! Nothing is lost, because `cb` exists beside `ca` only if a began `ca` before it accepted `cb` (1), so a has put no
+//! request on `cb`, and puts none there as long as it has `ca` (2). From the moment b accepts `ca` it puts none on `cb`
+//! either, and what it had there ends before `cb` does (3). So no message on `cb` is still waited for. Requests that
+//! waited for `cb` were never sent: they move without having seen a fault. Both sides choose the same connection
+//! without a message about it, because the ids and the maker of each connection are the same to both.
 //!
 //! Idle connections are closed too, by their maker or where a fabric has no room for more (`idle`); a
 //! request that crosses that is asked for again, as after every loss.
 //!
-//! What remains: a may lose `ca`, take `cb` (now its best) and send, just as b, which has not heard
-//! of the loss, closes `cb`. A connection was lost then, and the request is asked for again, as after
-//! every loss.
+//! One loss remains possible: a may lose `ca`, take `cb` (now its best) and send, just as b, which has not heard of the
+//! loss, closes `cb`. A connection was lost then, and the request is asked for again, as after every loss.
 //!
 //! Older connections whose other end vanished silently: a peer that makes a second one has lost its
 //! first (1), so the newest of one maker is better (2). If the connection that a peer lost is the
-//! better one by its maker, ours, then we stay on it until the fabric or a request's deadline
-//! notices, as we would with a connection of our own for each direction.
+//! better one by its maker, an outgoing one, then this side stays on it until the fabric or a request's deadline
+//! notices, as it would with a connection for each direction.
 //!
 //! Trade-off: one queue to a peer, so a request may wait behind the bytes that we are serving to
 //! that same peer; and closing a connection because the peer misbehaves in one direction ends the
@@ -44,19 +42,19 @@ use faro_fabric::{ConnectionId, EndpointId};
 use faro_sync::HashMap;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ConnectionState {
     Opening,
     Open,
 }
 
-struct Connection {
+struct PeerConnection {
     id: ConnectionId,
     /// This side made it.
-    ours: bool,
-    state: State,
+    outgoing: bool,
+    state: ConnectionState,
 }
 
-/// What there is to an endpoint.
+/// State of the way to an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Link {
     /// The best connection, which all messages take.
@@ -80,10 +78,10 @@ pub(super) struct Removed {
 pub(crate) struct Connections {
     own: EndpointId,
     /// By the other end, oldest first; no entry is empty.
-    by_endpoint: HashMap<EndpointId, Vec<Connection>>,
+    by_endpoint: HashMap<EndpointId, Vec<PeerConnection>>,
     /// Every connection once.
     endpoints: HashMap<ConnectionId, EndpointId>,
-    /// Ours, open, not the best when they were put here.
+    /// Outgoing, open connections that were not the best when they were put here.
     surplus: Vec<ConnectionId>,
 }
 
@@ -105,22 +103,22 @@ impl Connections {
         self.endpoints.len()
     }
 
-    /// Ours are better. An endpoint that fetches from itself has both ends here, and stays with
-    /// the one it made.
-    fn prefers_ours(&self, endpoint: EndpointId) -> bool {
+    /// Returns whether outgoing connections are better. An endpoint that fetches from itself has
+    /// both ends here, and stays with the one it made.
+    fn prefers_outgoing(&self, endpoint: EndpointId) -> bool {
         self.own <= endpoint
     }
 
     /// The best connection to `endpoint`.
     pub(super) fn link(&self, endpoint: EndpointId) -> Link {
-        let ours = self.prefers_ours(endpoint);
+        let outgoing = self.prefers_outgoing(endpoint);
         let connections = self.by_endpoint.get(&endpoint).into_iter().flatten();
         // The last one of equals, which is the newest.
-        match connections.max_by_key(|connection| connection.ours == ours) {
+        match connections.max_by_key(|connection| connection.outgoing == outgoing) {
             None => Link::None,
             Some(best) => match best.state {
-                State::Open => Link::Open(best.id),
-                State::Opening => Link::Opening,
+                ConnectionState::Open => Link::Open(best.id),
+                ConnectionState::Opening => Link::Opening,
             },
         }
     }
@@ -132,7 +130,7 @@ impl Connections {
 
     /// A connection was begun.
     pub(super) fn begun(&mut self, endpoint: EndpointId, id: ConnectionId) {
-        self.insert(endpoint, id, true, State::Opening);
+        self.insert(endpoint, id, true, ConnectionState::Opening);
     }
 
     /// One that was begun is open.
@@ -140,39 +138,41 @@ impl Connections {
         let endpoint = self.endpoints.get(&id);
         let connections = endpoint.and_then(|endpoint| self.by_endpoint.get_mut(endpoint));
         for connection in connections.into_iter().flatten().filter(|c| c.id == id) {
-            connection.state = State::Open;
+            connection.state = ConnectionState::Open;
         }
     }
 
-    /// A peer made one. Returns the connection of ours that is not needed any more before it is
+    /// A peer made one. Returns the outgoing connection that is not needed any more before it is
     /// open: removed here, to be closed.
     pub(super) fn accepted(
         &mut self,
         endpoint: EndpointId,
         id: ConnectionId,
     ) -> Option<ConnectionId> {
-        self.insert(endpoint, id, false, State::Open);
-        if self.prefers_ours(endpoint) {
+        self.insert(endpoint, id, false, ConnectionState::Open);
+        if self.prefers_outgoing(endpoint) {
             return None;
         }
         let connections = self.by_endpoint.get_mut(&endpoint)?;
-        let open = |c: &&Connection| c.ours && c.state == State::Open;
+        let open = |c: &&PeerConnection| c.outgoing && c.state == ConnectionState::Open;
         self.surplus
             .extend(connections.iter().filter(open).map(|c| c.id));
-        let at = connections.iter().position(|c| c.state == State::Opening)?;
+        let at = connections
+            .iter()
+            .position(|c| c.state == ConnectionState::Opening)?;
         let unneeded = connections.remove(at);
         self.endpoints.remove(&unneeded.id);
         Some(unneeded.id)
     }
 
-    /// Connections of ours beside which there is a better one: to be closed when nothing is under
-    /// way on them.
+    /// Returns the redundant outgoing connections: to be closed when nothing is under way on them.
     pub(super) fn surplus(&mut self) -> Vec<ConnectionId> {
         let (by_endpoint, endpoints) = (&self.by_endpoint, &self.endpoints);
-        let has_theirs = |connections: &Vec<Connection>| connections.iter().any(|c| !c.ours);
+        let has_incoming =
+            |connections: &Vec<PeerConnection>| connections.iter().any(|c| !c.outgoing);
         self.surplus.retain(|id| {
             let connections = endpoints.get(id).and_then(|e| by_endpoint.get(e));
-            connections.is_some_and(has_theirs)
+            connections.is_some_and(has_incoming)
         });
         self.surplus.clone()
     }
@@ -188,13 +188,23 @@ impl Connections {
         }
         Some(Removed {
             endpoint,
-            was_opening: connection.state == State::Opening,
+            was_opening: connection.state == ConnectionState::Opening,
         })
     }
 
-    fn insert(&mut self, endpoint: EndpointId, id: ConnectionId, ours: bool, state: State) {
+    fn insert(
+        &mut self,
+        endpoint: EndpointId,
+        id: ConnectionId,
+        outgoing: bool,
+        state: ConnectionState,
+    ) {
         self.endpoints.insert(id, endpoint);
         let connections = self.by_endpoint.entry(endpoint).or_default();
-        connections.push(Connection { id, ours, state });
+        connections.push(PeerConnection {
+            id,
+            outgoing,
+            state,
+        });
     }
 }

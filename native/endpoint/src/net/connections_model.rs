@@ -13,7 +13,7 @@ enum Frame {
     Fetch(u64),
     Reply(u64),
     Goodbye,
-    /// What an end sees of a connection that was cut.
+    /// The connection was cut, as an end sees it.
     Lost,
 }
 
@@ -207,7 +207,7 @@ impl World {
         self.close_unused(side, surplus);
     }
 
-    /// As after the idle time: what this side made, and is open.
+    /// Closes the open connections that this side made, as after the idle time.
     fn close_idle(&mut self, side: usize) {
         let mut all = self.sides[side].connections.all();
         all.retain(|id| {

@@ -1,4 +1,4 @@
-//! How many connections peers may hold that they have made: each one its own share, guests one together.
+//! Limits the connections that peers make and hold: each one its own share, guests one together.
 
 use crate::limits::{MAX_CONNECTIONS_OF_PEER, MAX_GUEST_CONNECTIONS};
 use faro_fabric::{ConnectionId, EndpointId};
@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The accepted connections of one progress thread.
 #[derive(Default)]
-pub(super) struct Accepted {
+pub(super) struct AcceptedConnections {
     /// Ids rise, so the first of a peer is its oldest. No entry is empty.
     by_peer: HashMap<EndpointId, BTreeSet<ConnectionId>>,
-    /// Of peers whose card was not here.
+    /// Connections of peers whose card was not here.
     guests: BTreeMap<ConnectionId, EndpointId>,
 }
 
-impl Accepted {
+impl AcceptedConnections {
     /// A peer has made a connection. Returns one of the same peer that has to be closed: a peer makes another one only
     /// when it has lost the last, so its oldest is the least use.
     pub(super) fn came(
@@ -70,32 +70,32 @@ mod tests {
 
     #[test]
     fn a_peer_has_its_share_and_loses_the_oldest() {
-        let mut accepted = Accepted::default();
-        let most = MAX_CONNECTIONS_OF_PEER as u64;
-        for number in 1..=most {
+        let mut accepted = AcceptedConnections::default();
+        let max = MAX_CONNECTIONS_OF_PEER as u64;
+        for number in 1..=max {
             assert_eq!(accepted.came(7, ConnectionId(number), false), None);
         }
-        let next = ConnectionId(most + 1);
+        let next = ConnectionId(max + 1);
         assert_eq!(accepted.came(7, next, false), Some(ConnectionId(1)));
-        let other = ConnectionId(most + 2);
+        let other = ConnectionId(max + 2);
         assert_eq!(accepted.came(8, other, false), None, "it is another peer");
-        let again = ConnectionId(most + 3);
+        let again = ConnectionId(max + 3);
         assert_eq!(accepted.came(7, again, false), Some(ConnectionId(2)));
     }
 
     #[test]
     fn guests_share_what_those_who_became_known_do_not_take() {
-        let mut accepted = Accepted::default();
-        let most = MAX_GUEST_CONNECTIONS as u64;
-        for number in 1..=most {
+        let mut accepted = AcceptedConnections::default();
+        let max = MAX_GUEST_CONNECTIONS as u64;
+        for number in 1..=max {
             accepted.came(number.into(), ConnectionId(number), true);
         }
         assert!(accepted.too_many_guests(|_| true).is_empty());
-        accepted.came(u128::MAX, ConnectionId(most + 1), true);
-        assert_eq!(accepted.too_many_guests(|_| true).len(), most as usize + 1);
+        accepted.came(u128::MAX, ConnectionId(max + 1), true);
+        assert_eq!(accepted.too_many_guests(|_| true).len(), max as usize + 1);
         let known = |endpoint: EndpointId| endpoint != 5;
         assert!(accepted.too_many_guests(known).is_empty());
-        accepted.came(u128::MAX - 1, ConnectionId(most + 2), true);
+        accepted.came(u128::MAX - 1, ConnectionId(max + 2), true);
         let candidates = accepted.too_many_guests(known);
         assert!(!candidates.is_empty() && !candidates.contains(&ConnectionId(5)));
     }

@@ -13,22 +13,22 @@ use faro_fabric::ConnectionId;
 use faro_sync::HashMap;
 use std::time::{Duration, Instant};
 
-/// How long a connection is unused before it may be closed for the sake of others.
+/// Time for which a connection is unused before it may be closed for the sake of others.
 const CROWDED_IDLE: Duration = Duration::from_secs(1);
-/// Of all connections, one of this many is closed at once for the sake of others, at least one.
+/// Divisor of the number of connections: that part is closed at once for the sake of others, at least one.
 const CROWDED_PARTS: usize = 8;
 /// Looks for idle connections in one idle time.
 const LOOKS: u32 = 8;
 
-struct Usage {
+struct ConnectionUsage {
     last: Instant,
     /// This side made the connection.
-    ours: bool,
+    outgoing: bool,
 }
 
 /// The open connections of one progress thread, by their last use.
 pub(super) struct Idleness {
-    by_connection: HashMap<ConnectionId, Usage>,
+    by_connection: HashMap<ConnectionId, ConnectionUsage>,
     /// After which time unused connections are closed; zero: never.
     idle: Duration,
     /// The time, as of the last poll: precise enough, and cheaper than a clock for each message.
@@ -51,9 +51,10 @@ impl Idleness {
     }
 
     /// A connection is open.
-    pub(super) fn opened(&mut self, connection: ConnectionId, ours: bool) {
+    pub(super) fn opened(&mut self, connection: ConnectionId, outgoing: bool) {
         let last = self.now;
-        self.by_connection.insert(connection, Usage { last, ours });
+        self.by_connection
+            .insert(connection, ConnectionUsage { last, outgoing });
     }
 
     /// Something was sent or came.
@@ -82,15 +83,15 @@ impl Idleness {
             return Vec::new();
         }
         self.looked = now;
-        let age = |usage: &Usage| now.duration_since(usage.last);
+        let age = |usage: &ConnectionUsage| now.duration_since(usage.last);
         let mut unused: Vec<_> = self.by_connection.iter().collect();
         unused.sort_unstable_by_key(|(id, usage)| (usage.last, id.0));
         let for_others = match crowded {
             true => unused.len().div_ceil(CROWDED_PARTS),
             false => 0,
         };
-        let expired = |at: usize, usage: &Usage| {
-            !never && usage.ours && age(usage) >= self.idle
+        let expired = |at: usize, usage: &ConnectionUsage| {
+            !never && usage.outgoing && age(usage) >= self.idle
                 || at < for_others && age(usage) >= CROWDED_IDLE
         };
         unused
@@ -108,7 +109,7 @@ mod tests {
 
     const IDLE: Duration = Duration::from_secs(60);
 
-    /// Connections 1 to 16, number n last used at second n; those with even numbers are ours.
+    /// Connections 1 to 16, number n last used at second n; those with even numbers are outgoing.
     fn sixteen(idle: Duration) -> (Idleness, Instant) {
         let start = Instant::now();
         let mut idleness = Idleness::new(idle, start);

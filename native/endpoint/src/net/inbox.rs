@@ -1,4 +1,4 @@
-//! How other threads reach a progress thread: a queue for each service, and one wake-up for all.
+//! Inboxes by which other threads reach a progress thread: a queue for each service, and one wake-up for all.
 
 use crossbeam_channel::{Receiver, Sender};
 use faro_fabric::Waker;

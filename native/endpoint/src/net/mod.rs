@@ -44,7 +44,7 @@ use faro_fabric::{
 use faro_pool::Lease;
 use faro_sync::clock;
 use faro_wire::message::{ToClient, ToMember, ToServer};
-use guests::Accepted;
+use guests::AcceptedConnections;
 use idle::Idleness;
 use outbox::{Outbox, Post};
 use std::sync::Arc;
@@ -77,7 +77,7 @@ encoded_from!(ToServer, ToClient, ToMember);
 pub(crate) struct Net {
     fabric: Box<dyn Fabric>,
     connections: Connections,
-    accepted: Accepted,
+    accepted: AcceptedConnections,
     idleness: Idleness,
     outbox: Outbox,
     peers: Arc<PeerTable>,
@@ -95,7 +95,7 @@ impl Net {
         Self {
             fabric,
             connections: Connections::new(own),
-            accepted: Accepted::default(),
+            accepted: AcceptedConnections::default(),
             idleness: Idleness::new(connection_idle, clock::now()),
             outbox: Outbox::default(),
             peers,
@@ -163,14 +163,14 @@ impl Net {
         self.fabric.disconnect(connection, reason);
     }
 
-    /// What there is to an endpoint.
+    /// Returns the state of the way to an endpoint.
     pub(crate) fn link(&self, endpoint: EndpointId) -> Link {
         self.connections.link(endpoint)
     }
 
-    /// What there is to the route's endpoint; begins a connection if there is none, which may take
-    /// `at_most` and no longer than another route should wait for it. `Link::None`: that failed, and the
-    /// route is in back-off.
+    /// Returns the state of the way to the route's endpoint; begins a connection if there is none, which may take
+    /// `at_most` and no longer than another route should wait for it. `Link::None`: that failed, and the route is in
+    /// back-off.
     pub(crate) fn open_to(&mut self, route: &Route, at_most: Duration) -> Link {
         let endpoint = route.peer.endpoint;
         match self.connections.link(endpoint) {
@@ -197,7 +197,7 @@ impl Net {
         self.peers.back_off(endpoint, self.kind(), cause);
     }
 
-    /// What is done for that endpoint counts for it, as a guest as long as its card is not here.
+    /// Returns who pays for work for that endpoint: itself, or the guests as long as its card is not here.
     pub(crate) fn payer(&self, endpoint: EndpointId) -> Payer {
         let is_guest = !self.peers.has_card_of(endpoint);
         Payer { endpoint, is_guest }
@@ -209,7 +209,7 @@ impl Net {
     }
 }
 
-/// What the event loop does with it.
+/// The event loop's operations.
 impl Net {
     /// Posts again what waited, and hands all posts to the kernel or the device.
     pub(crate) fn flush(&mut self) {
@@ -314,7 +314,7 @@ impl Net {
         Some(removed.endpoint)
     }
 
-    /// Closes the connections of ours that a better one stands beside, once they are not in use.
+    /// Closes the redundant outgoing connections, once they are not in use.
     pub(crate) fn close_surplus(&mut self, in_use: impl Fn(ConnectionId) -> bool) {
         for connection in self.connections.surplus() {
             if !in_use(connection) {

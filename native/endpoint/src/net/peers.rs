@@ -8,7 +8,7 @@
 use super::routes::{Failure, Line, Route, Routes};
 use crate::counters::Counters;
 use crate::fabrics::fabric_name;
-use crate::limits::{CONNECT_TIMEOUT, MOST_LOCATIONS, PEER_IDLE};
+use crate::limits::{CONNECT_TIMEOUT, MAX_LOCATIONS, PEER_IDLE};
 use crate::schedule::{host_of, Exchange};
 use faro_fabric::shm::same_host;
 use faro_fabric::{EndpointId, FabricKind, Identity};
@@ -23,16 +23,16 @@ struct Peer {
     routes: Routes,
     /// Handles count from 1, and none is used twice.
     handle: u64,
-    /// When something was last asked of it.
+    /// Time when something was last asked of it.
     used: Instant,
 }
 
 #[derive(Default)]
-struct State {
+struct PeersState {
     peers: HashMap<EndpointId, Peer>,
     by_handle: HashMap<u64, EndpointId>,
     last_handle: u64,
-    /// When idle peers were last looked for.
+    /// Time when idle peers were last looked for.
     looked: Option<Instant>,
     /// Fabrics of this endpoint that have failed for good, and why.
     lost: Vec<(FabricKind, String)>,
@@ -40,7 +40,7 @@ struct State {
 
 /// The peers by handle and by endpoint id.
 pub(crate) struct PeerTable {
-    state: Mutex<State>,
+    state: Mutex<PeersState>,
     /// This endpoint's fabrics, best first.
     fabrics: Vec<FabricKind>,
     /// Where shm peers reach this endpoint, if it has that fabric.
@@ -51,7 +51,7 @@ pub(crate) struct PeerTable {
     membership: Membership,
 }
 
-/// What makes keys of cards.
+/// The application's secrets, which make keys of cards.
 #[derive(Default)]
 pub(crate) struct Membership {
     application: String,
@@ -66,7 +66,7 @@ impl Membership {
         }
     }
 
-    /// Of the endpoint with that card.
+    /// Makes the identity of the endpoint with that card.
     ///
     /// # Errors
     /// `KeyError`.
@@ -142,8 +142,8 @@ impl PeerTable {
         let mut locations = match fabric {
             // Shared memory of another host is no route that fails: it is none.
             FabricKind::Shm => {
-                let near = |ours: &String| same_host(ours, first);
-                self.shm_location.as_ref().filter(|ours| near(ours))?;
+                let near = |own: &String| same_host(own, first);
+                self.shm_location.as_ref().filter(|own| near(own))?;
                 vec![(*first).to_owned()]
             }
             FabricKind::Tcp | FabricKind::Verbs => locations(&of_card, known_at),
@@ -156,7 +156,7 @@ impl PeerTable {
         Some((route, locations))
     }
 
-    /// Whether the card of that endpoint was added, and not forgotten.
+    /// Returns whether the card of that endpoint was added, and not forgotten.
     pub(crate) fn has_card_of(&self, endpoint: EndpointId) -> bool {
         self.lock().peers.contains_key(&endpoint)
     }
@@ -201,7 +201,7 @@ impl PeerTable {
         }
     }
 
-    /// How long connecting to `peer` by that fabric may take.
+    /// Returns how long connecting to `peer` by that fabric may take.
     pub(crate) fn connect_timeout(&self, peer: EndpointId, fabric: FabricKind) -> Duration {
         match self.lock().peers.get(&peer) {
             Some(peer) => peer.routes.connect_timeout(fabric),
@@ -219,7 +219,7 @@ impl PeerTable {
         log(failure.map(|failure| match failure {
             Failure::Elsewhere(line) => line,
             Failure::BackOff(line) => {
-                self.counters.demotions.add(1);
+                self.counters.route_backoffs.add(1);
                 line
             }
         }));
@@ -252,7 +252,7 @@ impl PeerTable {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PeersState> {
         // Every critical section leaves the tables whole.
         lock(&self.state)
     }
@@ -270,9 +270,9 @@ fn locations(of_card: &[&str], known_at: &[IpAddr]) -> Vec<String> {
     });
     let mut all: Vec<String> = Vec::new();
     // The card's own first one keeps its place among them.
-    let known = known.into_iter().take(MOST_LOCATIONS - 1);
+    let known = known.into_iter().take(MAX_LOCATIONS - 1);
     for location in known.chain(of_card.iter().map(|&location| location.to_owned())) {
-        if all.len() < MOST_LOCATIONS && !all.contains(&location) {
+        if all.len() < MAX_LOCATIONS && !all.contains(&location) {
             all.push(location);
         }
     }
@@ -302,9 +302,9 @@ mod tests {
             ["192.168.9.7:41234", "[fd00::7]:41234", "10.0.0.7:41234"]
         );
         let many: Vec<IpAddr> = (1..9).map(|n| ip(&format!("10.1.0.{n}"))).collect();
-        let most = locations(&of_card, &many);
-        assert_eq!(most.len(), MOST_LOCATIONS);
-        assert_eq!(most.last().unwrap(), of_card[0]);
+        let max = locations(&of_card, &many);
+        assert_eq!(max.len(), MAX_LOCATIONS);
+        assert_eq!(max.last().unwrap(), of_card[0]);
         assert_eq!(locations(&["@x"], &many), ["@x"], "no address with a port");
     }
 

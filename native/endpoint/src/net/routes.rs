@@ -23,16 +23,16 @@ use log::Level;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How to reach one peer by one fabric.
+/// Way to one peer by one fabric.
 #[derive(Debug, Clone)]
 pub(crate) struct Route {
     pub(crate) fabric: FabricKind,
-    /// As the fabric reads it.
+    /// Address in the fabric's form.
     pub(crate) location: String,
     pub(crate) peer: Arc<Identity>,
 }
 
-/// Whether a route is to be used.
+/// Health of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Health {
     /// It has not failed since it carried blocks.
@@ -47,7 +47,7 @@ enum Health {
     FabricLost,
 }
 
-/// What a failure leads to.
+/// Consequence of a failure.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The same fabric is tried at another address, at once.
@@ -56,7 +56,7 @@ pub(crate) enum Failure {
     BackOff(Line),
 }
 
-struct Entry {
+struct RouteEntry {
     /// Its location is `locations[at]`.
     route: Route,
     /// All that this fabric has, best first; never empty.
@@ -71,7 +71,7 @@ struct Entry {
     cause: String,
 }
 
-impl Entry {
+impl RouteEntry {
     fn is_usable(&self, now: Instant) -> bool {
         match self.health {
             Health::Good => true,
@@ -104,13 +104,13 @@ pub(crate) type Line = (Level, String);
 pub(crate) struct Routes {
     /// The peer's name, for log lines.
     name: String,
-    entries: Vec<Entry>,
+    entries: Vec<RouteEntry>,
 }
 
 impl Routes {
     /// `routes`: best first, each with the other locations of its fabric, best first too.
     pub(crate) fn new(name: String, routes: Vec<(Route, Vec<String>)>) -> Self {
-        let entry = |(route, others): (Route, Vec<String>)| Entry {
+        let entry = |(route, others): (Route, Vec<String>)| RouteEntry {
             locations: std::iter::once(route.location.clone())
                 .chain(others)
                 .collect(),
@@ -125,8 +125,8 @@ impl Routes {
         Self { name, entries }
     }
 
-    /// How long connecting by that fabric may take: little where another route or address is tried
-    /// afterwards.
+    /// Returns how long connecting by that fabric may take: little where another route or address
+    /// is tried afterwards.
     pub(crate) fn connect_timeout(&self, fabric: FabricKind) -> Duration {
         match self.entries.last() {
             Some(last) if last.route.fabric == fabric && last.is_last_location() => {
@@ -147,13 +147,14 @@ impl Routes {
         if self.entries.is_empty() {
             return Err(format!("no fabric in common with {}", self.name));
         }
-        let cause = |entry: &Entry| format!("{}: {}", fabric_name(entry.route.fabric), entry.cause);
+        let cause =
+            |entry: &RouteEntry| format!("{}: {}", fabric_name(entry.route.fabric), entry.cause);
         let causes: Vec<String> = self.entries.iter().map(cause).collect();
         let (name, causes) = (&self.name, causes.join("; "));
         Err(format!("{name} cannot be reached: {causes}"))
     }
 
-    fn find(&mut self, fabric: FabricKind) -> Option<&mut Entry> {
+    fn find(&mut self, fabric: FabricKind) -> Option<&mut RouteEntry> {
         self.entries
             .iter_mut()
             .find(|entry| entry.route.fabric == fabric)
@@ -208,13 +209,13 @@ impl Routes {
 
     /// Blocks arrived by the route.
     pub(crate) fn carried(&mut self, fabric: FabricKind, now: Instant) -> Option<Line> {
-        let is_this = |entry: &Entry| entry.route.fabric == fabric;
+        let is_this = |entry: &RouteEntry| entry.route.fabric == fabric;
         let at = self.entries.iter().position(is_this)?;
         let (better, rest) = self.entries.split_at_mut(at);
         if let Some(entry) = rest.first_mut() {
             entry.failed = 0;
             match entry.health {
-                // What arrives during the back-off was sent before the failure, and proves nothing.
+                // A message that arrives during the back-off was sent before the failure, and proves nothing.
                 Health::BackOff { until, .. } if until <= now => {
                     entry.recover();
                     let line = format!("{}: {} works again", self.name, fabric_name(fabric));

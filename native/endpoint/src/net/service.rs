@@ -1,4 +1,4 @@
-//! What a service of the endpoint is to its progress thread.
+//! Interface between a service of the endpoint and the event loop.
 
 use super::Net;
 use faro_fabric::{CloseReason, ConnectionId, EndpointId, Outcome};
@@ -6,7 +6,7 @@ use faro_pool::Lease;
 use faro_wire::WireError;
 use std::time::Instant;
 
-/// Where a message came from.
+/// Origin of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Source {
     pub(crate) connection: ConnectionId,

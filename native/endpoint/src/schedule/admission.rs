@@ -1,4 +1,4 @@
-//! Which peers may go now, and which go next: the schedule as a preference and as a bound.
+//! Decides which peers may go now, and which go next: the schedule as a preference and as a bound.
 //!
 //! Work (a request to a peer, or a turn of a fetch that is served to it) goes at once while its peer
 //! holds a [permit](super::permits), and waits otherwise. A peer holds its permit as long as anything
@@ -17,8 +17,8 @@
 //! - **No peer waits for ever**, whatever else goes wrong: one that has waited for `max_wait` gets a
 //!   permit beyond the limit.
 //!
-//! What is admitted goes exactly once: it is in a queue here, or was given out. A new [`Order`]
-//! sorts the queues anew and touches nothing else.
+//! Submitted work goes exactly once: it is in a queue here, or was given out. A new [`Order`] sorts
+//! the queues anew and touches nothing else.
 //!
 //! Pure: the time comes in, what may go comes out.
 
@@ -30,20 +30,20 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 /// A peer that work waits for or is under way with; no other is kept.
-struct Peer<T> {
+struct PeerWork<T> {
     under_way: usize,
     waiting: VecDeque<T>,
-    /// When the first of `waiting` began to wait.
+    /// Time when the first of `waiting` began to wait.
     since: Instant,
 }
 
 /// The work of all peers in one direction, and which of it may go.
-pub(crate) struct Admission<T> {
+pub(crate) struct PeerAdmission<T> {
     order: Order,
     slice: Duration,
-    /// How long a peer waits before it gets a permit beyond the limit.
+    /// Time for which a peer waits before it gets a permit beyond the limit.
     max_wait: Duration,
-    peers: HashMap<EndpointId, Peer<T>>,
+    peers: HashMap<EndpointId, PeerWork<T>>,
     /// Peers whose `waiting` is not empty, as they are due.
     queue: BTreeSet<(Due, EndpointId)>,
     permits: Permits,
@@ -51,15 +51,15 @@ pub(crate) struct Admission<T> {
     moves: Vec<(EndpointId, bool)>,
     /// Below `order.rounds()`, or zero.
     round: u32,
-    /// When `round` became the current one.
+    /// Time when `round` became the current one.
     since: Instant,
-    /// How often the round moved on.
+    /// Number of times that the round moved on.
     rounds: u64,
-    /// How much work had to wait.
+    /// Amount of work that had to wait.
     waited: u64,
 }
 
-impl<T> Admission<T> {
+impl<T> PeerAdmission<T> {
     pub(crate) fn new(order: Order, slice: Duration, max_wait: Duration, now: Instant) -> Self {
         let permits = Permits::new(order.permits, order.permits, slice);
         Self {
@@ -94,7 +94,7 @@ impl<T> Admission<T> {
         self.permits.len()
     }
 
-    /// Whether the number of peers at once has a bound.
+    /// Returns whether the number of peers at once has a bound.
     pub(crate) fn is_bounded(&self) -> bool {
         self.order.permits < usize::MAX
     }
@@ -110,12 +110,12 @@ impl<T> Admission<T> {
         self.round
     }
 
-    /// How often the round has moved on.
+    /// Returns how often the round has moved on.
     pub(crate) fn rounds(&self) -> u64 {
         self.rounds
     }
 
-    /// How much work had to wait.
+    /// Returns how much work had to wait.
     pub(crate) fn waited(&self) -> u64 {
         self.waited
     }
@@ -131,7 +131,7 @@ impl<T> Admission<T> {
             // No slice runs while there is nothing to do.
             self.since = now;
         }
-        let entry = self.peers.entry(peer).or_insert_with(|| Peer {
+        let entry = self.peers.entry(peer).or_insert_with(|| PeerWork {
             under_way: 0,
             waiting: VecDeque::new(),
             since: now,

@@ -1,16 +1,16 @@
 //! The client's side: requests of all threads, each to one peer.
 
-use super::usage::Side;
-use super::{Admission, Exchange};
+use super::usage::ExchangeSide;
+use super::{Exchange, PeerAdmission};
 use faro_fabric::EndpointId;
 use faro_sync::{clock, lock};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-struct State<T> {
-    admission: Admission<T>,
-    /// Of the plan that `admission` follows.
+struct QueueState<T> {
+    admission: PeerAdmission<T>,
+    /// Generation of the plan that `admission` follows.
     generation: u64,
     /// Nothing waits any more, everything goes.
     closed: bool,
@@ -19,7 +19,7 @@ struct State<T> {
 /// Requests that wait for their peer's permit. Shared by all threads of an endpoint.
 pub(crate) struct ClientQueue<T> {
     exchange: Arc<Exchange>,
-    state: Mutex<State<T>>,
+    state: Mutex<QueueState<T>>,
     /// Something waits in `state`.
     waiting: AtomicBool,
     /// Peers count: there is a bound on how many at once.
@@ -29,7 +29,7 @@ pub(crate) struct ClientQueue<T> {
 impl<T> ClientQueue<T> {
     pub(crate) fn new(exchange: Arc<Exchange>) -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(QueueState {
                 admission: exchange.admission(),
                 generation: 0,
                 closed: false,
@@ -96,7 +96,7 @@ impl<T> ClientQueue<T> {
     }
 
     /// Lets `work` change what waits.
-    fn with(&self, now: Instant, work: impl FnOnce(&mut State<T>, &mut Vec<T>)) -> Vec<T> {
+    fn with(&self, now: Instant, work: impl FnOnce(&mut QueueState<T>, &mut Vec<T>)) -> Vec<T> {
         let mut out = Vec::new();
         let mut state = lock(&self.state);
         if let Some((generation, plan)) = self.exchange.newer_than(state.generation, now) {
@@ -108,8 +108,10 @@ impl<T> ClientQueue<T> {
         out
     }
 
-    fn note(&self, state: &mut State<T>) {
-        self.exchange.usage.note(&mut state.admission, Side::Reads);
+    fn note(&self, state: &mut QueueState<T>) {
+        self.exchange
+            .usage
+            .note(&mut state.admission, ExchangeSide::Reads);
         let waiting = state.admission.waits();
         self.waiting.store(waiting, Ordering::Relaxed);
         let bounded = state.admission.is_bounded();

@@ -12,7 +12,7 @@ pub(super) struct Members {
     members: BTreeMap<EndpointId, String>,
     /// Peers that have gone; one whose connection was only lost comes back.
     away: HashMap<EndpointId, String>,
-    /// When the members were last looked at.
+    /// Time when the members were last looked at.
     looked: Option<Instant>,
 }
 

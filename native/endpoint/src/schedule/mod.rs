@@ -8,7 +8,7 @@
 //!                              └────────── both are an Admission ─────────┘
 //! ```
 //! It costs no message: all endpoints compute the same schedule of the same members, and keep to it
-//! as far as that costs nothing. See [`Admission`] for what that means. The two directions have
+//! as far as that costs nothing. See [`PeerAdmission`] for what that means. The two directions have
 //! rounds of their own, because each moves on when it has nothing left to do.
 //!
 //! The **members** are this endpoint and the peers that it has met: those whose cards it has, while a
@@ -30,11 +30,11 @@ pub(crate) use client_queue::ClientQueue;
 pub(crate) use members::host_of;
 pub(crate) use server_queue::ServerQueue;
 
-use admission::Admission;
+use admission::PeerAdmission;
 use faro_fabric::EndpointId;
 use faro_sync::{clock, lock};
 use members::Members;
-use order::{Order, Plan};
+use order::{ExchangePlan, Order};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -48,8 +48,8 @@ const MIN_PERMITS: usize = 4;
 /// connections and buffers active, and every server's queue would have the requests of all.
 pub const UNBOUNDED_MEMBERS: usize = 64;
 
-/// How long the members stay as they are, at least: peers come in crowds, and each change makes a
-/// new plan.
+/// Minimum time for which the members stay as they are: peers come in crowds, and each change makes
+/// a new plan.
 const MEMBERS_PAUSE: Duration = Duration::from_millis(50);
 
 /// In which order peers are read from and served, and how many at once.
@@ -81,7 +81,7 @@ impl ExchangePolicy {
 pub struct ExchangeConfig {
     /// Order and bound.
     pub policy: ExchangePolicy,
-    /// How long a round is preferred while others wait.
+    /// Time for which a round is preferred while others wait.
     pub slice: Duration,
 }
 
@@ -97,12 +97,12 @@ impl Default for ExchangeConfig {
 /// The members and the plan of one endpoint, which its queues follow.
 pub(crate) struct Exchange {
     config: ExchangeConfig,
-    /// How long work waits before it goes beyond the limit.
+    /// Time for which work waits before it goes beyond the limit.
     max_wait: Duration,
     members: Mutex<Members>,
     /// The members have changed since the plan was made.
     stale: AtomicBool,
-    plan: Mutex<Arc<Plan>>,
+    plan: Mutex<Arc<ExchangePlan>>,
     /// Counts plans; the first has no members.
     generation: AtomicU64,
     usage: Usage,
@@ -122,7 +122,7 @@ impl Exchange {
             max_wait: idle_timeout / 2,
             members: Mutex::new(Members::new(own, host)),
             stale: AtomicBool::new(true),
-            plan: Mutex::new(Arc::new(Plan::empty())),
+            plan: Mutex::new(Arc::new(ExchangePlan::empty())),
             generation: AtomicU64::new(0),
             usage: Usage::default(),
         }
@@ -159,19 +159,19 @@ impl Exchange {
     }
 
     /// An admission that follows no plan yet.
-    fn admission<T>(&self) -> Admission<T> {
+    fn admission<T>(&self) -> PeerAdmission<T> {
         let order = match self.config.policy {
             ExchangePolicy::Auto | ExchangePolicy::Random => Order::none(),
             ExchangePolicy::Grouped | ExchangePolicy::Rotated => {
                 Order::new(MIN_PERMITS, Vec::new())
             }
         };
-        Admission::new(order, self.config.slice, self.max_wait, clock::now())
+        PeerAdmission::new(order, self.config.slice, self.max_wait, clock::now())
     }
 
     /// The current plan, if it is another than the one of that generation. Made here when members
     /// have changed.
-    fn newer_than(&self, generation: u64, now: Instant) -> Option<(u64, Arc<Plan>)> {
+    fn newer_than(&self, generation: u64, now: Instant) -> Option<(u64, Arc<ExchangePlan>)> {
         if self.stale.load(Ordering::Acquire) {
             self.make_plan(now);
         }
@@ -186,7 +186,7 @@ impl Exchange {
             return;
         };
         self.usage.members.set(members.len() as u64);
-        match Plan::new(own, members, self.config.policy) {
+        match ExchangePlan::new(own, members, self.config.policy) {
             Ok(plan) => {
                 let (epoch, count) = (plan.epoch, members.len());
                 log::debug!("exchange: epoch {epoch:016x}, {count} members");

@@ -1,7 +1,7 @@
 //! Admission against an oracle, with a clock of its own: whatever happens in whatever order.
 
-use super::admission::Admission;
-use super::order::{Order, Plan};
+use super::admission::PeerAdmission;
+use super::order::{ExchangePlan, Order};
 use super::{ExchangePolicy, MIN_PERMITS};
 use faro_exchange::SplitMix64;
 use faro_fabric::EndpointId;
@@ -15,7 +15,7 @@ const OWN: EndpointId = 0;
 fn order(policy: ExchangePolicy, peers: &HashSet<EndpointId>) -> Order {
     let mut members = BTreeMap::from([(OWN, "10.0.0.0".to_owned())]);
     members.extend(peers.iter().map(|id| (*id, format!("10.0.0.{id}"))));
-    Plan::new(OWN, &members, policy).unwrap().reads
+    ExchangePlan::new(OWN, &members, policy).unwrap().reads
 }
 
 fn peers(n: u128) -> HashSet<EndpointId> {
@@ -23,18 +23,18 @@ fn peers(n: u128) -> HashSet<EndpointId> {
 }
 
 struct World {
-    admission: Admission<u64>,
+    admission: PeerAdmission<u64>,
     now: Instant,
     rng: SplitMix64,
     policy: ExchangePolicy,
     members: HashSet<EndpointId>,
     limit: usize,
-    /// What was submitted, for whom.
+    /// Submitted work, with the peer that it is for.
     work: HashMap<u64, EndpointId>,
     waiting: HashSet<u64>,
     under_way: HashSet<u64>,
     gone: HashSet<u64>,
-    /// What went, in this order.
+    /// Work that went, in this order.
     course: Vec<u64>,
 }
 
@@ -43,7 +43,7 @@ impl World {
         let (now, order) = (Instant::now(), order(policy, &members));
         Self {
             limit: order.permits,
-            admission: Admission::new(order, SLICE, MAX_WAIT, now),
+            admission: PeerAdmission::new(order, SLICE, MAX_WAIT, now),
             now,
             rng: SplitMix64::new(seed),
             policy,
@@ -161,7 +161,7 @@ fn whatever_happens_all_work_goes_once_and_no_permit_stays_free() {
             _ => ExchangePolicy::Rotated,
         };
         let mut world = World::new(policy, peers(2 + u128::from(seed % 40)), seed);
-        let mut most = world.limit;
+        let mut max = world.limit;
         for _ in 0..300 {
             match world.rng.below(20) {
                 0..=8 => {
@@ -189,14 +189,14 @@ fn whatever_happens_all_work_goes_once_and_no_permit_stays_free() {
                     let n = 2 + u128::from(world.rng.below(40));
                     let first = 1 + u128::from(world.rng.below(5));
                     world.adopt((first..first + n).collect());
-                    most = most.max(world.limit);
+                    max = max.max(world.limit);
                 }
             }
             world.check();
             let active = world.active().len();
             assert!(
-                active <= 2 * most,
-                "seed {seed}: {active} active, {most} permits"
+                active <= 2 * max,
+                "seed {seed}: {active} active, {max} permits"
             );
         }
         world.drain();
@@ -219,7 +219,7 @@ fn the_bound_holds_while_all_peers_make_progress() {
                 world.submit(peer);
             }
         }
-        let mut most = 0;
+        let mut max = 0;
         while let Some(id) = world.random(&world.under_way.clone()) {
             for peer in world.active() {
                 world.admission.progress(peer, world.now);
@@ -227,9 +227,9 @@ fn the_bound_holds_while_all_peers_make_progress() {
             world.tick(SLICE / 3);
             world.end(id);
             world.check();
-            most = most.max(world.active().len());
+            max = max.max(world.active().len());
         }
-        assert_eq!(most, world.limit, "all of them, and never more");
+        assert_eq!(max, world.limit, "all of them, and never more");
     }
 }
 

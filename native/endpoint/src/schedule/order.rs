@@ -6,8 +6,8 @@ use faro_fabric::EndpointId;
 use faro_sync::HashMap;
 use std::collections::BTreeMap;
 
-/// When a peer is due: its round, and its position among the round's peers. Peers that the
-/// schedule does not know yet come after all others.
+/// Position of a peer in the schedule: its round, and its position among the round's peers. Peers
+/// that the schedule does not know yet come after all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Due {
     pub(super) round: u32,
@@ -19,7 +19,7 @@ const UNKNOWN: Due = Due {
     position: 0,
 };
 
-/// Which peers are due when, in one direction.
+/// The order in which peers are due, in one direction.
 #[derive(Debug, Clone)]
 pub(crate) struct Order {
     /// Peers at once.
@@ -72,15 +72,15 @@ impl Order {
     }
 }
 
-/// What one endpoint does with a set of members: which it reads from when, and which it serves when.
-pub(crate) struct Plan {
+/// An endpoint's plan for a set of members: the order in which it reads from them, and in which it serves them.
+pub(crate) struct ExchangePlan {
     pub(crate) reads: Order,
     pub(crate) serves: Order,
-    /// Of the members; the same on every node that knows the same ones.
+    /// Epoch of the members; the same on every node that knows the same ones.
     pub(crate) epoch: u64,
 }
 
-impl Plan {
+impl ExchangePlan {
     /// Before any members are known.
     pub(crate) fn empty() -> Self {
         Self {
@@ -161,9 +161,9 @@ mod tests {
             .collect()
     }
 
-    fn plans(n: u128, policy: ExchangePolicy) -> Vec<(EndpointId, Plan)> {
+    fn plans(n: u128, policy: ExchangePolicy) -> Vec<(EndpointId, ExchangePlan)> {
         let members = members(n);
-        let plan = |id: &EndpointId| (*id, Plan::new(*id, &members, policy).unwrap());
+        let plan = |id: &EndpointId| (*id, ExchangePlan::new(*id, &members, policy).unwrap());
         members.keys().map(plan).collect()
     }
 
@@ -174,11 +174,12 @@ mod tests {
                 let plans = plans(n, policy);
                 for (client, plan) in &plans {
                     assert_eq!(plan.epoch, plans[0].1.epoch);
-                    for (server, theirs) in plans.iter().filter(|(server, _)| server != client) {
+                    for (server, server_plan) in plans.iter().filter(|(server, _)| server != client)
+                    {
                         // When I read from you, you serve me.
                         assert_eq!(
                             plan.reads.due(*server).round,
-                            theirs.serves.due(*client).round
+                            server_plan.serves.due(*client).round
                         );
                         assert_ne!(plan.reads.due(*server), UNKNOWN);
                     }
@@ -194,10 +195,10 @@ mod tests {
 
     #[test]
     fn permits_are_about_the_root_of_the_members() {
-        for (n, most) in [(9, 4), (16, 5), (25, 6), (100, 11), (400, 21)] {
+        for (n, max) in [(9, 4), (16, 5), (25, 6), (100, 11), (400, 21)] {
             let (_, plan) = plans(n, ExchangePolicy::Grouped).swap_remove(0);
             assert!(
-                plan.reads.permits <= most.max(MIN_PERMITS),
+                plan.reads.permits <= max.max(MIN_PERMITS),
                 "{n}: {}",
                 plan.reads.permits
             );

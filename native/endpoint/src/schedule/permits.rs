@@ -1,4 +1,4 @@
-//! Which peers hold a permit: those that something is under way with, up to a limit.
+//! Tracks the peers that hold a permit: those that something is under way with, up to a limit.
 //!
 //! A *straggler* is a peer that holds a permit and makes no progress for a whole slice, either while
 //! the other peers do, or while all of them are silent for longer than is usual. What is under way
@@ -15,17 +15,17 @@ use std::time::{Duration, Instant};
 /// A straggler has made no progress while the others made this many steps for each permit.
 const PROGRESS_MISSED: u64 = 4;
 
-/// How fast a long silence is forgotten: by this share with each step of progress.
+/// Rate at which a long silence is forgotten: by this share with each step of progress.
 const FORGET: u32 = 64;
 
 /// The longest silence that can be usual, in slices; beyond it another peer is admitted.
 const LONGEST: u32 = 100;
 
 /// One peer that holds a permit.
-struct Held {
+struct HeldPermit {
     /// When it got the permit, or its last slice began.
     since: Instant,
-    /// When it last made progress.
+    /// Time when it last made progress.
     progress: Instant,
     /// Steps of all peers until then.
     progress_count: u64,
@@ -38,10 +38,10 @@ pub(super) struct Permits {
     /// Peers that may hold a permit without counting.
     spare: usize,
     slice: Duration,
-    held: HashMap<EndpointId, Held>,
+    held: HashMap<EndpointId, HeldPermit>,
     /// Steps of progress of all peers.
     progress_count: u64,
-    /// When any peer last made progress.
+    /// Time when any peer last made progress.
     last_progress: Option<Instant>,
     /// The longest time between two steps while any peer held a permit; fades.
     silence: Duration,
@@ -88,7 +88,7 @@ impl Permits {
                 < self.limit
     }
 
-    fn straggles(&self, held: &Held, now: Instant) -> bool {
+    fn straggles(&self, held: &HeldPermit, now: Instant) -> bool {
         let silent = now.duration_since(held.progress);
         let missed = self.progress_count - held.progress_count;
         silent >= self.slice
@@ -99,7 +99,7 @@ impl Permits {
                         .is_none_or(|at| now.duration_since(at) >= self.unusual()))
     }
 
-    /// A silence of all that is longer than what was usual of late.
+    /// Returns whether the silence of all exceeds the recent maximum.
     fn unusual(&self) -> Duration {
         (self.silence * 2).clamp(self.slice, self.slice * LONGEST)
     }
@@ -116,7 +116,7 @@ impl Permits {
             held.since = now;
             return false;
         }
-        let held = Held {
+        let held = HeldPermit {
             since: now,
             progress: now,
             progress_count: self.progress_count,

@@ -1,7 +1,7 @@
 //! The server's side: the turns of the fetches that one progress thread serves.
 
-use super::usage::Side;
-use super::{Admission, Exchange};
+use super::usage::ExchangeSide;
+use super::{Exchange, PeerAdmission};
 use faro_fabric::EndpointId;
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,8 +10,8 @@ use std::time::Instant;
 /// a turn, and after it each write that it posted.
 pub(crate) struct ServerQueue {
     exchange: Arc<Exchange>,
-    admission: Admission<u64>,
-    /// Of the plan that `admission` follows.
+    admission: PeerAdmission<u64>,
+    /// Generation of the plan that `admission` follows.
     generation: u64,
 }
 
@@ -24,7 +24,7 @@ impl ServerQueue {
         }
     }
 
-    /// A fetch of the peer could have its next turn: returns the fetches that have theirs now.
+    /// A fetch of the peer could have its next turn: returns the fetches that have their turn now.
     pub(crate) fn submit(&mut self, peer: EndpointId, serial: u64, now: Instant) -> Vec<u64> {
         self.with(now, |admission, out| {
             admission.submit(peer, serial, now, out)
@@ -61,7 +61,7 @@ impl ServerQueue {
     fn with(
         &mut self,
         now: Instant,
-        work: impl FnOnce(&mut Admission<u64>, &mut Vec<u64>),
+        work: impl FnOnce(&mut PeerAdmission<u64>, &mut Vec<u64>),
     ) -> Vec<u64> {
         let mut out = Vec::new();
         if let Some((generation, plan)) = self.exchange.newer_than(self.generation, now) {
@@ -69,7 +69,9 @@ impl ServerQueue {
             self.admission.adopt(plan.serves.clone(), now, &mut out);
         }
         work(&mut self.admission, &mut out);
-        self.exchange.usage.note(&mut self.admission, Side::Serves);
+        self.exchange
+            .usage
+            .note(&mut self.admission, ExchangeSide::Serves);
         out
     }
 }

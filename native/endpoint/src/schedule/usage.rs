@@ -1,14 +1,14 @@
-//! What the exchange counts.
+//! Counters of the exchange.
 
-use super::Admission;
+use super::PeerAdmission;
 use crate::counters::{Gauge, Peak};
 use faro_fabric::EndpointId;
 use faro_sync::{lock, HashMap};
 use std::sync::Mutex;
 
-/// Which side of a fetch this endpoint is on.
+/// This endpoint's side of a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum ExchangeSide {
     Reads,
     Serves,
 }
@@ -38,11 +38,11 @@ pub(super) struct Usage {
 
 impl Usage {
     /// Takes up what an admission has done since it was last looked at.
-    pub(super) fn note<T>(&self, admission: &mut Admission<T>, side: Side) {
+    pub(super) fn note<T>(&self, admission: &mut PeerAdmission<T>, side: ExchangeSide) {
         for (peer, held) in admission.moves() {
             self.moved(peer, held, side);
         }
-        if side == Side::Reads {
+        if side == ExchangeSide::Reads {
             let active = admission.active() as u64;
             self.active.set(active);
             self.active_peak.at_least(active);
@@ -52,7 +52,7 @@ impl Usage {
     }
 
     /// A peer got a permit, or returned one.
-    fn moved(&self, peer: EndpointId, held: bool, side: Side) {
+    fn moved(&self, peer: EndpointId, held: bool, side: ExchangeSide) {
         let step = |count: u64| {
             if held {
                 count + 1
@@ -74,7 +74,7 @@ impl Usage {
         let pairs = in_use.pairs.len() as u64;
         self.pairs.set(pairs);
         self.pairs_peak.at_least(pairs);
-        if side == Side::Serves {
+        if side == ExchangeSide::Serves {
             in_use.served = step(in_use.served);
             self.fan_in.set(in_use.served);
             self.fan_in_peak.at_least(in_use.served);

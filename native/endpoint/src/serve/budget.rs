@@ -24,19 +24,19 @@ const BUFFER_BYTES: usize = 24;
 #[derive(Debug)]
 pub(super) struct Budget {
     limit: usize,
-    /// Of all progress threads of the endpoint. Relaxed: it orders nothing.
+    /// Bytes of all progress threads of the endpoint. Relaxed: it orders nothing.
     of_all: Arc<AtomicU64>,
-    /// Of this one.
+    /// Bytes of this thread.
     held: usize,
-    /// Of guests.
+    /// Bytes of guests.
     of_guests: usize,
     /// No entry is zero.
-    by_peer: HashMap<EndpointId, Held>,
+    by_peer: HashMap<EndpointId, PeerCharge>,
 }
 
-/// What a peer has taken.
+/// A peer's share that is taken.
 #[derive(Debug, Clone, Copy)]
-struct Held {
+struct PeerCharge {
     bytes: usize,
     /// It was a guest when it had nothing.
     is_guest: bool,
@@ -73,7 +73,7 @@ impl Budget {
     /// no other, and one larger than the rest of the bound when this thread has no other.
     pub(super) fn take(&mut self, peer: Payer, bytes: usize) -> bool {
         let Payer { endpoint, is_guest } = peer;
-        let nothing = Held { bytes: 0, is_guest };
+        let nothing = PeerCharge { bytes: 0, is_guest };
         let held = self.by_peer.get(&endpoint).copied().unwrap_or(nothing);
         let free = self
             .limit

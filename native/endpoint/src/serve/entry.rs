@@ -1,4 +1,4 @@
-//! What a progress thread knows of one fetch that it serves.
+//! A progress thread's state of one fetch that it serves.
 
 use super::job::Job;
 use super::stage::Stage;
@@ -6,7 +6,7 @@ use faro_fabric::{ConnectionId, EndpointId};
 use std::time::{Duration, Instant};
 
 /// One fetch.
-pub(super) struct Entry {
+pub(super) struct FetchEntry {
     pub(super) connection: ConnectionId,
     pub(super) endpoint: EndpointId,
     /// The client's id of it.
@@ -14,16 +14,17 @@ pub(super) struct Entry {
     pub(super) stage: Stage<Box<Job>>,
     /// Writes posted that have not ended.
     pub(super) writes: usize,
-    /// How long it goes on without progress: as long as the client waits, and no longer than this server's own time.
+    /// Time for which it goes on without progress: as long as the client waits, and no longer than this server's own
+    /// time.
     pub(super) idle_timeout: Duration,
     pub(super) deadline: Instant,
     /// The time for which it is in `ServeService::deadlines`.
     pub(super) look_at: Instant,
-    /// Of the budget.
+    /// Bytes charged to the budget.
     pub(super) bytes: usize,
 }
 
-impl Entry {
+impl FetchEntry {
     pub(super) fn progress(&mut self, now: Instant) {
         self.deadline = now + self.idle_timeout;
     }

@@ -1,4 +1,4 @@
-//! Which pages each peer may read.
+//! Tracks the pages that each peer may read.
 //!
 //! A page is exposed to a peer once and stays exposed while its contents change: the versions tell
 //! the peer which bytes to accept, not the exposure. So nothing is exposed or revoked per request. An
@@ -14,7 +14,7 @@ use faro_sync::HashMap;
 use faro_wire::message::{OfferedSlice, ReadOffer, RemoteBuffer};
 use std::sync::Arc;
 
-/// What one peer may read.
+/// Pages that one peer may read.
 #[derive(Default)]
 struct ToPeer {
     versions: Option<RemoteRange>,
@@ -24,13 +24,13 @@ struct ToPeer {
 
 /// The exposed pages of one progress thread, by connection.
 #[derive(Default)]
-pub(super) struct ExposedBuffers {
+pub(super) struct ExposedPages {
     peers: HashMap<ConnectionId, ToPeer>,
     /// The log has a line about a device that does not register what it is asked to.
     warned: bool,
 }
 
-impl ExposedBuffers {
+impl ExposedPages {
     /// `slices` as the peer can read them; `None` if not all of them can be exposed.
     pub(super) fn offer(
         &mut self,

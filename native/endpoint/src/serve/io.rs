@@ -1,8 +1,8 @@
 //! The I/O threads: the only ones that wait for a disk.
 
-use super::job::{Job, Turn};
+use super::job::{Job, JobTurn};
 use super::lookup::{look_up, LookedUp};
-use super::work::{Returned, Shared, Task, Work};
+use super::work::{Returned, ServeShared, Task, Work};
 use crate::files::{Catalog, Output};
 use crate::limits::{AT_ONCE_BLOCKS, AT_ONCE_BYTES, MAX_PREFETCHES};
 use crate::memory::Memory;
@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 
 /// A handle to the threads; dropping it lets them finish.
 pub(crate) struct IoPool {
-    shared: Arc<Shared>,
+    shared: Arc<ServeShared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     count: usize,
 }
@@ -45,7 +45,7 @@ impl IoPool {
     /// A pool whose tasks the caller does, by the worker.
     pub(crate) fn without_threads(memory: Arc<Memory>, catalog: Arc<Catalog>) -> (Self, Worker) {
         let (queue, tasks) = crossbeam_channel::unbounded();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ServeShared {
             memory,
             catalog,
             queue,
@@ -60,7 +60,7 @@ impl IoPool {
 
     /// A turn of a small job whose bytes are in memory, on the caller's thread; any other job comes
     /// back, to be queued.
-    pub(super) fn at_once(&self, mut job: Box<Job>) -> Result<(Box<Job>, Turn), Box<Job>> {
+    pub(super) fn at_once(&self, mut job: Box<Job>) -> Result<(Box<Job>, JobTurn), Box<Job>> {
         if job.is_new() {
             let wanted = match job.block_count() <= AT_ONCE_BLOCKS {
                 true => job.wanted(),
@@ -84,7 +84,7 @@ impl IoPool {
             return Err(job);
         }
         match job.turn(&self.shared.memory, Sleep::Never) {
-            Turn::Cold => Err(job),
+            JobTurn::Cold => Err(job),
             turn => Ok((job, turn)),
         }
     }
@@ -142,7 +142,7 @@ impl IoPool {
 /// Does the tasks of a pool: each of its threads has one.
 #[derive(Clone)]
 pub(crate) struct Worker {
-    shared: Arc<Shared>,
+    shared: Arc<ServeShared>,
     tasks: Receiver<Task>,
 }
 
@@ -172,7 +172,7 @@ impl Worker {
     /// False: the thread is to end.
     fn perform(&self, task: Task) -> bool {
         let Work { job, home } = match task {
-            Task::Turn(work) => work,
+            Task::JobTurn(work) => work,
             Task::Prefetch {
                 output,
                 chunks,
@@ -201,18 +201,18 @@ impl Worker {
 }
 
 /// A turn of a job, after its files were looked up; `None`: it waits for answers of Java.
-fn turn(shared: &Arc<Shared>, mut job: Box<Job>, home: &Inbox<Returned>) -> Option<Returned> {
+fn turn(shared: &Arc<ServeShared>, mut job: Box<Job>, home: &Inbox<Returned>) -> Option<Returned> {
     loop {
         if job.wants_files() {
             job = match look_up(shared, job, home) {
                 LookedUp::Known(job) => job,
                 LookedUp::Waiting => return None,
-                LookedUp::Full(job) => return Some(Returned::Turned(job, Turn::Busy)),
+                LookedUp::Full(job) => return Some(Returned::Turned(job, JobTurn::Busy)),
             };
         }
         match job.turn(&shared.memory, Sleep::May) {
             // Files were replaced. This ends, because a job looks its files up a few times only.
-            Turn::Cold if job.wants_files() => {}
+            JobTurn::Cold if job.wants_files() => {}
             turn => return Some(Returned::Turned(job, turn)),
         }
     }

@@ -30,20 +30,20 @@ pub(crate) struct Job {
     lookups: u8,
     /// Outputs that `runs` point to.
     outputs: Vec<Arc<Output>>,
-    /// What is still to be read, adjacent ranges merged: (position in `outputs`, bytes).
+    /// Ranges that are still to be read, adjacent ones merged: (position in `outputs`, bytes).
     ranges: VecDeque<(usize, FileRange)>,
     /// The response was made.
     prepared: bool,
     /// The response, until a turn takes it along.
     response: Option<Encoded>,
-    /// The client is not to be offered to read.
+    /// Never send READ_OFFER.
     writes_only: bool,
     /// Sum of `runs`.
     remaining: u64,
     buffers: VecDeque<RemoteBuffer>,
     /// Number of the first one of `buffers` among all of the request.
     next_buffer: u32,
-    /// What is on its way to the peer.
+    /// Account of the bytes on their way to the peer.
     account: Arc<Account>,
     /// For the next buffers, in order. A turn that has none takes memory of the arena only if it `may_lease`.
     reserved: VecDeque<Lease>,
@@ -53,7 +53,7 @@ pub(crate) struct Job {
     pub(crate) served: Served,
 }
 
-/// What a finished job has sent.
+/// Result of a finished job: what it has sent.
 #[derive(Default, Clone, Copy)]
 pub(crate) struct Served {
     pub(crate) blocks: u64,
@@ -68,8 +68,8 @@ pub(crate) struct FilledBuffer {
     pub(crate) written: WrittenBuffer,
 }
 
-/// What a turn gave.
-pub(crate) enum Turn {
+/// Result of a turn.
+pub(crate) enum JobTurn {
     Filled {
         /// `FETCH_RESPONSE`, on the first turn.
         response: Option<Encoded>,
@@ -93,7 +93,7 @@ pub(crate) enum Turn {
     Broken { detail: String },
 }
 
-/// Why no response can be made now.
+/// Reason why no response can be made now.
 enum NotNow {
     Cold,
     Replaced,
@@ -237,7 +237,7 @@ impl Job {
 
     /// Makes the response, when all answers are in. `Some`: the turn ends here, because offsets are not
     /// in memory or files were replaced.
-    pub(crate) fn prepare(&mut self, sleep: Sleep) -> Option<Turn> {
+    pub(crate) fn prepare(&mut self, sleep: Sleep) -> Option<JobTurn> {
         if self.prepared {
             return None;
         }
@@ -247,12 +247,12 @@ impl Job {
                 self.response = Some(response);
                 None
             }
-            Err(NotNow::Cold) => Some(Turn::Cold),
+            Err(NotNow::Cold) => Some(JobTurn::Cold),
             Err(NotNow::Replaced) => Some(self.look_up_again(Vec::new())),
         }
     }
 
-    /// What was in the chunk cache could not be exposed to the client: it is to be written.
+    /// Makes the job write, because chunks could not be exposed to the client.
     pub(crate) fn write_instead(&mut self, response: Encoded) {
         self.writes_only = true;
         self.response = Some(response);
@@ -281,13 +281,13 @@ impl Job {
 
     /// One turn: an offer to read, if the chunk cache has all of it, or up to `TURN_BUFFERS` filled
     /// leases.
-    pub(crate) fn turn(&mut self, memory: &Memory, sleep: Sleep) -> Turn {
+    pub(crate) fn turn(&mut self, memory: &Memory, sleep: Sleep) -> JobTurn {
         if let Some(turn) = self.prepare(sleep) {
             return turn;
         }
         if let Some(response) = self.response.take_if(|_| !self.writes_only) {
             match offer(memory, &self.outputs, &self.ranges, self.remaining, sleep) {
-                Some(slices) => return Turn::Offered { response, slices },
+                Some(slices) => return JobTurn::Offered { response, slices },
                 None => self.write_instead(response),
             }
         }
@@ -305,7 +305,7 @@ impl Job {
                     break;
                 }
                 Err(error) => {
-                    return Turn::Broken {
+                    return JobTurn::Broken {
                         detail: error.to_string(),
                     }
                 }
@@ -315,14 +315,14 @@ impl Job {
                 Ok(true) => {}
                 Ok(false) if filled.is_empty() => {
                     self.reserved.push_front(lease);
-                    return Turn::Cold;
+                    return JobTurn::Cold;
                 }
                 Ok(false) => break,
-                // Nothing was sent: the new files are as good.
+                // Nothing was sent yet: restart with the new files.
                 Err(Unread { replaced: true, .. }) if self.response.is_some() => {
                     return self.look_up_again(filled);
                 }
-                Err(Unread { detail, .. }) => return Turn::Broken { detail },
+                Err(Unread { detail, .. }) => return JobTurn::Broken { detail },
             }
             let written = WrittenBuffer {
                 buffer: self.next_buffer.into(),
@@ -339,7 +339,7 @@ impl Job {
             });
         }
         self.reserved.clear();
-        Turn::Filled {
+        JobTurn::Filled {
             response: self.response.take(),
             filled,
             last: self.remaining == 0,
@@ -402,14 +402,14 @@ impl Job {
 
     /// Files were replaced or deleted before anything was sent: the job begins anew, with a look-up.
     /// The buffers of `filled` are as unused as before.
-    fn look_up_again(&mut self, filled: Vec<FilledBuffer>) -> Turn {
+    fn look_up_again(&mut self, filled: Vec<FilledBuffer>) -> JobTurn {
         self.lookups += 1;
         // Java may take long to answer.
         self.reserved.clear();
         if self.lookups >= MAX_LOOKUPS {
             let detail =
                 format!("map outputs were replaced {MAX_LOOKUPS} times during one request");
-            return Turn::Broken { detail };
+            return JobTurn::Broken { detail };
         }
         self.next_buffer = self.next_buffer.wrapping_sub(filled.len() as u32);
         for buffer in filled.into_iter().rev() {
@@ -425,7 +425,7 @@ impl Job {
         self.is_short = false;
         (self.prepared, self.response) = (false, None);
         (self.remaining, self.served) = (0, Served::default());
-        Turn::Cold
+        JobTurn::Cold
     }
 
     /// Reads the next `bytes.len()` bytes of the stream; `false`: not all of them are in memory, and

@@ -1,7 +1,7 @@
 //! Finding the files of a job's map outputs, some of which only Java can find.
 
 use super::job::Job;
-use super::work::{Returned, Shared, Work};
+use super::work::{Returned, ServeShared, Work};
 use crate::files::{Answer, Lookup};
 use crate::net::Inbox;
 use faro_sync::lock;
@@ -17,7 +17,7 @@ struct Waiting {
     missing: AtomicUsize,
 }
 
-/// What a look-up gave.
+/// Result of a look-up.
 pub(super) enum LookedUp {
     /// All outputs are known.
     Known(Box<Job>),
@@ -30,7 +30,11 @@ pub(super) enum LookedUp {
 
 /// Finds the outputs that the job has no answer for. Those that its peer may not ask for now are
 /// left out, and the job looks them up when the answers to the others are in.
-pub(super) fn look_up(shared: &Arc<Shared>, mut job: Box<Job>, home: &Inbox<Returned>) -> LookedUp {
+pub(super) fn look_up(
+    shared: &Arc<ServeShared>,
+    mut job: Box<Job>,
+    home: &Inbox<Returned>,
+) -> LookedUp {
     let wanted = job.missing();
     let mut waiting: Option<Arc<Waiting>> = None;
     job.is_short = false;
@@ -73,7 +77,7 @@ pub(super) fn look_up(shared: &Arc<Shared>, mut job: Box<Job>, home: &Inbox<Retu
 }
 
 /// Counts one arrival; the last one sends the job on.
-fn arrive(shared: &Shared, waiting: &Waiting) {
+fn arrive(shared: &ServeShared, waiting: &Waiting) {
     if waiting.missing.fetch_sub(1, Ordering::AcqRel) != 1 {
         return;
     }

@@ -36,7 +36,7 @@ pub(crate) fn offer(
     total: u64,
     sleep: Sleep,
 ) -> Option<Vec<ResidentSlice>> {
-    let most = (total / READ_OFFER_MEAN_BYTES).min(u64::from(MAX_OFFERED_SLICES)) as usize;
+    let max = (total / READ_OFFER_MEAN_BYTES).min(u64::from(MAX_OFFERED_SLICES)) as usize;
     if total < READ_OFFER_BYTES {
         return None;
     }
@@ -46,7 +46,7 @@ pub(crate) fn offer(
         let mapped = output.mapped(&memory.pool, memory.regions);
         let (mut at, end) = (range.offset, range.offset + range.length);
         while at < end {
-            if slices.len() == most {
+            if slices.len() == max {
                 return None;
             }
             let length = (end - at).min(CHUNK_BYTES - at % CHUNK_BYTES) as u32;

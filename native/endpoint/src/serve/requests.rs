@@ -1,7 +1,7 @@
-//! What clients ask of [`ServeService`], and requests that are past their deadline.
+//! Takes clients' requests to [`ServeService`], and ends requests that are past their deadline.
 
 use super::budget::{bytes_of_buffers, bytes_of_request};
-use super::entry::Entry;
+use super::entry::FetchEntry;
 use super::job::Job;
 use super::service::{fail, ServeService};
 use super::stage::{Buffers, Stage};
@@ -64,7 +64,7 @@ impl ServeService {
                 (Stage::queued(job), None)
             }
         };
-        let entry = Entry {
+        let entry = FetchEntry {
             connection,
             endpoint,
             request,

@@ -1,8 +1,8 @@
 //! The fetches that one progress thread serves.
 
 use super::budget::Budget;
-use super::entry::Entry;
-use super::exposed::ExposedBuffers;
+use super::entry::FetchEntry;
+use super::exposed::ExposedPages;
 use super::memory_queue::MemoryQueue;
 use super::stage::{Permitted, Stage};
 use super::work::Returned;
@@ -24,15 +24,15 @@ use std::time::{Duration, Instant};
 /// The part of the arena's bytes that requests may take beside it.
 const REQUESTS_SHARE: u64 = 4;
 
-/// The server service; see the module's comment.
+/// The server's side of all fetches of one progress thread.
 pub(crate) struct ServeService {
     pub(super) io: Arc<IoPool>,
-    /// Where I/O threads return jobs to.
+    /// Inbox to which I/O threads return jobs.
     pub(super) inbox: Inbox<Returned>,
     returned: Receiver<Returned>,
     pub(super) counters: Arc<Counters>,
     pub(super) memory: Arc<Memory>,
-    pub(super) exposed: ExposedBuffers,
+    pub(super) exposed: ExposedPages,
     /// The shortage of the arena for which pages of `exposed` were last revoked.
     shortage: u64,
     /// The recall of everything for which `exposed` was last revoked.
@@ -40,7 +40,7 @@ pub(crate) struct ServeService {
     /// Turns that wait for their peer's permit.
     pub(super) schedule: ServerQueue,
     /// By serial number.
-    pub(super) entries: HashMap<u64, Entry>,
+    pub(super) entries: HashMap<u64, FetchEntry>,
     /// The serial numbers of those that clients may still name.
     pub(super) by_request: HashMap<(ConnectionId, u64), u64>,
     pub(super) budget: Budget,
@@ -51,7 +51,7 @@ pub(crate) struct ServeService {
     arena_is_empty: bool,
     /// When each peer last took bytes, while it is connected.
     pub(super) taken: HashMap<EndpointId, Instant>,
-    /// How long a peer may take no bytes, whatever it asks for.
+    /// Time for which a peer may take no bytes, whatever it asks for.
     pub(super) longest_wait: Duration,
     pub(super) next_serial: u64,
 }
@@ -78,7 +78,7 @@ impl ServeService {
             shortage: memory.shortages(),
             recall: memory.recalls(),
             memory,
-            exposed: ExposedBuffers::default(),
+            exposed: ExposedPages::default(),
             schedule,
             entries: HashMap::default(),
             by_request: HashMap::default(),
@@ -170,14 +170,14 @@ impl ServeService {
     }
 
     /// Removes an entry, and what the service has noted of it.
-    fn take_entry(&mut self, serial: u64) -> Option<Entry> {
+    fn take_entry(&mut self, serial: u64) -> Option<FetchEntry> {
         let entry = self.entries.remove(&serial)?;
         self.deadlines.remove(entry.look_at, serial);
         self.budget.give(entry.endpoint, entry.bytes);
         Some(entry)
     }
 
-    pub(super) fn remove(&mut self, serial: u64) -> Option<Entry> {
+    pub(super) fn remove(&mut self, serial: u64) -> Option<FetchEntry> {
         let entry = self.take_entry(serial)?;
         let key = (entry.connection, entry.request);
         // A draining fetch is not listed, and its client may have used the id again.
@@ -193,7 +193,7 @@ impl ServeService {
         Some(entry)
     }
 
-    fn serials_of(&self, which: impl Fn(&Entry) -> bool) -> Vec<u64> {
+    fn serials_of(&self, which: impl Fn(&FetchEntry) -> bool) -> Vec<u64> {
         let entries = self.entries.iter().filter(|(_, entry)| which(entry));
         entries.map(|(serial, _)| *serial).collect()
     }
@@ -318,7 +318,7 @@ impl Service for ServeService {
     /// Tells every client that this endpoint is closing.
     fn close(&mut self, net: &mut Net) {
         for ((connection, request), serial) in std::mem::take(&mut self.by_request) {
-            // What a client reads by itself ends with the connection.
+            // A client's own reads end with the connection.
             let entry = self.entries.get(&serial);
             if entry.is_some_and(|entry| matches!(entry.stage, Stage::Offered)) {
                 continue;

@@ -1,4 +1,4 @@
-//! Where a fetch is at its server.
+//! The stages of a fetch at its server.
 //!
 //! ```text
 //!            permit: first turn              turn ends, more to do
@@ -17,7 +17,7 @@
 
 use faro_wire::message::RemoteBuffer;
 
-/// Where a fetch is; `J` is its job.
+/// Stage of a fetch; `J` is its job.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Stage<J> {
     /// It waits for buffers of its client, or for posted writes to end.
@@ -35,7 +35,7 @@ pub(super) enum Stage<J> {
     Offered,
 }
 
-/// What becomes of buffers that a client offers.
+/// Use of the buffers that a client offers.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Buffers<'a, J> {
     /// The job is here and takes them.
@@ -46,7 +46,7 @@ pub(super) enum Buffers<'a, J> {
     NotNeeded,
 }
 
-/// What a permit brings.
+/// The step that a permit allows.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Permitted<J> {
     /// The turn begins.

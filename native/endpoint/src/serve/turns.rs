@@ -1,6 +1,6 @@
-//! What a turn gave, on its way to the client.
+//! Sends the result of a turn to the client.
 
-use super::job::{FilledBuffer, Job, Turn};
+use super::job::{FilledBuffer, Job, JobTurn};
 use super::offer::ResidentSlice;
 use super::service::{fail, ServeService};
 use crate::limits::{MAX_UNRESOLVED, MAX_UNRESOLVED_OF_PEER};
@@ -11,7 +11,7 @@ use faro_wire::message::{DataWritten, FailureCode, ToClient, WrittenBuffer};
 
 impl ServeService {
     /// A turn ended.
-    pub(super) fn on_turn(&mut self, net: &mut Net, job: Box<Job>, turn: Turn) {
+    pub(super) fn on_turn(&mut self, net: &mut Net, job: Box<Job>, turn: JobTurn) {
         let serial = job.serial;
         // Unknown: cancelled, past its deadline, or the connection has closed.
         let Some(entry) = self.entries.get(&serial) else {
@@ -19,8 +19,8 @@ impl ServeService {
         };
         let (connection, request, endpoint) = (entry.connection, entry.request, entry.endpoint);
         match turn {
-            Turn::Cold => self.io.submit(job, &self.inbox),
-            Turn::Busy => {
+            JobTurn::Cold => self.io.submit(job, &self.inbox),
+            JobTurn::Busy => {
                 self.remove(serial);
                 let detail = format!(
                     "Java has not said where {MAX_UNRESOLVED_OF_PEER} map outputs are that this peer asked for, or \
@@ -28,12 +28,12 @@ impl ServeService {
                 );
                 self.refuse(net, connection, request, detail);
             }
-            Turn::Broken { detail } => {
+            JobTurn::Broken { detail } => {
                 self.remove(serial);
                 fail(net, connection, request, FailureCode::Internal, detail);
             }
-            Turn::Offered { response, slices } => self.offer(net, job, response, &slices),
-            Turn::Filled {
+            JobTurn::Offered { response, slices } => self.offer(net, job, response, &slices),
+            JobTurn::Filled {
                 response,
                 filled,
                 last,

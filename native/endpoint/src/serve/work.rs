@@ -1,7 +1,7 @@
 //! The work of the I/O threads: jobs and prefetches in a queue, and what a job's turn returns to
 //! its progress thread.
 
-use super::job::{Job, Turn};
+use super::job::{Job, JobTurn};
 use crate::files::{Catalog, Output};
 use crate::memory::Memory;
 use crate::net::Inbox;
@@ -15,17 +15,17 @@ pub(super) struct Work {
     pub(super) home: Inbox<Returned>,
 }
 
-/// What an I/O thread returns.
+/// A value that an I/O thread returns.
 pub(crate) enum Returned {
     /// A job, and what its turn gave.
-    Turned(Box<Job>, Turn),
+    Turned(Box<Job>, JobTurn),
     /// The job of that serial number is lost: the turn panicked.
     Lost(u64),
 }
 
-/// What a thread does next.
+/// The next task of a thread.
 pub(super) enum Task {
-    Turn(Work),
+    JobTurn(Work),
     /// Bring chunks of an output into the chunk cache; `evict`: others may be evicted for them.
     Prefetch {
         output: Arc<Output>,
@@ -36,7 +36,7 @@ pub(super) enum Task {
 }
 
 /// State that the threads share.
-pub(super) struct Shared {
+pub(super) struct ServeShared {
     pub(super) memory: Arc<Memory>,
     pub(super) catalog: Arc<Catalog>,
     /// Work that waited for its files comes back by it, too. The channel has no bound of its own:
@@ -45,13 +45,13 @@ pub(super) struct Shared {
     pub(super) queue: Sender<Task>,
 }
 
-impl Shared {
+impl ServeShared {
     /// Queues a turn of a job; if the threads have ended, the job returns to its progress thread.
     pub(super) fn submit(&self, work: Work) {
-        if let Err(error) = self.queue.send(Task::Turn(work)) {
-            if let Task::Turn(Work { job, home }) = error.into_inner() {
+        if let Err(error) = self.queue.send(Task::JobTurn(work)) {
+            if let Task::JobTurn(Work { job, home }) = error.into_inner() {
                 let detail = "the I/O threads have ended".to_owned();
-                home.send(Returned::Turned(job, Turn::Broken { detail }));
+                home.send(Returned::Turned(job, JobTurn::Broken { detail }));
             }
         }
     }

@@ -12,7 +12,7 @@ const CHECKSUM_BYTES: usize = 4;
 /// The checksum so far, of the bytes of an InfiniBand header that RoCE does not have.
 const SEED: u32 = 0xdebb_20e3;
 
-/// What a device does with a payload.
+/// A device's use of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Carries {
     Send,
@@ -38,7 +38,8 @@ pub fn whole(frame: &[u8]) -> Option<Range<usize>> {
 /// Where the payload of a SEND or a WRITE is, and which of them it is.
 pub fn payload(frame: &[u8]) -> Option<(Carries, Range<usize>)> {
     let whole = whole(frame)?;
-    // Of a reliable connection: SEND and WRITE, as first, middle, last or only packet, the last two with an immediate too.
+    // Opcodes of a reliable connection: SEND and WRITE, as first, middle, last or only packet, the last two with an
+    // immediate too.
     let (carries, more) = match frame[whole.start] {
         0x00 | 0x01 | 0x02 | 0x04 => (Carries::Send, 0),
         0x03 | 0x05 => (Carries::Send, 4),

@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Of the hosts h1 and h2.
+/// Ports of the hosts h1 and h2.
 const PORTS: [&str; 2] = ["port1", "port2"];
 /// `struct virtio_net_hdr`: what the kernel has not done to a packet yet (checksum, segments). It goes with the packet.
 const OFFLOAD_BYTES: usize = 10;
 /// Longest packet: one of TCP that a device would cut into segments.
 const LONGEST_BYTES: usize = 70 << 10;
-/// How long a wait for packets takes at most, in milliseconds.
+/// Maximum time of a wait for packets, in milliseconds.
 const WAIT_MS: i32 = 20;
 
 /// A packet that was passed on: an Ethernet frame, as it was sent.
@@ -150,7 +150,7 @@ fn receive(port: &OwnedFd, buffer: &mut [u8]) -> Option<usize> {
             )
         };
         let bytes = usize::try_from(bytes).ok()?;
-        // What this machine's kernel sends by itself is not the hosts'.
+        // Packets that this machine's kernel sends by itself are not the hosts'.
         if address.sll_pkttype != libc::PACKET_OUTGOING {
             return Some(bytes);
         }

@@ -55,7 +55,7 @@ pub fn config(name: &str, fabric: FabricChoice) -> Config {
     }
 }
 
-/// What a fabric by hand needs to connect to the endpoint with that card.
+/// Returns the identity that a fabric by hand needs to connect to the endpoint with that card.
 pub fn identity(card: &faro_wire::Card) -> faro_fabric::Identity {
     faro_fabric::Identity::new(card.endpoint, &card.secret, None, "").unwrap()
 }
@@ -162,7 +162,7 @@ pub fn pattern(seed: u64, bytes: usize) -> Vec<u8> {
         .collect()
 }
 
-/// What became of every block of a request.
+/// Results of all blocks of a request.
 #[derive(Debug)]
 pub struct Fetched {
     /// Status and bytes of the delivered blocks, in order.

@@ -23,7 +23,7 @@ impl Part {
     }
 }
 
-/// What the receiver does with the elements.
+/// The receiver's action on the elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     Add,

@@ -66,11 +66,11 @@ fn container(host: &Host<'_>) -> Finding {
     };
     let needed = host.memory_limit;
     match bound(host.root) {
-        Some(Bound { bytes: most, file }) if most <= needed => {
+        Some(Bound { bytes: max, file }) if max <= needed => {
             let message = format!(
                 "{place}; {} allows {}, and the arena alone may take {}",
                 file.display(),
-                bytes(most),
+                bytes(max),
                 bytes(needed)
             );
             let fix = format!(
@@ -80,8 +80,8 @@ fn container(host: &Host<'_>) -> Finding {
             );
             Finding::bad("memory limit", Level::Broken, message, fix)
         }
-        Some(Bound { bytes: most, .. }) => {
-            let message = format!("{place}; its memory is limited to {}", bytes(most));
+        Some(Bound { bytes: max, .. }) => {
+            let message = format!("{place}; its memory is limited to {}", bytes(max));
             Finding::good("memory limit", message)
         }
         None => Finding::good("memory limit", format!("{place}; no limit of memory")),
@@ -112,7 +112,7 @@ fn kind(root: &Path) -> Option<&'static str> {
 /// The smallest limit of memory from the process's own group up to the root.
 fn bound(root: &Path) -> Option<Bound> {
     let groups = read(&root.join("proc/self/cgroup"));
-    let mut least: Option<Bound> = None;
+    let mut min: Option<Bound> = None;
     for line in groups.lines() {
         let mut parts = line.splitn(3, ':').skip(1);
         let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {
@@ -132,10 +132,10 @@ fn bound(root: &Path) -> Option<Bound> {
                 continue;
             };
             // Version 1 writes "no limit" as the largest number of whole pages.
-            if bytes < i64::MAX as u64 / 2 && least.as_ref().is_none_or(|b| bytes < b.bytes) {
-                least = Some(Bound { bytes, file });
+            if bytes < i64::MAX as u64 / 2 && min.as_ref().is_none_or(|b| bytes < b.bytes) {
+                min = Some(Bound { bytes, file });
             }
         }
     }
-    least
+    min
 }

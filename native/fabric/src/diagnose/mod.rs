@@ -1,4 +1,4 @@
-//! Why RDMA is or is not used on this host, and which command changes that.
+//! Explains why RDMA is or is not used on this host, and names the command that changes it.
 //!
 //! One list of checks with two readers: `faro doctor` prints all of them, and an endpoint that
 //! falls back to TCP adds those that found something to its log line. What a check says is the
@@ -17,10 +17,10 @@ use crate::verbs::VerbsOptions;
 use std::net::IpAddr;
 use std::path::Path;
 
-/// What a finding means for a job.
+/// Severity of a finding for a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// As it should be.
+    /// Nothing is to be changed.
     Good,
     /// It works, and could be better.
     Note,
@@ -30,13 +30,13 @@ pub enum Level {
     Broken,
 }
 
-/// What one check found.
+/// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Which check, in a word or two; the same in every run.
+    /// Name of the check, in a word or two; the same in every run.
     pub check: &'static str,
     pub level: Level,
-    /// What is there, with values.
+    /// The finding, with values.
     pub message: String,
     /// The command that mends it, or what to do where there is none.
     pub fix: Option<String>,
@@ -66,12 +66,12 @@ impl Finding {
     }
 }
 
-/// What the user calls the settings that a `mend` may name. The default describes them in words.
+/// The user's names of the settings that a `mend` may name. The default describes them in words.
 #[derive(Debug, Clone, Copy)]
 pub struct SettingNames {
     /// [`Host::memory_limit`].
     pub memory_limit: &'static str,
-    /// What the resource manager gives the process besides its heap.
+    /// Setting for the memory that the resource manager gives the process besides its heap.
     pub memory_overhead: &'static str,
     /// [`VerbsOptions::device`].
     pub device: &'static str,
@@ -95,7 +95,7 @@ impl Default for SettingNames {
 pub struct Host<'a> {
     /// `/`; a test's own tree.
     pub root: &'a Path,
-    /// What the user set for RDMA.
+    /// The user's settings for RDMA.
     pub options: &'a VerbsOptions,
     /// The address that the executor tells its peers.
     pub near: IpAddr,
@@ -106,13 +106,13 @@ pub struct Host<'a> {
 }
 
 impl Host<'_> {
-    /// What files say about RDMA: ports, the choice, permission, locked memory.
+    /// Checks RDMA by files alone: ports, the choice, permission, locked memory.
     #[must_use]
     pub fn rdma(&self) -> Vec<Finding> {
         rdma::seen(self)
     }
 
-    /// What the library and the device say: version, MTU, on-demand paging. Opens the device and
+    /// Checks the library and the device: version, MTU, on-demand paging. Opens the device and
     /// closes it again; empty but for the library on a host without a device.
     #[must_use]
     pub fn tried(&self) -> Vec<Finding> {

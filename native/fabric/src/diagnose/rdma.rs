@@ -4,7 +4,7 @@ use super::fix::fix;
 use super::memory::bytes;
 use super::{Finding, Host, Level};
 use crate::verbs::device::{
-    choose, device_file, library_file, locked, survey, try_device, Choice, Port, Tried,
+    choose, device_file, library_file, locked, survey, try_device, DeviceChoice, Port, ProbedDevice,
 };
 use crate::verbs::VerbsError;
 use std::fs::File;
@@ -109,8 +109,8 @@ fn port(port: &Port) -> Finding {
     Finding::good("device", message)
 }
 
-fn choice(chosen: &Choice) -> Finding {
-    let Choice {
+fn choice(chosen: &DeviceChoice) -> Finding {
+    let DeviceChoice {
         device,
         port,
         gid,
@@ -125,7 +125,7 @@ fn choice(chosen: &Choice) -> Finding {
     Finding::good("choice", message)
 }
 
-fn permission(host: &Host<'_>, chosen: &Choice) -> Finding {
+fn permission(host: &Host<'_>, chosen: &DeviceChoice) -> Finding {
     let verbs = host.root.join("sys/class/infiniband_verbs");
     let device = chosen.device.clone();
     let file = device_file(&verbs, &device).unwrap_or_else(|| "uverbs*".to_owned());
@@ -170,7 +170,7 @@ fn memlock(host: &Host<'_>) -> Finding {
     Finding::good("memlock", message)
 }
 
-fn mtu(tried: &Tried, interface: &str) -> Finding {
+fn mtu(tried: &ProbedDevice, interface: &str) -> Finding {
     let message = format!("{} bytes in a packet, of {FULL_MTU}", tried.mtu);
     if tried.mtu >= FULL_MTU || interface.is_empty() {
         return Finding::good("MTU", message);
@@ -181,7 +181,7 @@ fn mtu(tried: &Tried, interface: &str) -> Finding {
     Finding::bad("MTU", Level::Note, message, fix)
 }
 
-fn on_demand(tried: &Tried) -> Finding {
+fn on_demand(tried: &ProbedDevice) -> Finding {
     let message = match tried.on_demand {
         true => "the device pages on demand (ODP)",
         // Not a fault: `odp` is one of three modes, and not the default.

@@ -130,7 +130,7 @@ pub(crate) const MAX_ACKS: usize = 256;
 /// Longest text of a GOODBYE, in bytes.
 pub(crate) const MAX_TEXT_BYTES: usize = 512;
 
-/// Why a side ends the connection.
+/// Reason why a side ends the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum GoodbyeCode {

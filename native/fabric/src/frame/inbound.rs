@@ -26,7 +26,7 @@ const FIRST_BODY_BYTES: usize = 64 << 10;
 
 /// Structure of the bytes after a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum BodyShape {
     /// A body, passed on when it is complete.
     Whole,
     /// A head of that many bytes, then payload.
@@ -51,7 +51,7 @@ pub(crate) trait Consumer {
     /// A decoded kind.
     type Kind: Copy;
     /// A checked header came. Returns its kind and what follows; an error if it may not come now.
-    fn begin(&mut self, header: &FrameHeader) -> Result<(Self::Kind, Shape), CloseReason>;
+    fn begin(&mut self, header: &FrameHeader) -> Result<(Self::Kind, BodyShape), CloseReason>;
     /// The head of a payload of `length` bytes came.
     fn head(
         &mut self,
@@ -70,8 +70,8 @@ pub(crate) trait Consumer {
         length: usize,
         dropped: bool,
     ) -> Result<(), CloseReason>;
-    /// Whether the bytes after the last frame are records, which this framing cannot read before
-    /// they are opened.
+    /// Returns whether the bytes after the last frame are records, which this framing cannot read
+    /// before they are opened.
     fn switches(&self) -> bool {
         false
     }
@@ -79,7 +79,7 @@ pub(crate) trait Consumer {
     fn frame(&mut self, kind: Self::Kind, id: u64, body: Vec<u8>) -> Result<(), CloseReason>;
 }
 
-enum State {
+enum InboundState {
     /// Header, and head if there is one.
     Head,
     /// `body[..filled]` is there; longer only between `direct` and `landed`.
@@ -94,7 +94,7 @@ enum State {
 
 /// One connection's framing.
 pub(crate) struct Inbound<K> {
-    state: State,
+    state: InboundState,
     /// The frame under way, once its 32 bytes are in and checked.
     header: Option<(FrameHeader, K)>,
     head: [u8; HEADER_BYTES + MAX_HEAD_BYTES],
@@ -107,7 +107,7 @@ pub(crate) struct Inbound<K> {
 impl<K: Copy> Inbound<K> {
     pub(crate) fn new() -> Self {
         Self {
-            state: State::Head,
+            state: InboundState::Head,
             header: None,
             head: [0; HEADER_BYTES + MAX_HEAD_BYTES],
             have: 0,
@@ -118,7 +118,7 @@ impl<K: Copy> Inbound<K> {
     /// Bytes of memory held for a frame that is not complete.
     pub(crate) fn buffered(&self) -> usize {
         match &self.state {
-            State::Body { body, .. } => body.capacity(),
+            InboundState::Body { body, .. } => body.capacity(),
             _ => 0,
         }
     }
@@ -140,19 +140,19 @@ impl<K: Copy> Inbound<K> {
         while !bytes.is_empty() && !consumer.switches() {
             let rest = self.rest();
             let took = match &mut self.state {
-                State::Head => {
+                InboundState::Head => {
                     let took = bytes.len().min(self.need - self.have);
                     self.head[self.have..][..took].copy_from_slice(&bytes[..took]);
                     self.have += took;
                     took
                 }
-                State::Body { body, filled } => {
+                InboundState::Body { body, filled } => {
                     let took = bytes.len().min(rest - *filled);
                     body.extend_from_slice(&bytes[..took]);
                     *filled += took;
                     took
                 }
-                State::Payload {
+                InboundState::Payload {
                     sink,
                     filled,
                     dropped,
@@ -179,12 +179,12 @@ impl<K: Copy> Inbound<K> {
     ) -> Option<&'c mut [u8]> {
         let rest = self.rest();
         match &mut self.state {
-            State::Body { body, filled } if rest - *filled >= DIRECT_BYTES => {
+            InboundState::Body { body, filled } if rest - *filled >= DIRECT_BYTES => {
                 let step = (rest - *filled).min((*filled).max(FIRST_BODY_BYTES));
                 body.resize(*filled + step, 0);
                 Some(&mut body[*filled..])
             }
-            State::Payload {
+            InboundState::Payload {
                 sink,
                 filled,
                 dropped: false,
@@ -200,12 +200,12 @@ impl<K: Copy> Inbound<K> {
         consumer: &mut impl Consumer<Kind = K>,
     ) -> Result<(), CloseReason> {
         match &mut self.state {
-            State::Body { body, filled } => {
+            InboundState::Body { body, filled } => {
                 *filled += bytes;
                 body.truncate(*filled);
             }
-            State::Payload { filled, .. } => *filled += bytes,
-            State::Head => {}
+            InboundState::Payload { filled, .. } => *filled += bytes,
+            InboundState::Head => {}
         }
         self.settle(consumer)
     }
@@ -215,9 +215,11 @@ impl<K: Copy> Inbound<K> {
         loop {
             let rest = self.rest();
             match &mut self.state {
-                State::Head if self.have < self.need => return Ok(()),
-                State::Head => self.enter(consumer)?,
-                State::Body { filled, .. } | State::Payload { filled, .. } if *filled < rest => {
+                InboundState::Head if self.have < self.need => return Ok(()),
+                InboundState::Head => self.enter(consumer)?,
+                InboundState::Body { filled, .. } | InboundState::Payload { filled, .. }
+                    if *filled < rest =>
+                {
                     return Ok(());
                 }
                 _ => self.complete(rest, consumer)?,
@@ -241,11 +243,11 @@ impl<K: Copy> Inbound<K> {
             let length = header.length.get() as usize;
             let (kind, shape) = consumer.begin(&header)?;
             match shape {
-                Shape::Whole => {
+                BodyShape::Whole => {
                     let body = Vec::with_capacity(length.min(FIRST_BODY_BYTES));
-                    self.state = State::Body { body, filled: 0 };
+                    self.state = InboundState::Body { body, filled: 0 };
                 }
-                Shape::Headed(bytes) if length < bytes => {
+                BodyShape::Headed(bytes) if length < bytes => {
                     return Err(WireError::Truncated {
                         what: "head of a one-sided operation",
                         needed: bytes,
@@ -253,7 +255,7 @@ impl<K: Copy> Inbound<K> {
                     }
                     .into());
                 }
-                Shape::Headed(bytes) => self.need = HEADER_BYTES + bytes,
+                BodyShape::Headed(bytes) => self.need = HEADER_BYTES + bytes,
             }
             self.header = Some((header, kind));
             return Ok(());
@@ -264,7 +266,7 @@ impl<K: Copy> Inbound<K> {
         let sink = consumer.head(kind, header.id.get(), head, rest)?;
         // The whole range or nothing: a write that ends out of bounds must not begin in them.
         let dropped = consumer.slot(&sink, 0, rest).is_none();
-        self.state = State::Payload {
+        self.state = InboundState::Payload {
             sink,
             filled: 0,
             dropped,
@@ -278,21 +280,21 @@ impl<K: Copy> Inbound<K> {
         rest: usize,
         consumer: &mut impl Consumer<Kind = K>,
     ) -> Result<(), CloseReason> {
-        let state = std::mem::replace(&mut self.state, State::Head);
+        let state = std::mem::replace(&mut self.state, InboundState::Head);
         self.have = 0;
         self.need = HEADER_BYTES;
         let Some((header, kind)) = self.header.take() else {
             return Ok(());
         };
         match state {
-            State::Body { body, .. } => {
+            InboundState::Body { body, .. } => {
                 header.check_body(&body)?;
                 consumer.frame(kind, header.id.get(), body)
             }
-            State::Payload { sink, dropped, .. } => {
+            InboundState::Payload { sink, dropped, .. } => {
                 consumer.payload_end(header.id.get(), sink, rest, dropped)
             }
-            State::Head => Ok(()),
+            InboundState::Head => Ok(()),
         }
     }
 }

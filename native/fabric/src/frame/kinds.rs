@@ -4,7 +4,7 @@
 //! of its own, as an enum that [`frame_kinds`] defines. A frame of another fabric does not decode,
 //! so that no code below the decoder needs a branch for it.
 
-use super::inbound::Shape;
+use super::inbound::BodyShape;
 use faro_wire::kind;
 
 /// Kind of a frame.
@@ -30,13 +30,13 @@ pub(crate) trait TransportKind: Copy + Send + std::fmt::Debug {
     fn decode(byte: u8) -> Option<Self>;
     /// The byte in the header.
     fn byte(self) -> u8;
-    /// Whether the frame belongs to the pairing, which some fabrics need before a connection is
-    /// open. All others come on open connections only.
+    /// Returns whether the frame belongs to the pairing, which some fabrics need before a
+    /// connection is open. All others come on open connections only.
     fn pairs(self) -> bool {
         false
     }
     /// Structure of the bytes after the header, and the longest body in bytes.
-    fn shape(self) -> (Shape, u32);
+    fn shape(self) -> (BodyShape, u32);
 }
 
 impl<K: TransportKind> FrameKind<K> {

@@ -258,7 +258,7 @@ impl Outbound {
         }
     }
 
-    /// Whether the first frame was sent in part.
+    /// Returns whether the first frame was sent in part.
     pub(crate) fn in_mid_frame(&self) -> bool {
         self.sent > 0
     }

@@ -1,7 +1,7 @@
 //! The kinds of WRITE, READ and READ_REPLY: one-sided operations as frames with their payload.
 
 use super::bodies::{AckEntry, ReadReplyHead, ReadRequest, WriteHead, MAX_ACKS};
-use super::inbound::Shape;
+use super::inbound::BodyShape;
 use super::kinds::{frame_kinds, TransportKind};
 use faro_wire::header::MAX_PAYLOAD_BYTES;
 
@@ -22,18 +22,18 @@ impl TransportKind for PayloadKind {
         self.to_byte()
     }
 
-    fn shape(self) -> (Shape, u32) {
+    fn shape(self) -> (BodyShape, u32) {
         match self {
             Self::Write => (
-                Shape::Headed(WRITE_HEAD),
+                BodyShape::Headed(WRITE_HEAD),
                 MAX_PAYLOAD_BYTES + WRITE_HEAD as u32,
             ),
             Self::ReadReply => (
-                Shape::Headed(REPLY_HEAD),
+                BodyShape::Headed(REPLY_HEAD),
                 MAX_PAYLOAD_BYTES + REPLY_HEAD as u32,
             ),
-            Self::Read => (Shape::Whole, size_of::<ReadRequest>() as u32),
-            Self::WriteAck => (Shape::Whole, (MAX_ACKS * size_of::<AckEntry>()) as u32),
+            Self::Read => (BodyShape::Whole, size_of::<ReadRequest>() as u32),
+            Self::WriteAck => (BodyShape::Whole, (MAX_ACKS * size_of::<AckEntry>()) as u32),
         }
     }
 }

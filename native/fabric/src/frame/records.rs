@@ -83,7 +83,7 @@ impl Records {
         Ok(bytes)
     }
 
-    /// Whether the kernel has all that was sealed.
+    /// Returns whether the kernel has all that was sealed.
     pub(crate) fn is_sent(&self) -> bool {
         self.unsent.is_empty()
     }

@@ -1,7 +1,7 @@
 //! The listener: which connections come from it, and its pause when the process has no file
 //! descriptors left.
 
-use super::listener::{Accepted, Listener};
+use super::listener::{AcceptedSocket, Listener};
 use super::strangers::Origin;
 use crate::rare_log::RareLog;
 use std::io;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Result of one accept.
-pub(crate) enum Next<S> {
+pub(crate) enum AcceptResult<S> {
     Taken(S, Origin),
     /// The peer may not connect.
     Refused,
@@ -64,21 +64,21 @@ impl<L: Listener> Acceptor<L> {
     }
 
     /// Accepts one connection.
-    pub(crate) fn accept(&mut self) -> Next<L::Socket> {
+    pub(crate) fn accept(&mut self) -> AcceptResult<L::Socket> {
         match self.listener.accept() {
-            Ok(Accepted::Taken(socket, origin)) => Next::Taken(socket, origin),
-            Ok(Accepted::Refused(error)) => {
+            Ok(AcceptedSocket::Taken(socket, origin)) => AcceptResult::Taken(socket, origin),
+            Ok(AcceptedSocket::Refused(error)) => {
                 if let Some(left_out) = self.refused.at(Instant::now()) {
                     log::warn!("refused a same-host connection: {error}{left_out}");
                 }
-                Next::Refused
+                AcceptResult::Refused
             }
             Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock => {
                     self.has_more = false;
-                    Next::Nothing
+                    AcceptResult::Nothing
                 }
-                io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => Next::Gone,
+                io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => AcceptResult::Gone,
                 _ => {
                     let now = Instant::now();
                     if let Some(left_out) = self.not_accepted.at(now) {
@@ -86,7 +86,7 @@ impl<L: Listener> Acceptor<L> {
                     }
                     self.has_more = false;
                     self.paused_until = Some(now + ACCEPT_PAUSE);
-                    Next::Nothing
+                    AcceptResult::Nothing
                 }
             },
         }

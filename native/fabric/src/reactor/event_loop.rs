@@ -4,13 +4,13 @@
 //! turn's budget before the kernel said "would block" is remembered by the table and served again
 //! before the next wait.
 
-use super::acceptor::{Acceptor, Next};
+use super::acceptor::{AcceptResult, Acceptor};
 use super::driver::{DeviceLost, DeviceReport, Driver, DEVICE};
 use super::table::Table;
 use crate::session::bounds::{Bounds, ACCEPTS};
 use crate::session::connection::Common;
-use crate::session::operations::{self, NotExposed, Open};
-use crate::session::state::Shared;
+use crate::session::operations::{self, NotExposed, OpenConnection};
+use crate::session::state::FabricShared;
 use crate::{
     CloseReason, ConnectionId, Event, Exposure, FabricError, Identity, OwnIdentity, Rejected,
     RemoteRange, Revoked, Waker,
@@ -71,7 +71,7 @@ impl<D: Driver> Reactor<D> {
                 }
             }
         });
-        let shared = Shared::new(D::KIND, identity, protection, bounds)?;
+        let shared = FabricShared::new(D::KIND, identity, protection, bounds)?;
         let registry = registry.try_clone().map_err(failed("dup of the epoll"))?;
         Ok(Self {
             ready: mio::Events::with_capacity(256),
@@ -96,7 +96,7 @@ impl<D: Driver> Reactor<D> {
     }
 
     /// An open connection; `None` if it is not (or no longer) open.
-    pub(crate) fn open(&mut self, connection: ConnectionId) -> Open<'_, D> {
+    pub(crate) fn open(&mut self, connection: ConnectionId) -> OpenConnection<'_, D> {
         self.table.open(connection)
     }
 
@@ -225,14 +225,14 @@ impl<D: Driver> Reactor<D> {
     fn accept(&mut self) {
         for _ in 0..ACCEPTS {
             match self.acceptor.accept() {
-                Next::Taken(socket, origin) if !self.table.is_full() => {
+                AcceptResult::Taken(socket, origin) if !self.table.is_full() => {
                     self.table.accepted(socket, origin);
                 }
-                Next::Taken(..) | Next::Refused => {
+                AcceptResult::Taken(..) | AcceptResult::Refused => {
                     self.table.common.shared.counters.connections_refused += 1;
                 }
-                Next::Gone => {}
-                Next::Nothing => return,
+                AcceptResult::Gone => {}
+                AcceptResult::Nothing => return,
             }
         }
     }

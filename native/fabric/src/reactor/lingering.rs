@@ -5,7 +5,7 @@
 //! is discarded until the peer closes, or a bound or a deadline is reached (RFC 9112 section 9.6).
 
 use crate::session::bounds::LINGER_BYTES;
-use crate::session::counters::Counters;
+use crate::session::counters::FabricCounters;
 use crate::session::socket::Socket as _;
 use crate::session::transport::Datapath;
 use std::io::{self, IoSliceMut};
@@ -32,7 +32,7 @@ impl<D: Datapath> Lingering<D> {
     }
 
     /// Discards what the peer still sends. False: it has ended its side, or sent too much.
-    pub(crate) fn discard(&mut self, counters: &mut Counters) -> bool {
+    pub(crate) fn discard(&mut self, counters: &mut FabricCounters) -> bool {
         let mut waste = [0; 4096];
         while self.left > 0 {
             counters.receive_calls += 1;

@@ -9,11 +9,11 @@ pub(crate) trait Listener: mio::event::Source + Send {
     /// The sockets that it accepts.
     type Socket: Socket;
     /// The next connection.
-    fn accept(&self) -> io::Result<Accepted<Self::Socket>>;
+    fn accept(&self) -> io::Result<AcceptedSocket<Self::Socket>>;
 }
 
 /// A connection that the kernel has handed over.
-pub(crate) enum Accepted<S> {
+pub(crate) enum AcceptedSocket<S> {
     /// Its options are set and its peer is checked; its origin.
     Taken(S, Origin),
     /// Its peer may not connect; why.

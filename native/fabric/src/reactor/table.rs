@@ -4,15 +4,15 @@ use super::lingering::Lingering;
 use super::strangers::{Origin, Strangers};
 use crate::rare_log::RareLog;
 use crate::session::bounds::STRANGERS_LINGERING;
-use crate::session::carrier::{self, Carrier, Turn};
+use crate::session::carrier::{self, Carrier, SocketTurn};
 use crate::session::closing::{report_end, say_goodbye};
 use crate::session::connection::{Common, Connection};
 use crate::session::context::Context;
 use crate::session::exposure::ByKey;
 use crate::session::greeting::say_hello;
-use crate::session::operations::Open;
+use crate::session::operations::OpenConnection;
 use crate::session::socket::Socket as _;
-use crate::session::state::{Phase, Session};
+use crate::session::state::{ConnectionPhase, Session};
 use crate::session::transport::Holder;
 use crate::{CloseReason, ConnectionId, Event, FabricError, Identity, Revoked};
 use std::collections::BTreeSet;
@@ -55,7 +55,7 @@ impl<D: Carrier> Table<D> {
         }
     }
 
-    /// Whether there may be no further connection.
+    /// Returns whether there may be no further connection.
     pub(crate) fn is_full(&self) -> bool {
         self.connections.len() + self.lingering.len() >= self.common.shared.bounds.connections
     }
@@ -144,12 +144,12 @@ impl<D: Carrier> Table<D> {
     }
 
     /// An open connection; `None` if it is not (or no longer) open.
-    pub(crate) fn open(&mut self, connection: ConnectionId) -> Open<'_, D> {
+    pub(crate) fn open(&mut self, connection: ConnectionId) -> OpenConnection<'_, D> {
         self.get(connection).filter(|(found, _)| found.is_open())
     }
 
     /// A connection in any phase.
-    pub(crate) fn get(&mut self, connection: ConnectionId) -> Open<'_, D> {
+    pub(crate) fn get(&mut self, connection: ConnectionId) -> OpenConnection<'_, D> {
         let found = self.connections.get_mut(&connection.0)?;
         Some((found, &mut self.common))
     }
@@ -159,7 +159,7 @@ impl<D: Carrier> Table<D> {
         let Some(found) = self.connections.get(&connection.0) else {
             return self.linger_on(connection);
         };
-        if found.session.phase == Phase::Connecting && !self.finish_connect(connection) {
+        if found.session.phase == ConnectionPhase::Connecting && !self.finish_connect(connection) {
             return;
         }
         let Some(found) = self.connections.get_mut(&connection.0) else {
@@ -186,7 +186,7 @@ impl<D: Carrier> Table<D> {
         let result = match found.socket.connect_finished() {
             Ok(false) => return false,
             Ok(true) => {
-                found.session.phase = Phase::Greeting;
+                found.session.phase = ConnectionPhase::Greeting;
                 say_hello(&mut found.context(&mut self.common.shared))
             }
             Err(error) => {
@@ -203,7 +203,7 @@ impl<D: Carrier> Table<D> {
         }
     }
 
-    /// Whether some connections have bytes left to read.
+    /// Returns whether some connections have bytes left to read.
     pub(crate) fn has_unread(&self) -> bool {
         !self.unread.is_empty()
     }
@@ -224,8 +224,8 @@ impl<D: Carrier> Table<D> {
             return;
         };
         match carrier::receive(found, &mut self.common) {
-            Ok(Turn::Drained) => {}
-            Ok(Turn::CutOff) => {
+            Ok(SocketTurn::Drained) => {}
+            Ok(SocketTurn::CutOff) => {
                 found.unread = true;
                 self.unread.push(connection);
             }
@@ -265,12 +265,12 @@ impl<D: Carrier> Table<D> {
         let deadline = Instant::now() + self.common.shared.bounds.linger;
         let lingers = (told || remains.is_some())
             && match session.phase {
-                Phase::Open => D::end_sending(&socket),
-                Phase::Connecting | Phase::Greeting | Phase::Pairing => {
-                    socket.shutdown(Shutdown::Write).is_ok()
-                }
+                ConnectionPhase::OpenConnection => D::end_sending(&socket),
+                ConnectionPhase::Connecting
+                | ConnectionPhase::Greeting
+                | ConnectionPhase::Pairing => socket.shutdown(Shutdown::Write).is_ok(),
                 // Strangers cannot fill the table with ends.
-                Phase::AwaitHello | Phase::AwaitProof => {
+                ConnectionPhase::AwaitHello | ConnectionPhase::AwaitProof => {
                     self.lingering.len() < STRANGERS_LINGERING
                         && socket.shutdown(Shutdown::Write).is_ok()
                 }
@@ -325,7 +325,7 @@ impl<D: Carrier> Table<D> {
         }
     }
 
-    /// When the next connection's deadline is over.
+    /// Returns when the next connection's deadline is over.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }
@@ -365,7 +365,7 @@ impl<D: Carrier> Table<D> {
             Some(found) => {
                 found.session.exposures -= 1;
                 debug_assert!(found.is_open(), "only then it has exposures");
-                Holder::Open(Context::new(&mut found.session, shared), &mut found.state)
+                Holder::OpenConnection(Context::new(&mut found.session, shared), &mut found.state)
             }
             None if self.lingering.contains_key(&connection.0) => Holder::Lingering,
             None => Holder::Gone,

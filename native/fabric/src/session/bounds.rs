@@ -24,7 +24,7 @@ pub struct Bounds {
     pub reads_served: usize,
     /// Bytes received from (or sent to) one peer before the next one is served.
     pub turn_bytes: usize,
-    /// How long a closed connection is kept so that the peer can receive our GOODBYE.
+    /// Time for which a closed connection is kept so that the peer can receive its GOODBYE.
     pub linger: Duration,
 }
 

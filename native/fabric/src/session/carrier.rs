@@ -1,11 +1,11 @@
-//! How the frames of a connection travel: over its socket, or in a way of its fabric's own once it
-//! is open.
+//! Carries the frames of a connection: over its socket, or by its fabric's own means once it is
+//! open.
 
 use super::connection::{Common, Connection};
 use super::over_socket;
-pub(crate) use super::over_socket::Turn;
+pub(crate) use super::over_socket::SocketTurn;
 use super::socket::Socket as _;
-use super::state::Phase;
+use super::state::ConnectionPhase;
 use super::transport::Datapath;
 use crate::CloseReason;
 use std::io;
@@ -20,7 +20,7 @@ pub(crate) trait Carrier: Datapath {
     fn receive(
         connection: &mut Connection<Self>,
         common: &mut Common<Self>,
-    ) -> Result<Turn, CloseReason> {
+    ) -> Result<SocketTurn, CloseReason> {
         over_socket::receive(connection, common)
     }
     /// Sends what an open connection has queued, as far as that goes without waiting.
@@ -37,14 +37,14 @@ pub(crate) trait Carrier: Datapath {
 pub(crate) fn receive<D: Carrier>(
     connection: &mut Connection<D>,
     common: &mut Common<D>,
-) -> Result<Turn, CloseReason> {
+) -> Result<SocketTurn, CloseReason> {
     match connection.session.phase {
-        Phase::Open => D::receive(connection, common),
-        Phase::Connecting
-        | Phase::Greeting
-        | Phase::AwaitHello
-        | Phase::AwaitProof
-        | Phase::Pairing => over_socket::receive(connection, common),
+        ConnectionPhase::OpenConnection => D::receive(connection, common),
+        ConnectionPhase::Connecting
+        | ConnectionPhase::Greeting
+        | ConnectionPhase::AwaitHello
+        | ConnectionPhase::AwaitProof
+        | ConnectionPhase::Pairing => over_socket::receive(connection, common),
     }
 }
 
@@ -55,12 +55,12 @@ pub(crate) fn send<D: Carrier>(
 ) -> io::Result<()> {
     connection.context(&mut common.shared).push_verdicts();
     match connection.session.phase {
-        Phase::Open => D::send(connection, common),
-        Phase::Connecting
-        | Phase::Greeting
-        | Phase::AwaitHello
-        | Phase::AwaitProof
-        | Phase::Pairing => over_socket::send(connection, common),
+        ConnectionPhase::OpenConnection => D::send(connection, common),
+        ConnectionPhase::Connecting
+        | ConnectionPhase::Greeting
+        | ConnectionPhase::AwaitHello
+        | ConnectionPhase::AwaitProof
+        | ConnectionPhase::Pairing => over_socket::send(connection, common),
     }
 }
 
@@ -79,9 +79,9 @@ pub(crate) fn send_all<D: Carrier>(connection: &mut Connection<D>, common: &mut 
     }
 }
 
-/// Why a connection whose send failed ends. The peer's GOODBYE explains it better than the error of
-/// the send, so the socket is read first; for a few turns only, because a peer may send without
-/// end.
+/// Returns why a connection whose send failed ends. The peer's GOODBYE explains it better than the
+/// error of the send, so the socket is read first; for a few turns only, because a peer may send
+/// without end.
 pub(crate) fn after_failed_send<D: Carrier>(
     connection: &mut Connection<D>,
     common: &mut Common<D>,
@@ -89,8 +89,8 @@ pub(crate) fn after_failed_send<D: Carrier>(
 ) -> CloseReason {
     for _ in 0..LAST_TURNS {
         match receive(connection, common) {
-            Ok(Turn::CutOff) => {}
-            Ok(Turn::Drained) => break,
+            Ok(SocketTurn::CutOff) => {}
+            Ok(SocketTurn::Drained) => break,
             Err(reason) => return reason,
         }
     }

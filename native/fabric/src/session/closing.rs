@@ -1,11 +1,11 @@
-//! How a connection ends: GOODBYE to the peer, the ends of its pending operations, `Closed`. None
-//! of it is on the datapath.
+//! Ends a connection: sends GOODBYE to the peer, ends its pending operations, reports `Closed`.
+//! None of it is on the datapath.
 
 use super::carrier::{send_all, Carrier};
 use super::connection::{Common, Connection};
 use super::context::Context;
 use super::handshake::seals;
-use super::state::{Phase, Session, Shared};
+use super::state::{ConnectionPhase, FabricShared, Session};
 use crate::frame::bodies::{Goodbye, GoodbyeCode};
 use crate::frame::outbound::{Ends, Frame};
 use crate::{CloseReason, Event, Outcome};
@@ -47,7 +47,7 @@ pub(crate) fn report_end<D: Carrier>(
     ) {
         counters.protocol_errors += 1;
     }
-    if session.phase != Phase::Open {
+    if session.phase != ConnectionPhase::OpenConnection {
         counters.handshakes_failed += 1;
     }
     let mut cx = Context::new(session, &mut common.shared);
@@ -63,7 +63,7 @@ pub(crate) fn report_end<D: Carrier>(
         cx.read_ended(read, Outcome::Flushed);
     }
     let reason = match (&cx.session.phase, &cx.session.expected, reason) {
-        (Phase::Open, _, reason) => reason,
+        (ConnectionPhase::OpenConnection, _, reason) => reason,
         (_, None, reason) => {
             log::debug!("a connection ended before it had proven who it is: {reason}");
             return remains;
@@ -79,14 +79,17 @@ pub(crate) fn report_end<D: Carrier>(
     remains
 }
 
-/// Whether the peer could read a GOODBYE.
-fn reads_goodbye(session: &Session, shared: &Shared) -> bool {
+/// Returns whether the peer could read a GOODBYE.
+fn reads_goodbye(session: &Session, shared: &FabricShared) -> bool {
     match session.phase {
-        Phase::Connecting => false,
+        ConnectionPhase::Connecting => false,
         // The connector reads WELCOME before it takes records, and it takes nothing else from then
         // on.
-        Phase::AwaitProof => !seals(shared.fabric, shared.protection),
-        Phase::Greeting | Phase::AwaitHello | Phase::Pairing | Phase::Open => true,
+        ConnectionPhase::AwaitProof => !seals(shared.fabric, shared.protection),
+        ConnectionPhase::Greeting
+        | ConnectionPhase::AwaitHello
+        | ConnectionPhase::Pairing
+        | ConnectionPhase::OpenConnection => true,
     }
 }
 
@@ -102,7 +105,7 @@ fn goodbye(reason: &CloseReason) -> Option<(GoodbyeCode, String)> {
         }
     };
     let text = match reason {
-        CloseReason::Local => "it is done".to_owned(),
+        CloseReason::Local => "closed normally".to_owned(),
         reason => reason.to_string(),
     };
     Some((code, text))

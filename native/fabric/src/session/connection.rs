@@ -3,7 +3,7 @@
 
 use super::context::Context;
 use super::handshake::seals;
-use super::state::{Phase, Session, Shared};
+use super::state::{ConnectionPhase, FabricShared, Session};
 use super::transport::Datapath;
 use crate::frame::inbound::Inbound;
 use crate::frame::kinds::FrameKind;
@@ -30,15 +30,15 @@ pub(crate) struct Connection<D: Datapath> {
 /// Driver, shared state and buffers that the connections of one fabric have in common.
 pub(crate) struct Common<D: Datapath> {
     pub(crate) driver: D,
-    pub(crate) shared: Shared,
+    pub(crate) shared: FabricShared,
     /// Receives what is not received in place; holds nothing between turns.
     pub(crate) staging: Box<[u8]>,
-    /// Where records are sealed and opened; holds nothing between turns.
+    /// Buffer in which records are sealed and opened; holds nothing between turns.
     pub(crate) records: Box<[u8]>,
 }
 
 impl<D: Datapath> Common<D> {
-    pub(crate) fn new(driver: D, shared: Shared) -> Self {
+    pub(crate) fn new(driver: D, shared: FabricShared) -> Self {
         let records = match seals(shared.fabric, shared.protection) {
             false => 0,
             true => BATCH_BYTES,
@@ -76,11 +76,11 @@ impl<D: Datapath> Connection<D> {
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        self.session.phase == Phase::Open
+        self.session.phase == ConnectionPhase::OpenConnection
     }
 
     /// Its protocol state, for work on its queue and events.
-    pub(crate) fn context<'a>(&'a mut self, shared: &'a mut Shared) -> Context<'a> {
+    pub(crate) fn context<'a>(&'a mut self, shared: &'a mut FabricShared) -> Context<'a> {
         Context::new(&mut self.session, shared)
     }
 
@@ -93,17 +93,20 @@ impl<D: Datapath> Connection<D> {
         (cx, &mut common.driver, &mut self.state)
     }
 
-    /// Whether the kernel does not have all that is queued.
+    /// Returns whether the kernel does not have all that is queued.
     pub(crate) fn has_unsent(&self) -> bool {
         let records = self.records.as_ref();
         !self.session.outbound.is_empty() || records.is_some_and(|records| !records.is_sent())
     }
 
-    /// Whether its frames go into records when they are sent.
+    /// Returns whether its frames go into records when they are sent.
     pub(crate) fn sends_records(&self) -> bool {
         match self.session.phase {
-            Phase::Pairing | Phase::Open => self.records.is_some(),
-            Phase::Connecting | Phase::Greeting | Phase::AwaitHello | Phase::AwaitProof => false,
+            ConnectionPhase::Pairing | ConnectionPhase::OpenConnection => self.records.is_some(),
+            ConnectionPhase::Connecting
+            | ConnectionPhase::Greeting
+            | ConnectionPhase::AwaitHello
+            | ConnectionPhase::AwaitProof => false,
         }
     }
 

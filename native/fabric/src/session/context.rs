@@ -1,7 +1,7 @@
 //! One connection at work: its queue, its credits, and the events of its operations. Every
 //! operation that was admitted is retired exactly once, by what ends it or by the connection's end.
 
-use super::state::{PendingRead, Phase, Session, Shared};
+use super::state::{ConnectionPhase, FabricShared, PendingRead, Session};
 use crate::frame::bodies::{AckEntry, MAX_ACKS, REFUSED};
 use crate::frame::outbound::{Ends, Frame};
 use crate::{ConnectionId, Event, Outcome};
@@ -12,11 +12,11 @@ use zerocopy::IntoBytes;
 pub(crate) struct Context<'a> {
     pub(crate) connection: ConnectionId,
     pub(crate) session: &'a mut Session,
-    pub(crate) shared: &'a mut Shared,
+    pub(crate) shared: &'a mut FabricShared,
 }
 
 impl<'a> Context<'a> {
-    pub(crate) fn new(session: &'a mut Session, shared: &'a mut Shared) -> Self {
+    pub(crate) fn new(session: &'a mut Session, shared: &'a mut FabricShared) -> Self {
         Self {
             connection: session.connection,
             session,
@@ -170,7 +170,7 @@ impl<'a> Context<'a> {
     /// The connection can be used from now on.
     pub(crate) fn opened(&mut self) {
         let (connection, endpoint) = (self.connection, self.session.remote);
-        self.session.phase = Phase::Open;
+        self.session.phase = ConnectionPhase::OpenConnection;
         if self.session.expected.is_some() {
             self.shared.counters.connected += 1;
             self.event(Event::Connected {

@@ -4,8 +4,8 @@ macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// Counters since the fabric was made.
         #[derive(Debug, Default, Clone)]
-        pub(crate) struct Counters { $($(#[$doc])* pub(crate) $name: u64,)* }
-        impl Counters {
+        pub(crate) struct FabricCounters { $($(#[$doc])* pub(crate) $name: u64,)* }
+        impl FabricCounters {
             pub(crate) fn named(&self) -> Vec<(&'static str, u64)> {
                 vec![$((stringify!($name), self.$name),)*]
             }

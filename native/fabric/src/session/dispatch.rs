@@ -1,13 +1,13 @@
-//! Which frames may come in which phase, and where each frame goes.
+//! Decides which frames may come in which phase, and hands each frame on.
 //!
-//! Before a connection is `Open` its peer can send its part of the greeting (frames of at most 4
+//! Before a connection is `OpenConnection` its peer can send its part of the greeting (frames of at most 4
 //! KiB, and what its fabric's pairing needs); everything else ends it.
 
 use super::context::Context;
 use super::greeting;
-use super::state::Phase;
+use super::state::ConnectionPhase;
 use super::transport::{Datapath, Greeted};
-use crate::frame::inbound::{Consumer, Shape, Sink};
+use crate::frame::inbound::{BodyShape, Consumer, Sink};
 use crate::frame::kinds::{FrameKind, TransportKind};
 use crate::{CloseReason, Event, Message, Outcome};
 use faro_wire::{header, FrameHeader, WireError};
@@ -39,9 +39,9 @@ impl<'a, D: Datapath> Receiver<'a, D> {
 
     /// The peer has proven who it is.
     fn greeted(&mut self) -> Result<(), CloseReason> {
-        self.cx.session.phase = Phase::Pairing;
+        self.cx.session.phase = ConnectionPhase::Pairing;
         match self.driver.greeted(&mut self.cx, self.state)? {
-            Greeted::Open => self.cx.opened(),
+            Greeted::OpenConnection => self.cx.opened(),
             Greeted::Pairing => {}
         }
         Ok(())
@@ -51,7 +51,7 @@ impl<'a, D: Datapath> Receiver<'a, D> {
 impl<D: Datapath> Consumer for Receiver<'_, D> {
     type Kind = FrameKind<D::Kind>;
 
-    fn begin(&mut self, header: &FrameHeader) -> Result<(Self::Kind, Shape), CloseReason> {
+    fn begin(&mut self, header: &FrameHeader) -> Result<(Self::Kind, BodyShape), CloseReason> {
         let phase = self.cx.session.phase;
         if self.cx.session.is_sealed && !self.from_records {
             return Err(WireError::BadValue {
@@ -61,29 +61,36 @@ impl<D: Datapath> Consumer for Receiver<'_, D> {
             .into());
         }
         let kind = FrameKind::<D::Kind>::decode(header.kind);
-        let greeting = (Shape::Whole, header::MAX_GREETING_BYTES);
-        let message = (Shape::Whole, header::MAX_MESSAGE_BYTES);
+        let greeting = (BodyShape::Whole, header::MAX_GREETING_BYTES);
+        let message = (BodyShape::Whole, header::MAX_MESSAGE_BYTES);
         let allowed = kind.and_then(|kind| {
             let (comes, shape) = match kind {
                 FrameKind::Goodbye => (true, greeting),
-                FrameKind::Hello => (phase == Phase::AwaitHello, greeting),
-                FrameKind::Welcome => (phase == Phase::Greeting, greeting),
-                FrameKind::Proof => (phase == Phase::AwaitProof, greeting),
-                FrameKind::Message(_) => (phase == Phase::Open, message),
-                FrameKind::Transport(own) if own.pairs() => (phase == Phase::Pairing, own.shape()),
-                FrameKind::Transport(own) => (phase == Phase::Open, own.shape()),
+                FrameKind::Hello => (phase == ConnectionPhase::AwaitHello, greeting),
+                FrameKind::Welcome => (phase == ConnectionPhase::Greeting, greeting),
+                FrameKind::Proof => (phase == ConnectionPhase::AwaitProof, greeting),
+                FrameKind::Message(_) => (phase == ConnectionPhase::OpenConnection, message),
+                FrameKind::Transport(own) if own.pairs() => {
+                    (phase == ConnectionPhase::Pairing, own.shape())
+                }
+                FrameKind::Transport(own) => {
+                    (phase == ConnectionPhase::OpenConnection, own.shape())
+                }
             };
             comes.then_some((kind, shape))
         });
         let Some((kind, (shape, limit))) = allowed else {
             let error = match phase {
-                Phase::Open | Phase::Pairing => WireError::UnknownKind { got: header.kind },
-                Phase::Connecting | Phase::Greeting | Phase::AwaitHello | Phase::AwaitProof => {
-                    WireError::BadValue {
-                        what: "frame kind before the greeting",
-                        got: u64::from(header.kind),
-                    }
+                ConnectionPhase::OpenConnection | ConnectionPhase::Pairing => {
+                    WireError::UnknownKind { got: header.kind }
                 }
+                ConnectionPhase::Connecting
+                | ConnectionPhase::Greeting
+                | ConnectionPhase::AwaitHello
+                | ConnectionPhase::AwaitProof => WireError::BadValue {
+                    what: "frame kind before the greeting",
+                    got: u64::from(header.kind),
+                },
             };
             return Err(error.into());
         };

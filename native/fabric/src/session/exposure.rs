@@ -31,14 +31,14 @@ impl Hasher for Identity {
 /// A map by 64-bit numbers that we chose ourselves, well mixed or sequential.
 pub(crate) type ByKey<T> = HashMap<u64, T, BuildHasherDefault<Identity>>;
 
-struct Entry {
+struct ExposureEntry {
     connection: ConnectionId,
     exposure: Exposure,
 }
 
 /// All exposures of one fabric, by key.
 pub(crate) struct Exposures {
-    entries: ByKey<Entry>,
+    entries: ByKey<ExposureEntry>,
     /// Counts up; with `secrets` it makes the next key.
     next: u64,
     secrets: [u64; 2],
@@ -93,7 +93,7 @@ impl Exposures {
     pub(crate) fn insert(&mut self, key: u64, connection: ConnectionId, exposure: Exposure) {
         self.entries.insert(
             key,
-            Entry {
+            ExposureEntry {
                 connection,
                 exposure,
             },
@@ -109,8 +109,8 @@ impl Exposures {
         self.entries.len()
     }
 
-    /// Whether `connection` may write that range under `key`. Makes no reference to the bytes,
-    /// which a device may be writing.
+    /// Returns whether `connection` may write that range under `key`. Makes no reference to the
+    /// bytes, which a device may be writing.
     pub(crate) fn may_write(
         &self,
         connection: ConnectionId,
@@ -119,7 +119,7 @@ impl Exposures {
         length: usize,
     ) -> bool {
         match self.entries.get(&key) {
-            Some(Entry {
+            Some(ExposureEntry {
                 connection: granted,
                 exposure: Exposure::Writable(lease),
             }) => *granted == connection && lease.contains(offset, length as u64),
@@ -136,7 +136,7 @@ impl Exposures {
         length: usize,
     ) -> Option<&mut [u8]> {
         match self.entries.get_mut(&key)? {
-            Entry {
+            ExposureEntry {
                 connection: granted,
                 exposure: Exposure::Writable(lease),
             } if *granted == connection => {
@@ -156,7 +156,7 @@ impl Exposures {
         length: usize,
     ) -> Option<&Arc<Lease>> {
         match self.entries.get(&key)? {
-            Entry {
+            ExposureEntry {
                 connection: granted,
                 exposure: Exposure::Readable(lease),
             } if *granted == connection => {

@@ -9,7 +9,7 @@
 
 use super::context::Context;
 use super::handshake::{seals, Handshake};
-use super::state::Phase;
+use super::state::ConnectionPhase;
 use crate::frame::bodies::{Goodbye, Hello, Layout, Proof, Welcome};
 use crate::frame::outbound::Frame;
 use crate::CloseReason;
@@ -38,7 +38,7 @@ pub(crate) fn on_hello(cx: &mut Context<'_>, body: &[u8]) -> Result<(), CloseRea
     let (handshake, welcome) =
         Handshake::welcome(&shared.identity, shared.fabric, shared.protection, &hello)?;
     cx.session.handshake = handshake;
-    cx.session.phase = Phase::AwaitProof;
+    cx.session.phase = ConnectionPhase::AwaitProof;
     cx.push(Frame::owned_greeting(kind::WELCOME, welcome.as_bytes()));
     Ok(())
 }

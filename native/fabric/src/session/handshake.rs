@@ -19,8 +19,8 @@ pub(crate) enum Handshake {
     Welcomed(Box<Acceptor>),
 }
 
-/// Whether the bytes of a fabric's connections go into records. Those of shared memory do not leave
-/// the host.
+/// Returns whether the bytes of a fabric's connections go into records. Those of shared memory do
+/// not leave the host.
 pub(crate) fn seals(fabric: FabricKind, protection: Protection) -> bool {
     match (protection, fabric) {
         (Protection::Clear, _) | (Protection::Sealed, FabricKind::Shm) => false,
@@ -76,7 +76,7 @@ impl Handshake {
             .into());
         }
         if hello.protection != protection.byte() {
-            return Err(CloseReason::Protection { ours: protection });
+            return Err(CloseReason::Protection { local: protection });
         }
         let versions = [hello.lowest, hello.highest];
         let prologue = prologue(versions, fabric, protection, own.endpoint);

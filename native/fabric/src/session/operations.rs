@@ -8,9 +8,9 @@ use crate::{CloseReason, ConnectionId, Exposure, Message, Read, Rejected, Remote
 use faro_wire::header::{MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES};
 
 /// An open connection with what it shares; `None`: it is not, or no longer, open.
-pub(crate) type Open<'a, D> = Option<(&'a mut Connection<D>, &'a mut Common<D>)>;
+pub(crate) type OpenConnection<'a, D> = Option<(&'a mut Connection<D>, &'a mut Common<D>)>;
 
-/// Why a lease is not exposed.
+/// Reason why a lease is not exposed.
 pub(crate) enum NotExposed {
     /// It is given back.
     Rejected(Rejected<Exposure>),
@@ -28,7 +28,7 @@ fn too_large(write: &Write) -> Option<u64> {
 
 /// See [`crate::Fabric::write`].
 pub(crate) fn write<D: Datapath>(
-    open: Open<'_, D>,
+    open: OpenConnection<'_, D>,
     connection: ConnectionId,
     write: Write,
 ) -> Result<(), Rejected<Write>> {
@@ -48,7 +48,7 @@ pub(crate) fn write<D: Datapath>(
 
 /// See [`crate::Fabric::read`].
 pub(crate) fn read<D: Datapath>(
-    open: Open<'_, D>,
+    open: OpenConnection<'_, D>,
     connection: ConnectionId,
     read: Read,
 ) -> Result<(), Rejected<Read>> {
@@ -76,7 +76,7 @@ pub(crate) fn read<D: Datapath>(
 
 /// See [`crate::Fabric::send`].
 pub(crate) fn send<D: Datapath>(
-    open: Open<'_, D>,
+    open: OpenConnection<'_, D>,
     connection: ConnectionId,
     message: Message,
 ) -> Result<(), Rejected<Message>> {
@@ -98,7 +98,7 @@ pub(crate) fn send<D: Datapath>(
 
 /// See [`crate::Fabric::expose`].
 pub(crate) fn expose<D: Datapath>(
-    open: Open<'_, D>,
+    open: OpenConnection<'_, D>,
     connection: ConnectionId,
     exposure: Exposure,
 ) -> Result<RemoteRange, NotExposed> {

@@ -1,5 +1,5 @@
-//! How a connection's bytes travel over its socket, in turns: what is received, or sent, before the
-//! next connection is served.
+//! Moves a connection's bytes over its socket, in turns: a turn is what is received, or sent,
+//! before the next connection is served.
 //!
 //! A turn ends when the kernel has (or takes) no more, or when its budget is used up. The budget
 //! counts bytes of the stream and, where payload does not come through it, the bytes copied.
@@ -9,7 +9,7 @@ use super::connection::{Common, Connection};
 use super::context::Context;
 use super::dispatch::Receiver;
 use super::socket::Socket;
-use super::state::Phase;
+use super::state::ConnectionPhase;
 use super::transport::Datapath;
 use crate::frame::outbound::SLICES;
 use crate::frame::records::Records;
@@ -18,8 +18,8 @@ use faro_secure::OVERHEAD_BYTES;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::ops::Range;
 
-/// How far a turn got.
-pub(crate) enum Turn {
+/// Result of a turn.
+pub(crate) enum SocketTurn {
     /// Until the kernel had nothing more.
     Drained,
     /// Until the budget was used up.
@@ -28,7 +28,7 @@ pub(crate) enum Turn {
 
 /// Result of a turn of frames in the clear.
 enum Frames {
-    Turn(Turn),
+    SocketTurn(SocketTurn),
     /// Records follow. The first bytes of them are in this part of the staging buffer.
     Records(Range<usize>),
 }
@@ -62,10 +62,10 @@ fn received(result: io::Result<usize>) -> Result<Received, CloseReason> {
 pub(crate) fn receive<D: Datapath>(
     connection: &mut Connection<D>,
     common: &mut Common<D>,
-) -> Result<Turn, CloseReason> {
+) -> Result<SocketTurn, CloseReason> {
     if connection.records.is_none() {
         match receive_frames(connection, common)? {
-            Frames::Turn(turn) => return Ok(turn),
+            Frames::SocketTurn(turn) => return Ok(turn),
             Frames::Records(staged) => open_staged(connection, common, staged)?,
         }
     }
@@ -82,13 +82,13 @@ fn receive_frames<D: Datapath>(
     let mut receiver = Receiver::new(cx, &mut common.driver, &mut connection.state, false);
     loop {
         if budget == 0 {
-            return Ok(Frames::Turn(Turn::CutOff));
+            return Ok(Frames::SocketTurn(SocketTurn::CutOff));
         }
         receiver.cx.shared.counters.receive_calls += 1;
         let (offered, landed, result) = {
             // Little before the greeting is over: what is behind it may be records, which go
             // elsewhere.
-            let open = receiver.cx.session.phase == Phase::Open;
+            let open = receiver.cx.session.phase == ConnectionPhase::OpenConnection;
             let place = connection.inbound.direct(&mut receiver).unwrap_or_default();
             let tail = if place.is_empty() && open {
                 D::STAGING_BYTES
@@ -111,7 +111,7 @@ fn receive_frames<D: Datapath>(
         let bytes = match received(result)? {
             Received::Bytes(bytes) => bytes,
             Received::Again => continue,
-            Received::Nothing => return Ok(Frames::Turn(Turn::Drained)),
+            Received::Nothing => return Ok(Frames::SocketTurn(SocketTurn::Drained)),
         };
         let staged = bytes - landed;
         D::collect(&mut connection.socket, receiver.state)?;
@@ -127,7 +127,7 @@ fn receive_frames<D: Datapath>(
         let work = std::mem::take(&mut receiver.cx.shared.work);
         budget = budget.saturating_sub(work);
         if D::Socket::SHORT_MEANS_DRAINED && bytes < offered && !connection.ending {
-            return Ok(Frames::Turn(Turn::Drained));
+            return Ok(Frames::SocketTurn(SocketTurn::Drained));
         }
     }
 }
@@ -155,9 +155,9 @@ fn open_staged<D: Datapath>(
 fn receive_records<D: Datapath>(
     connection: &mut Connection<D>,
     common: &mut Common<D>,
-) -> Result<Turn, CloseReason> {
+) -> Result<SocketTurn, CloseReason> {
     let Some(records) = &mut connection.records else {
-        return Ok(Turn::Drained);
+        return Ok(SocketTurn::Drained);
     };
     let mut budget = common.shared.bounds.turn_bytes;
     let cx = Context::new(&mut connection.session, &mut common.shared);
@@ -172,7 +172,7 @@ fn receive_records<D: Datapath>(
         let bytes = match received(result)? {
             Received::Bytes(bytes) => bytes,
             Received::Again => continue,
-            Received::Nothing => return Ok(Turn::Drained),
+            Received::Nothing => return Ok(SocketTurn::Drained),
         };
         D::collect(&mut connection.socket, receiver.state)?;
         records.move_held(&mut common.records);
@@ -184,10 +184,10 @@ fn receive_records<D: Datapath>(
         let work = std::mem::take(&mut receiver.cx.shared.work);
         budget = budget.saturating_sub(work);
         if D::Socket::SHORT_MEANS_DRAINED && bytes < offered && !connection.ending {
-            return Ok(Turn::Drained);
+            return Ok(SocketTurn::Drained);
         }
     }
-    Ok(Turn::CutOff)
+    Ok(SocketTurn::CutOff)
 }
 
 /// Sends what a connection has queued, as far as the kernel takes it in one turn.

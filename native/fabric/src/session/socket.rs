@@ -17,7 +17,7 @@ pub(crate) trait Socket: mio::event::Source + AsFd + Send {
         slices: &[IoSlice<'_>],
         descriptor: Option<BorrowedFd<'_>>,
     ) -> io::Result<usize>;
-    /// Whether a started connect is done; an error if it failed.
+    /// Returns whether a started connect is done; an error if it failed.
     fn connect_finished(&self) -> io::Result<bool>;
     /// Ends one or both directions.
     fn shutdown(&self, how: Shutdown) -> io::Result<()>;
@@ -34,7 +34,7 @@ pub(crate) fn gather(fd: BorrowedFd<'_>, slices: &[IoSlice<'_>]) -> io::Result<u
     )?)
 }
 
-/// Whether a started connect is done, from the socket's pending error and its peer name.
+/// Returns whether a started connect is done, from the socket's pending error and its peer name.
 pub(crate) fn connect_state(
     error: io::Result<Option<io::Error>>,
     connection: io::Result<()>,

@@ -7,7 +7,7 @@
 //! session, so that a driver can work on both at once.
 
 use super::bounds::Bounds;
-use super::counters::Counters;
+use super::counters::FabricCounters;
 use super::exposure::{ByKey, Exposures};
 use super::handshake::Handshake;
 use crate::frame::bodies::AckEntry;
@@ -19,7 +19,7 @@ use std::time::Instant;
 
 /// Phase of a connection's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum ConnectionPhase {
     /// Connector: the socket is not connected yet.
     Connecting,
     /// Connector: HELLO is on its way.
@@ -32,7 +32,7 @@ pub(crate) enum Phase {
     /// opens.
     Pairing,
     /// Usable.
-    Open,
+    OpenConnection,
 }
 
 /// A read that this side posted.
@@ -46,7 +46,7 @@ pub(crate) struct PendingRead {
 /// way.
 pub(crate) struct Session {
     pub(crate) connection: ConnectionId,
-    pub(crate) phase: Phase,
+    pub(crate) phase: ConnectionPhase,
     /// The endpoint that a connector expects, and its location; `None` for accepted connections.
     pub(crate) expected: Option<(Identity, String)>,
     /// The peer's endpoint; 0 before it has proven which one it is.
@@ -58,7 +58,7 @@ pub(crate) struct Session {
     pub(crate) keys: Option<Keys>,
     /// Bytes at the front of `outbound` that go before the records, in the clear.
     pub(crate) in_clear: usize,
-    /// `Open` must be reached by then.
+    /// `OpenConnection` must be reached by then.
     pub(crate) deadline: Instant,
     pub(crate) outbound: Outbound,
     /// Operations of the caller that have not ended.
@@ -89,8 +89,8 @@ impl Session {
         deadline: Instant,
     ) -> Self {
         let phase = match expected {
-            Some(_) => Phase::Connecting,
-            None => Phase::AwaitHello,
+            Some(_) => ConnectionPhase::Connecting,
+            None => ConnectionPhase::AwaitHello,
         };
         Self {
             connection,
@@ -118,7 +118,7 @@ impl Session {
 
 /// State that all connections of one fabric share, and the lists by which they tell the event loop
 /// what follows.
-pub(crate) struct Shared {
+pub(crate) struct FabricShared {
     pub(crate) fabric: FabricKind,
     /// This endpoint's identity.
     pub(crate) identity: OwnIdentity,
@@ -126,7 +126,7 @@ pub(crate) struct Shared {
     pub(crate) bounds: Bounds,
     pub(crate) exposures: Exposures,
     pub(crate) events: Vec<Event>,
-    pub(crate) counters: Counters,
+    pub(crate) counters: FabricCounters,
     /// Bytes that frames of this turn made this side copy outside the stream.
     pub(crate) work: usize,
     /// A queue that was full has room again: the next `poll` returns at once, so that the caller
@@ -138,7 +138,7 @@ pub(crate) struct Shared {
     pub(crate) proven: Vec<ConnectionId>,
 }
 
-impl Shared {
+impl FabricShared {
     pub(crate) fn new(
         fabric: FabricKind,
         identity: OwnIdentity,
@@ -152,7 +152,7 @@ impl Shared {
             bounds,
             exposures: Exposures::new()?,
             events: Vec::new(),
-            counters: Counters::default(),
+            counters: FabricCounters::default(),
             work: 0,
             room: false,
             dirty: Vec::new(),

@@ -3,7 +3,7 @@
 
 use super::context::Context;
 use super::socket::Socket;
-use super::state::Shared;
+use super::state::FabricShared;
 use crate::frame::inbound::Sink;
 use crate::frame::kinds::TransportKind;
 use crate::{
@@ -14,7 +14,7 @@ use faro_wire::WireError;
 
 /// The types of a fabric, and how its connections are paired.
 pub(crate) trait Transport: Send + Sized {
-    /// Which fabric it is.
+    /// Kind of the fabric.
     const KIND: FabricKind;
     /// The socket of a connection.
     type Socket: Socket;
@@ -43,7 +43,7 @@ pub(crate) trait Transport: Send + Sized {
         _cx: &mut Context<'_>,
         _state: &mut Self::State,
     ) -> Result<Greeted, CloseReason> {
-        Ok(Greeted::Open)
+        Ok(Greeted::OpenConnection)
     }
 }
 
@@ -51,13 +51,13 @@ pub(crate) trait Transport: Send + Sized {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Greeted {
     /// The connection is open.
-    Open,
+    OpenConnection,
     /// The two sides exchange more frames first; the driver calls `Context::opened` when it is
     /// done.
     Pairing,
 }
 
-/// Why a lease was not exposed.
+/// Reason for which a lease was not exposed.
 pub(crate) enum Unexposed {
     /// No slot is free; try again after a revocation.
     Full,
@@ -68,7 +68,7 @@ pub(crate) enum Unexposed {
 /// The peer that may reach an exposure.
 pub(crate) enum Holder<'a, S> {
     /// Its connection is open.
-    Open(Context<'a>, &'a mut S),
+    OpenConnection(Context<'a>, &'a mut S),
     /// Its connection is closed here, but the peer may not know it yet.
     Lingering,
     /// Its connection has ended on both sides.
@@ -84,7 +84,7 @@ pub(crate) trait Datapath: Transport {
     /// Bytes of the buffer that frames are received into.
     const STAGING_BYTES: usize;
 
-    /// The head of a payload of `length` bytes came (only for kinds of `Shape::Headed`).
+    /// The head of a payload of `length` bytes came (only for kinds of `BodyShape::Headed`).
     fn on_head(
         &mut self,
         _cx: &mut Context<'_>,
@@ -152,7 +152,7 @@ pub(crate) trait Datapath: Transport {
     /// The peer has ended its side of a closed connection (or the linger time is over).
     fn on_gone(
         &mut self,
-        _shared: &mut Shared,
+        _shared: &mut FabricShared,
         _connection: ConnectionId,
         _remains: Self::Remains,
     ) {

@@ -37,7 +37,7 @@ pub(super) struct Wanted {
 
 /// State that this fabric keeps for one connection.
 #[derive(Default)]
-pub(crate) struct Peer {
+pub(crate) struct ShmPeer {
     /// The peer's slabs, mapped, by number.
     pub(super) slabs: HashMap<u32, Mapping>,
     /// The peer's directory, mapped.
@@ -56,7 +56,7 @@ pub(crate) struct Peer {
     pub(super) wanted: VecDeque<Wanted>,
 }
 
-impl Peer {
+impl ShmPeer {
     /// Gives the peer one of our files, once.
     pub(super) fn announce(&mut self, cx: &mut Context<'_>, files: &ExportedFiles, slab: u32) {
         if !self.announced.insert(slab) {

@@ -1,13 +1,13 @@
 //! The shared-memory driver.
 
-use super::connection::{Peer, Unacked, Wanted, MAX_DESCRIPTORS};
+use super::connection::{ShmPeer, Unacked, Wanted, MAX_DESCRIPTORS};
 use super::directory::SLOT_SHIFT;
 use super::exported::ExportedFiles;
 use super::location;
 use super::operations::{advance_read, on_ack, on_write_ref, serve_wanted};
 use super::socket::ShmSocket;
 use crate::frame::bodies::{self, AckEntry, SlabReply, SlabRequest, WriteRef, MAX_ACKS};
-use crate::frame::inbound::Shape;
+use crate::frame::inbound::BodyShape;
 use crate::frame::kinds::{frame_kinds, TransportKind};
 use crate::frame::outbound::Frame;
 use crate::reactor::driver::Driver;
@@ -70,23 +70,23 @@ impl TransportKind for ShmKind {
         self.to_byte()
     }
 
-    fn shape(self) -> (Shape, u32) {
+    fn shape(self) -> (BodyShape, u32) {
         let bytes = match self {
             Self::WriteRef => size_of::<WriteRef>(),
             Self::WriteAck => MAX_ACKS * size_of::<AckEntry>(),
             Self::SlabRequest => size_of::<SlabRequest>(),
             Self::SlabReply => size_of::<SlabReply>(),
         };
-        (Shape::Whole, bytes as u32)
+        (BodyShape::Whole, bytes as u32)
     }
 }
 
 impl Transport for Shm {
     const KIND: FabricKind = FabricKind::Shm;
     type Socket = ShmSocket;
-    type State = Peer;
+    type State = ShmPeer;
 
-    fn collect(socket: &mut ShmSocket, peer: &mut Peer) -> Result<(), CloseReason> {
+    fn collect(socket: &mut ShmSocket, peer: &mut ShmPeer) -> Result<(), CloseReason> {
         peer.descriptors.extend(socket.received.drain(..));
         if peer.descriptors.len() > MAX_DESCRIPTORS {
             return Err(CloseReason::Bound {
@@ -118,7 +118,7 @@ impl Datapath for Shm {
     fn on_frame(
         &mut self,
         cx: &mut Context<'_>,
-        peer: &mut Peer,
+        peer: &mut ShmPeer,
         kind: ShmKind,
         id: u64,
         body: &[u8],
@@ -140,7 +140,7 @@ impl Datapath for Shm {
     fn on_closed(
         &mut self,
         cx: &mut Context<'_>,
-        peer: Peer,
+        peer: ShmPeer,
         _told: bool,
     ) -> Option<Vec<Arc<Lease>>> {
         let connection = cx.connection;
@@ -160,7 +160,7 @@ impl Datapath for Shm {
         (!sources.is_empty()).then_some(sources)
     }
 
-    fn post_write(&mut self, cx: &mut Context<'_>, peer: &mut Peer, write: Write) {
+    fn post_write(&mut self, cx: &mut Context<'_>, peer: &mut ShmPeer, write: Write) {
         debug_assert!(self.files.has(&write.source), "a lease of another pool");
         // Before the reference, so that the target has the slab when the reference comes.
         peer.announce(cx, &self.files, write.source.slab());
@@ -191,7 +191,7 @@ impl Datapath for Shm {
     fn post_read(
         &mut self,
         cx: &mut Context<'_>,
-        peer: &mut Peer,
+        peer: &mut ShmPeer,
         sequence: u64,
         source: RemoteRange,
     ) {
@@ -206,7 +206,7 @@ impl Datapath for Shm {
     fn expose(
         &mut self,
         cx: &mut Context<'_>,
-        _peer: &mut Peer,
+        _peer: &mut ShmPeer,
         key: u64,
         exposure: &Exposure,
     ) -> Result<u64, Unexposed> {
@@ -226,7 +226,7 @@ impl Datapath for Shm {
 
     fn revoke(
         &mut self,
-        _holder: Holder<'_, Peer>,
+        _holder: Holder<'_, ShmPeer>,
         _connection: ConnectionId,
         key: u64,
         exposure: Exposure,

@@ -30,21 +30,21 @@ pub(super) const SLOTS: u32 = 16_384;
 /// Position of an exposure's slot in its offset.
 pub(super) const SLOT_SHIFT: u32 = 32;
 /// Bytes of a directory.
-pub(super) const DIRECTORY_BYTES: usize = SLOTS as usize * size_of::<Slot>();
+pub(super) const DIRECTORY_BYTES: usize = SLOTS as usize * size_of::<DirectorySlot>();
 
 /// One entry, laid out as in the module's diagram; only the owner writes it.
 #[repr(C, align(64))]
-struct Slot {
+struct DirectorySlot {
     /// 0: empty. Decides whether the rest means anything.
     key: AtomicU64,
-    /// Who may read, low and high half.
+    /// The endpoint that may read, low and high half.
     grantee: [AtomicU64; 2],
     slab: AtomicU32,
     offset: AtomicU32,
     length: AtomicU32,
 }
 
-const _: () = assert!(size_of::<Slot>() == 64);
+const _: () = assert!(size_of::<DirectorySlot>() == 64);
 
 /// The memory that a slot names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,12 +104,18 @@ impl Directory {
         self.file.clone()
     }
 
-    fn slot(&self, index: u32) -> &Slot {
+    fn slot(&self, index: u32) -> &DirectorySlot {
         debug_assert!(index < SLOTS);
         // SAFETY: `index < SLOTS`, because indexes come from `free` only, so the slot lies in the
         // mapping, which lives as long as `self`. Pages are aligned to more than 64 bytes, any bits
         // are valid atomics, and peers map the file for reading only.
-        unsafe { &*self.memory.as_ptr().cast::<Slot>().add(index as usize) }
+        unsafe {
+            &*self
+                .memory
+                .as_ptr()
+                .cast::<DirectorySlot>()
+                .add(index as usize)
+        }
     }
 
     /// Lets `grantee` find `lease` under `key`; `None` if no slot is free.
@@ -145,14 +151,20 @@ impl View {
         (mapping.bytes() >= DIRECTORY_BYTES).then_some(Self { mapping })
     }
 
-    fn slot(&self, index: u32) -> Option<&Slot> {
+    fn slot(&self, index: u32) -> Option<&DirectorySlot> {
         if index >= SLOTS {
             return None;
         }
         // SAFETY: the mapping has SLOTS slots (`new`), starts at a page and cannot fault
         // (`Mapping::new`); the fields are atomics, loaded only, and valid whatever the peer
         // stores in them.
-        Some(unsafe { &*self.mapping.start().cast::<Slot>().add(index as usize) })
+        Some(unsafe {
+            &*self
+                .mapping
+                .start()
+                .cast::<DirectorySlot>()
+                .add(index as usize)
+        })
     }
 
     /// The memory that `reader` may read under `key`.
@@ -172,7 +184,7 @@ impl View {
         (granted == reader && self.still(index, key)).then_some(place)
     }
 
-    /// Whether the exposure was not revoked since `find`.
+    /// Returns whether the exposure was not revoked since `find`.
     pub(super) fn still(&self, index: u32, key: u64) -> bool {
         fence(Ordering::SeqCst);
         self.slot(index)

@@ -40,7 +40,7 @@ impl ExportedFiles {
         Ok(Self { pool, directory })
     }
 
-    /// Whether a lease is of the pool whose slabs peers map; callers must use no other.
+    /// Returns whether a lease is of the pool whose slabs peers map; callers must use no other.
     pub(super) fn has(&self, lease: &Lease) -> bool {
         self.pool.slab(lease.slab()).is_some_and(|slab| {
             let start = slab.base().as_ptr() as usize + lease.offset() as usize;

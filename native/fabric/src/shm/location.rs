@@ -1,4 +1,4 @@
-//! Which host this is, and what a location looks like.
+//! Identity of this host, and the form of a location.
 //!
 //! `<boot id>.<network namespace>/<socket name>`: abstract Unix sockets live in a network
 //! namespace of a running kernel, so the two together are what "same host" means here, whatever
@@ -34,7 +34,8 @@ pub fn host_identity() -> Result<String, FabricError> {
     Ok(format!("{}.{}", boot.trim(), namespace.st_ino))
 }
 
-/// Whether both locations are of one host (and network namespace); false if one is no location.
+/// Returns whether both locations are of one host (and network namespace); false if one is no
+/// location.
 #[must_use]
 pub fn same_host(one: &str, other: &str) -> bool {
     let host = |location: &str| location.split_once('/').map(|(host, _)| host.to_owned());
@@ -50,13 +51,13 @@ pub(super) fn connect(host: &str, location: &str) -> Result<io::Result<ShmSocket
         detail,
     };
     let form = || bad("expected <boot id>.<network namespace>/<socket name>".to_owned());
-    let (theirs, name) = location.split_once('/').ok_or_else(form)?;
+    let (peer_host, name) = location.split_once('/').ok_or_else(form)?;
     let digits = name.strip_prefix(NAME).ok_or_else(form)?;
     let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
     if digits.len() != NAME_DIGITS || !digits.chars().all(is_hex) {
         return Err(form());
     }
-    if theirs != host {
+    if peer_host != host {
         return Err(bad(format!(
             "it belongs to another host or network namespace; this one is {host}"
         )));

@@ -1,6 +1,6 @@
 //! Writes by reference, and one-sided reads.
 
-use super::connection::{Peer, Wanted};
+use super::connection::{ShmPeer, Wanted};
 use super::directory::SLOT_SHIFT;
 use super::exported::DIRECTORY;
 use crate::frame::bodies::{self, AckEntry, Layout, WriteRef, DONE, REFUSED};
@@ -9,14 +9,14 @@ use crate::{CloseReason, EndpointId, Event, Outcome};
 use faro_wire::WireError;
 
 /// Result of one try at a read.
-enum Attempt {
+enum ReadAttempt {
     Ended(Outcome),
     /// This file of the peer is not mapped yet.
     Needs(u32),
 }
 
 /// Goes on with the reads whose mappings are there now.
-pub(super) fn serve_wanted(reader: EndpointId, cx: &mut Context<'_>, peer: &mut Peer) {
+pub(super) fn serve_wanted(reader: EndpointId, cx: &mut Context<'_>, peer: &mut ShmPeer) {
     // Each one once: those that still wait go to the back.
     for _ in 0..peer.wanted.len() {
         if let Some(wanted) = peer.wanted.pop_front() {
@@ -29,7 +29,7 @@ pub(super) fn serve_wanted(reader: EndpointId, cx: &mut Context<'_>, peer: &mut 
 pub(super) fn advance_read(
     reader: EndpointId,
     cx: &mut Context<'_>,
-    peer: &mut Peer,
+    peer: &mut ShmPeer,
     wanted: Wanted,
 ) {
     let Some(read) = cx.session.reads.get_mut(&wanted.sequence) else {
@@ -37,7 +37,7 @@ pub(super) fn advance_read(
     };
     let target = &mut read.target.bytes_mut()[..read.length];
     match attempt(reader, peer, wanted, target) {
-        Attempt::Ended(outcome) => {
+        ReadAttempt::Ended(outcome) => {
             let Some(read) = cx.session.reads.remove(&wanted.sequence) else {
                 return;
             };
@@ -47,7 +47,7 @@ pub(super) fn advance_read(
             }
             cx.read_ended(read, outcome);
         }
-        Attempt::Needs(slab) => {
+        ReadAttempt::Needs(slab) => {
             peer.wanted.push_back(wanted);
             peer.request(cx, slab);
         }
@@ -57,7 +57,7 @@ pub(super) fn advance_read(
 /// The peer wrote by reference: copies its bytes, if the target is exposed to it.
 pub(super) fn on_write_ref(
     cx: &mut Context<'_>,
-    peer: &Peer,
+    peer: &ShmPeer,
     sequence: u64,
     body: &[u8],
 ) -> Result<(), CloseReason> {
@@ -97,7 +97,7 @@ pub(super) fn on_write_ref(
 /// The verdict on a write that this side posted.
 pub(super) fn on_ack(
     cx: &mut Context<'_>,
-    peer: &mut Peer,
+    peer: &mut ShmPeer,
     ack: &AckEntry,
 ) -> Result<(), CloseReason> {
     let wrong = |what, got| Err(WireError::BadValue { what, got }.into());
@@ -131,11 +131,11 @@ pub(super) fn on_ack(
 }
 
 /// Copies what the peer's directory lets us read; `Done` if it still lets us afterwards.
-fn attempt(reader: EndpointId, peer: &Peer, wanted: Wanted, target: &mut [u8]) -> Attempt {
-    let refused = Attempt::Ended(Outcome::Refused);
+fn attempt(reader: EndpointId, peer: &ShmPeer, wanted: Wanted, target: &mut [u8]) -> ReadAttempt {
+    let refused = ReadAttempt::Ended(Outcome::Refused);
     let needs = |slab| match peer.missing.contains(&slab) {
-        true => Attempt::Ended(Outcome::Refused),
-        false => Attempt::Needs(slab),
+        true => ReadAttempt::Ended(Outcome::Refused),
+        false => ReadAttempt::Needs(slab),
     };
     let Some(directory) = &peer.directory else {
         return needs(DIRECTORY);
@@ -153,7 +153,7 @@ fn attempt(reader: EndpointId, peer: &Peer, wanted: Wanted, target: &mut [u8]) -
     };
     let copied = slab.copy_to(place.offset as usize + inside as usize, target);
     if copied && directory.still(slot, wanted.key) {
-        return Attempt::Ended(Outcome::Done);
+        return ReadAttempt::Ended(Outcome::Done);
     }
     refused
 }

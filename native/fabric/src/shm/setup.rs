@@ -18,7 +18,7 @@ use std::time::Duration;
 /// After GOODBYE a peer may read from our slabs for this time.
 const LINGER: Duration = Duration::from_secs(10);
 
-/// How to set a same-host fabric up.
+/// Configuration of a same-host fabric.
 #[derive(Clone)]
 pub struct ShmConfig {
     /// Identity of this endpoint.

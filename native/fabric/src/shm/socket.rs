@@ -1,6 +1,6 @@
 //! The Unix socket: bytes, descriptors and the peer's credentials.
 
-use crate::reactor::listener::{Accepted, Listener};
+use crate::reactor::listener::{AcceptedSocket, Listener};
 use crate::reactor::strangers::Origin;
 use crate::session::socket::{self, Socket};
 use mio::event::Source;
@@ -34,15 +34,15 @@ impl ShmSocket {
 
     /// Refuses a peer of another user.
     fn checked(stream: UnixStream) -> io::Result<Self> {
-        let theirs = rustix::net::sockopt::socket_peercred(&stream)?.uid;
-        let ours = rustix::process::geteuid();
-        if theirs != ours {
+        let peer_uid = rustix::net::sockopt::socket_peercred(&stream)?.uid;
+        let own_uid = rustix::process::geteuid();
+        if peer_uid != own_uid {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 format!(
                     "the peer runs as user {}, this process as user {}",
-                    theirs.as_raw(),
-                    ours.as_raw()
+                    peer_uid.as_raw(),
+                    own_uid.as_raw()
                 ),
             ));
         }
@@ -56,11 +56,11 @@ impl ShmSocket {
 impl Listener for UnixListener {
     type Socket = ShmSocket;
 
-    fn accept(&self) -> io::Result<Accepted<ShmSocket>> {
+    fn accept(&self) -> io::Result<AcceptedSocket<ShmSocket>> {
         let (stream, _) = Self::accept(self)?;
         Ok(match ShmSocket::checked(stream) {
-            Ok(socket) => Accepted::Taken(socket, Origin::HERE),
-            Err(error) => Accepted::Refused(error),
+            Ok(socket) => AcceptedSocket::Taken(socket, Origin::HERE),
+            Err(error) => AcceptedSocket::Refused(error),
         })
     }
 }

@@ -11,18 +11,18 @@ use faro_secure::Protection;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// How to set a TCP fabric up.
+/// Configuration of a TCP fabric.
 #[derive(Clone)]
 pub struct TcpConfig {
-    /// Where to listen; port 0 takes a free one, a wildcard address listens on all.
+    /// Address to listen on; port 0 takes a free one, a wildcard address listens on all.
     pub bind: SocketAddr,
     /// Host that peers connect to; a name is resolved once, here. Empty: the bind address.
     pub advertise: String,
     /// Identity of this endpoint.
     pub identity: OwnIdentity,
-    /// Whether bytes are sealed.
+    /// True if bytes are sealed.
     pub protection: Protection,
-    /// Where leases come from. TCP itself needs none of it.
+    /// The pool that leases come from. TCP itself does not use it.
     pub pool: Arc<Pool>,
 }
 

@@ -7,7 +7,7 @@
 //! `benches/throughput.rs` (256 KiB writes over loopback, 2 MiB of L2): 0.15 instead
 //! of 0.36 to 0.44 ms of CPU per MB.
 
-use crate::reactor::listener::{Accepted, Listener};
+use crate::reactor::listener::{AcceptedSocket, Listener};
 use crate::reactor::strangers::Origin;
 use crate::session::socket::{self, Socket};
 use crate::FabricError;
@@ -26,8 +26,8 @@ const LOCAL_SEND_BYTES: usize = 256 << 10;
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 /// ... and then at this interval, the kernel's default number of times.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
-/// How long sent bytes may stay unacknowledged before the connection ends. Without it the kernel
-/// goes on sending to a host that has vanished for a quarter of an hour.
+/// Time for which sent bytes may stay unacknowledged before the connection ends. Without it the
+/// kernel goes on sending to a host that has vanished for a quarter of an hour.
 const USER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Listens, and says where peers find the listener.
@@ -127,13 +127,13 @@ fn tune(stream: &TcpStream, peer: IpAddr) -> io::Result<()> {
 impl Listener for TcpListener {
     type Socket = TcpStream;
 
-    fn accept(&self) -> io::Result<Accepted<TcpStream>> {
+    fn accept(&self) -> io::Result<AcceptedSocket<TcpStream>> {
         let (stream, from) = Self::accept(self)?;
         // Fails only if the connection has ended already; the next receive reports that.
         if let Err(error) = tune(&stream, from.ip()) {
             log::debug!("socket options of a connection from {from}: {error}");
         }
-        Ok(Accepted::Taken(stream, Origin::of(from.ip())))
+        Ok(AcceptedSocket::Taken(stream, Origin::of(from.ip())))
     }
 }
 

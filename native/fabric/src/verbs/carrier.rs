@@ -1,4 +1,4 @@
-//! How the frames of an open connection travel, in segments of its queue pair, and what the device
+//! Carries the frames of an open connection in segments of its queue pair, and takes the device's
 //! reports.
 
 use super::completions;
@@ -9,7 +9,7 @@ use super::queue_pair::{parse_id, Id};
 use super::setup;
 use super::transmit::transmit;
 use crate::reactor::driver::{DeviceLost, DeviceReport, Driver, DEVICE};
-use crate::session::carrier::{Carrier, Turn};
+use crate::session::carrier::{Carrier, SocketTurn};
 use crate::session::connection::{Common, Connection};
 use crate::session::context::Context;
 use crate::session::socket::Socket as _;
@@ -22,7 +22,7 @@ impl Carrier for Verbs {
     fn receive(
         connection: &mut Connection<Self>,
         _common: &mut Common<Self>,
-    ) -> Result<Turn, CloseReason> {
+    ) -> Result<SocketTurn, CloseReason> {
         watch_for_end(&mut connection.socket)
     }
 
@@ -134,13 +134,13 @@ impl Driver for Verbs {
 }
 
 /// Notices the end of a socket that carries nothing more.
-fn watch_for_end(socket: &mut TcpStream) -> Result<Turn, CloseReason> {
+fn watch_for_end(socket: &mut TcpStream) -> Result<SocketTurn, CloseReason> {
     let mut nothing = [0; 1];
     let detail = match socket.receive(&mut [IoSliceMut::new(&mut nothing)]) {
         Ok(0) => "the peer ended the control connection".to_owned(),
         Ok(_) => "bytes on the control connection after the queue pairs were connected".to_owned(),
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Turn::Drained),
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Turn::CutOff),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(SocketTurn::Drained),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(SocketTurn::CutOff),
         Err(error) => format!("control connection: {error}"),
     };
     Err(CloseReason::Lost { detail })

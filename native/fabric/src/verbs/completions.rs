@@ -8,7 +8,7 @@ use super::queue_pair::{completed_by, Id, Posted, QueuePairConnection, MAX_CREDI
 use crate::session::connection::{Common, Connection};
 use crate::session::context::Context;
 use crate::session::dispatch::Receiver;
-use crate::session::state::Phase;
+use crate::session::state::ConnectionPhase;
 use crate::{CloseReason, ConnectionId, Event, Outcome};
 use faro_wire::WireError;
 
@@ -57,7 +57,9 @@ fn send_more(connection: &mut Connection<Verbs>, common: &mut Common<Verbs>) {
         |queue_pair: &QueuePairConnection| !queue_pair.urgent.is_empty() || queue_pair.owes_much();
     let waits = connection.state.as_deref().is_some_and(has_to_send);
     let mut cx = connection.context(&mut common.shared);
-    if cx.session.phase == Phase::Open && (waits || !cx.session.outbound.is_empty()) {
+    if cx.session.phase == ConnectionPhase::OpenConnection
+        && (waits || !cx.session.outbound.is_empty())
+    {
         cx.touch();
     }
 }

@@ -2,7 +2,7 @@
 //! connected, it carries nothing more; its end says that the peer is gone.
 
 use super::device;
-use super::driver::{Link, Verbs};
+use super::driver::{QueuePairLink, Verbs};
 use super::frames::{QpInfo, SEGMENT_BYTES};
 use super::queue_pair::{QueuePairConnection, MAX_CREDITS};
 use crate::frame::bodies::Layout;
@@ -49,7 +49,7 @@ pub(super) fn make_queue_pair(
 pub(super) fn on_qp_info(
     driver: &mut Verbs,
     cx: &mut Context<'_>,
-    link: &mut Link,
+    link: &mut QueuePairLink,
     body: &[u8],
 ) -> Result<(), CloseReason> {
     let body = QpInfo::decode(body)?;

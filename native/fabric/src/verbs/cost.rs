@@ -11,7 +11,7 @@ pub struct CostProbe {
     device: Arc<Device>,
 }
 
-/// What one registration took.
+/// Cost of one registration.
 #[derive(Debug, Clone, Copy)]
 pub struct RegistrationCost {
     /// `ibv_reg_mr`.
@@ -30,7 +30,7 @@ impl CostProbe {
         Ok(Self { device })
     }
 
-    /// Which device was chosen, and why.
+    /// Returns the chosen device and the reason for the choice.
     #[must_use]
     pub fn describe(&self) -> String {
         self.device.describe()

@@ -1,7 +1,7 @@
 //! Operations and exposures of an open connection, and what its end leaves behind.
 
 use super::control::{make_queue_pair, on_qp_info};
-use super::driver::{device_is_lost, Link, Remains, Revoking, Verbs};
+use super::driver::{device_is_lost, QueuePairLink, Remains, Revoking, Verbs};
 use super::exposed_buffers::RevokeNeeds;
 use super::frames::{Expose, Key, SEGMENT_BYTES};
 use super::kinds::VerbsKind;
@@ -12,7 +12,7 @@ use crate::frame::kinds::TransportKind as _;
 use crate::frame::outbound::{Ends, Frame, Work};
 use crate::session::context::Context;
 use crate::session::payload;
-use crate::session::state::{Phase, Shared};
+use crate::session::state::{ConnectionPhase, FabricShared};
 use crate::session::transport::{Datapath, Greeted, Holder, Transport, Unexposed};
 use crate::{
     CloseReason, ConnectionId, Exposure, FabricError, FabricKind, Outcome, RemoteRange, Revoked,
@@ -28,7 +28,7 @@ use zerocopy::IntoBytes;
 impl Transport for Verbs {
     const KIND: FabricKind = FabricKind::Verbs;
     type Socket = TcpStream;
-    type State = Link;
+    type State = QueuePairLink;
 
     fn connection_bytes(&self) -> u64 {
         let segments = self.context.as_ref().map_or(0, |open| open.share.used());
@@ -60,7 +60,11 @@ impl Transport for Verbs {
     }
 
     /// The connector's queue pair is the first one.
-    fn greeted(&mut self, cx: &mut Context<'_>, link: &mut Link) -> Result<Greeted, CloseReason> {
+    fn greeted(
+        &mut self,
+        cx: &mut Context<'_>,
+        link: &mut QueuePairLink,
+    ) -> Result<Greeted, CloseReason> {
         if cx.session.expected.is_some() {
             *link = Some(make_queue_pair(self, cx)?);
         }
@@ -92,7 +96,7 @@ impl Datapath for Verbs {
     fn on_frame(
         &mut self,
         cx: &mut Context<'_>,
-        link: &mut Link,
+        link: &mut QueuePairLink,
         kind: VerbsKind,
         id: u64,
         body: &[u8],
@@ -142,7 +146,7 @@ impl Datapath for Verbs {
         }
     }
 
-    fn post_write(&mut self, cx: &mut Context<'_>, _link: &mut Link, write: Write) {
+    fn post_write(&mut self, cx: &mut Context<'_>, _link: &mut QueuePairLink, write: Write) {
         if self.protection == Protection::Sealed {
             return payload::post_write(cx, write);
         }
@@ -160,7 +164,7 @@ impl Datapath for Verbs {
     fn post_read(
         &mut self,
         cx: &mut Context<'_>,
-        _link: &mut Link,
+        _link: &mut QueuePairLink,
         sequence: u64,
         source: RemoteRange,
     ) {
@@ -186,7 +190,7 @@ impl Datapath for Verbs {
     fn expose(
         &mut self,
         cx: &mut Context<'_>,
-        link: &mut Link,
+        link: &mut QueuePairLink,
         key: u64,
         exposure: &Exposure,
     ) -> Result<u64, Unexposed> {
@@ -222,7 +226,7 @@ impl Datapath for Verbs {
 
     fn revoke(
         &mut self,
-        holder: Holder<'_, Link>,
+        holder: Holder<'_, QueuePairLink>,
         connection: ConnectionId,
         key: u64,
         exposure: Exposure,
@@ -231,7 +235,7 @@ impl Datapath for Verbs {
             return Revoked::Now(exposure);
         }
         let needs = match holder {
-            Holder::Open(mut cx, Some(queue_pair)) => {
+            Holder::OpenConnection(mut cx, Some(queue_pair)) => {
                 let needs = queue_pair.exposed.revoke(key);
                 if needs == RevokeNeeds::Answer {
                     let body = Key { key: key.into() };
@@ -244,7 +248,7 @@ impl Datapath for Verbs {
             }
             // Until the queue pair is destroyed, which ends the revocation.
             Holder::Lingering => RevokeNeeds::Answer,
-            Holder::Open(_, None) | Holder::Gone => RevokeNeeds::Nothing,
+            Holder::OpenConnection(_, None) | Holder::Gone => RevokeNeeds::Nothing,
         };
         match needs {
             RevokeNeeds::Nothing => Revoked::Now(exposure),
@@ -263,14 +267,19 @@ impl Datapath for Verbs {
     /// The device must not write a read's target after we handed it back, so a queue pair with
     /// reads in flight is destroyed at once, even if GOODBYE is lost by that. Any other is kept
     /// until GOODBYE is through, and so is memory that its peer may still write.
-    fn on_closed(&mut self, cx: &mut Context<'_>, link: Link, told: bool) -> Option<Remains> {
+    fn on_closed(
+        &mut self,
+        cx: &mut Context<'_>,
+        link: QueuePairLink,
+        told: bool,
+    ) -> Option<Remains> {
         let queue_pair = link?;
         Self::report_posted(cx, &queue_pair);
         let reads = queue_pair
             .posted
             .iter()
             .any(|posted| matches!(posted, Posted::Read { .. }));
-        if told && !reads && cx.session.phase == Phase::Open {
+        if told && !reads && cx.session.phase == ConnectionPhase::OpenConnection {
             return Some(Remains { queue_pair });
         }
         self.destroy(queue_pair);
@@ -278,7 +287,7 @@ impl Datapath for Verbs {
         None
     }
 
-    fn on_gone(&mut self, shared: &mut Shared, connection: ConnectionId, remains: Remains) {
+    fn on_gone(&mut self, shared: &mut FabricShared, connection: ConnectionId, remains: Remains) {
         self.destroy(remains.queue_pair);
         self.report_revoked(shared, connection);
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// A peer answers REVOKE within this time, or its connection is closed.
 const REVOKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often sysfs is read for the device and its address; that takes a few system calls.
+/// Interval at which sysfs is read for the device and its address; a read takes a few system calls.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// The device cannot be used any more: every connection ends, so that callers take another fabric;
@@ -57,8 +57,8 @@ pub(super) fn take(driver: &Verbs) -> Vec<DeviceReport> {
     reports
 }
 
-/// Whether the device is still there and registers memory, and whether a peer's time to let go of
-/// memory is over.
+/// Checks whether the device is still there and registers memory, and whether a peer's time to let
+/// go of memory is over.
 pub(super) fn check(driver: &mut Verbs) -> Vec<DeviceReport> {
     if let Err(lost) = check_device(driver) {
         return vec![DeviceReport::Lost(lost)];

@@ -5,7 +5,7 @@ use super::queue_pair::{Posted, QueuePairConnection};
 use super::rdma_context::RdmaContext;
 use crate::session::context::Context;
 use crate::session::exposure::ByKey;
-use crate::session::state::Shared;
+use crate::session::state::FabricShared;
 use crate::{ConnectionId, Event, Exposure, Outcome};
 use faro_pool::Pool;
 use faro_secure::Protection;
@@ -41,7 +41,7 @@ pub(crate) struct Verbs {
     pub(super) numbers: HashMap<u32, ConnectionId>,
     /// Completions of one batch, before they have their connections.
     pub(super) batch: Vec<device::Completion>,
-    /// Which of the device's descriptors are ready: completions, events.
+    /// The device's descriptors that are ready: completions, events.
     pub(super) signalled: [bool; 2],
     pub(super) tally: Tally,
 }
@@ -58,7 +58,7 @@ pub(super) struct Tally {
 }
 
 /// `None` before the queue pair is made.
-pub(crate) type Link = Option<Box<QueuePairConnection>>;
+pub(crate) type QueuePairLink = Option<Box<QueuePairConnection>>;
 
 /// The queue pair of a closed connection, while our GOODBYE may be on its way.
 pub(crate) struct Remains {
@@ -140,7 +140,7 @@ impl Verbs {
     }
 
     /// The queue pair is gone, so no device reaches what its peer was asked to let go of.
-    pub(super) fn report_revoked(&mut self, shared: &mut Shared, connection: ConnectionId) {
+    pub(super) fn report_revoked(&mut self, shared: &mut FabricShared, connection: ConnectionId) {
         let keys: Vec<u64> = self
             .revoking
             .iter()

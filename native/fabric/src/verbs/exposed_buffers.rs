@@ -25,7 +25,7 @@ enum SlotState {
     Revoking { key: u64 },
 }
 
-/// What happens to a slot.
+/// An event in the life of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SlotEvent {
     /// A write came. `last`: the peer's last one there.
@@ -62,12 +62,12 @@ impl SlotState {
     }
 }
 
-/// When a revocation is complete.
+/// The condition under which a revocation is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RevokeNeeds {
     /// Now: the peer does not write there any more.
     Nothing,
-    /// When the peer answers REVOKE.
+    /// The peer's answer to REVOKE.
     Answer,
 }
 

@@ -1,7 +1,7 @@
 //! The kinds of this fabric's own frames.
 
 use super::frames::{AccessQuery, AccessReply, Expose, Key, QpInfo};
-use crate::frame::inbound::Shape;
+use crate::frame::inbound::BodyShape;
 use crate::frame::kinds::{frame_kinds, TransportKind};
 use crate::frame::payload::PayloadKind;
 
@@ -42,7 +42,7 @@ impl TransportKind for VerbsKind {
         }
     }
 
-    fn shape(self) -> (Shape, u32) {
+    fn shape(self) -> (BodyShape, u32) {
         let bytes = match self {
             Self::Write => return PayloadKind::Write.shape(),
             Self::Read => return PayloadKind::Read.shape(),
@@ -55,7 +55,7 @@ impl TransportKind for VerbsKind {
             Self::AccessQuery => size_of::<AccessQuery>(),
             Self::AccessReply => size_of::<AccessReply>(),
         };
-        (Shape::Whole, bytes as u32)
+        (BodyShape::Whole, bytes as u32)
     }
 }
 

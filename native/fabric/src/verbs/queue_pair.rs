@@ -5,7 +5,7 @@ use super::exposed_buffers::ExposedBuffers;
 use super::frames::SEGMENT_BYTES;
 use super::rdma_context::RdmaContext;
 use super::remote_access::RemoteAccess;
-use super::ring_share::{needed_for_update, RingShare, Use, SENDS, SMALLEST};
+use super::ring_share::{needed_for_update, RingShare, SegmentUse, SENDS, SMALLEST};
 use super::segment::Segment;
 use crate::frame::outbound::Outbound;
 use faro_pool::Lease;
@@ -50,7 +50,7 @@ pub(super) enum AccessQuestion {
 pub(crate) struct QueuePairConnection {
     /// Dropped first: afterwards the device touches none of the memory below.
     pub(super) queue: QueuePair,
-    /// Which of the context's completion queues it uses.
+    /// Index of its completion queue in the context.
     pub(super) completions: usize,
     pub(super) psn: u32,
     /// The ring: segments of our receive requests, by the number in the request's id.
@@ -93,7 +93,7 @@ impl QueuePairConnection {
     ) -> Result<Self, String> {
         let share = Arc::clone(&context.share);
         let take = |context: &mut RdmaContext| {
-            Segment::take(context, Use::Connection).map_err(|error| error.to_string())
+            Segment::take(context, SegmentUse::Connection).map_err(|error| error.to_string())
         };
         let own_send = take(context)?;
         let in_words = |error: VerbsError| error.to_string();
@@ -172,7 +172,7 @@ impl QueuePairConnection {
     pub(super) fn grow(&mut self, context: &mut RdmaContext) {
         let (size, depth) = (self.ring_size(), self.queue.depth().receive);
         for _ in 0..self.share.growth(size, self.returned(), depth) {
-            match Segment::take(context, Use::Growth) {
+            match Segment::take(context, SegmentUse::Growth) {
                 Ok(segment) => self.add_receive(segment),
                 // The ring does as it is.
                 Err(_) => return,
@@ -225,7 +225,7 @@ impl QueuePairConnection {
         self.owed + self.spent.len() as u32
     }
 
-    /// Whether credits are to be sent although nothing else is.
+    /// Returns whether credits are to be sent although nothing else is.
     pub(super) fn owes_much(&self) -> bool {
         self.returned() >= needed_for_update(self.ring_size()).max(1)
     }
@@ -239,7 +239,7 @@ impl QueuePairConnection {
         if self.lent_sends + 1 >= SENDS {
             return None;
         }
-        let lent = Segment::take(context, Use::Send).ok()?;
+        let lent = Segment::take(context, SegmentUse::Send).ok()?;
         self.lent_sends += 1;
         Some(lent)
     }
@@ -285,7 +285,7 @@ pub(super) fn parse_id(id: u64) -> (u64, Id) {
     (id >> NUMBER_BITS, parsed)
 }
 
-/// How many of the posted, from `first` on, are complete with `number`.
+/// Returns how many of the posted, from `first` on, are complete with `number`.
 pub(super) fn completed_by(first: u32, number: u32) -> usize {
     (number.wrapping_sub(first) & (RECEIVE_BIT as u32 - 1)) as usize + 1
 }

@@ -5,7 +5,7 @@ use super::device::{
     check_memlock, Channel, Completion, CompletionQueue, Depth, Device, QueuePair, VerbsError,
     VerbsOptions,
 };
-use super::registrations::{Keys, Registrations};
+use super::registrations::{LeaseKeys, Registrations};
 use super::ring_share::{RingShare, LARGEST};
 use crate::reactor::driver::DEVICE;
 use faro_pool::{Lease, Pool};
@@ -27,7 +27,7 @@ const FIRST_DEPTH: u32 = 8 << 10;
 /// Completions of one connection that may be in a queue at once.
 const PER_CONNECTION: u32 = SEND_DEPTH + LARGEST;
 
-struct Completions {
+struct ContextCompletions {
     queue: Arc<CompletionQueue>,
     /// Connections on it.
     connections: u32,
@@ -41,12 +41,12 @@ pub(super) struct RdmaContext {
     /// Where segments come from, and how many there may be.
     pub(super) pool: Arc<Pool>,
     pub(super) share: Arc<RingShare>,
-    queues: Vec<Completions>,
+    queues: Vec<ContextCompletions>,
     pub(super) channel: Arc<Channel>,
     /// Every queue is armed, and no wake-up was taken since.
     armed: bool,
     pub(super) device: Arc<Device>,
-    /// When the device was last found present.
+    /// Time when the device was last found present.
     pub(super) checked: Instant,
 }
 
@@ -101,7 +101,7 @@ impl RdmaContext {
     }
 
     /// The address and keys of a lease at the device; registers its memory if that is needed.
-    pub(super) fn keys(&mut self, lease: &Lease) -> Result<Keys, VerbsError> {
+    pub(super) fn keys(&mut self, lease: &Lease) -> Result<LeaseKeys, VerbsError> {
         self.registrations.keys(lease)
     }
 
@@ -110,7 +110,7 @@ impl RdmaContext {
         let depth = have.max(FIRST_DEPTH).min(self.device.limits().cqe);
         let queue = CompletionQueue::new(&self.device, &self.channel, depth)?;
         let free = queue.depth();
-        self.queues.push(Completions {
+        self.queues.push(ContextCompletions {
             queue,
             connections: 0,
             free,
@@ -121,7 +121,7 @@ impl RdmaContext {
 
     /// A queue pair whose completions fit, and which of the completion queues that is.
     pub(super) fn queue_pair(&mut self) -> Result<(QueuePair, usize), VerbsError> {
-        let fits = |entry: &Completions| entry.free >= PER_CONNECTION;
+        let fits = |entry: &ContextCompletions| entry.free >= PER_CONNECTION;
         let at = match self.queues.iter().position(fits) {
             Some(at) => at,
             None => {

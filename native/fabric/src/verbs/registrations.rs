@@ -23,9 +23,9 @@ use std::time::{Duration, Instant};
 /// De-registrations that may wait for the one under way; the next is left to a later turn.
 const LEAVING: usize = 4;
 
-/// How work requests name a lease.
+/// Keys by which work requests name a lease.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Keys {
+pub(super) struct LeaseKeys {
     pub(super) address: u64,
     pub(super) lkey: u32,
     pub(super) rkey: u32,
@@ -78,7 +78,7 @@ impl Drop for DeregistrationThread {
 
 /// The registration of external memory, which owns it as an attachment.
 struct Attached {
-    keys: Keys,
+    keys: LeaseKeys,
     memory: Weak<ExternalMemory>,
 }
 
@@ -147,7 +147,7 @@ impl Registrations {
     }
 
     /// The address and keys of a lease; registers its memory if it is not registered.
-    pub(super) fn keys(&mut self, lease: &Lease) -> Result<Keys, VerbsError> {
+    pub(super) fn keys(&mut self, lease: &Lease) -> Result<LeaseKeys, VerbsError> {
         if let Some(memory) = lease.external() {
             return self.outside_keys(memory);
         }
@@ -157,7 +157,7 @@ impl Registrations {
             .slabs
             .get(&index)
             .ok_or(VerbsError::ForeignMemory { slab: index })?;
-        Ok(Keys {
+        Ok(LeaseKeys {
             address: region.registration.address_of(lease.offset()),
             lkey: region.registration.lkey(),
             rkey: region.registration.rkey(),
@@ -190,7 +190,7 @@ impl Registrations {
         Ok(())
     }
 
-    fn outside_keys(&mut self, memory: &Arc<ExternalMemory>) -> Result<Keys, VerbsError> {
+    fn outside_keys(&mut self, memory: &Arc<ExternalMemory>) -> Result<LeaseKeys, VerbsError> {
         if let Some(attached) = self.outside.get(&memory.number()) {
             return Ok(attached.keys);
         }
@@ -203,7 +203,7 @@ impl Registrations {
             self.device
                 .register_range(memory.start(), memory.bytes(), memory.access())
         }?;
-        let keys = Keys {
+        let keys = LeaseKeys {
             address: memory.start().as_ptr() as u64,
             lkey: registration.lkey(),
             rkey: registration.rkey(),

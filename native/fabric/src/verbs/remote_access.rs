@@ -16,9 +16,9 @@ use crate::RemoteRange;
 use faro_wire::WireError;
 use std::collections::hash_map::Entry;
 
-/// What the peer's announcement says about its memory.
+/// A peer's memory, as its announcement describes it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RemoteBuffer {
+pub(super) struct AnnouncedBuffer {
     pub(super) address: u64,
     pub(super) rkey: u32,
     length: u32,
@@ -31,14 +31,14 @@ pub(super) struct RemoteBuffer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AccessState {
     /// Operations may be posted.
-    Open { in_flight: u32 },
+    OpenConnection { in_flight: u32 },
     /// The last write was posted; the peer knows that no other comes.
     Last { in_flight: u32 },
     /// The peer waits for REVOKED; nothing more is posted.
     Revoking { in_flight: u32 },
 }
 
-/// What happens to an access.
+/// An event in the life of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AccessEvent {
     /// An operation was posted. `last`: no other follows.
@@ -49,9 +49,9 @@ enum AccessEvent {
     Revoke,
 }
 
-/// What follows from an event.
+/// The action that follows from an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum AfterEvent {
     /// The access goes on.
     Is(AccessState),
     /// The access is over. `tell`: the peer waits for REVOKED.
@@ -63,43 +63,47 @@ enum Next {
 struct Impossible;
 
 impl AccessState {
-    fn on(self, event: AccessEvent) -> Result<Next, Impossible> {
+    fn on(self, event: AccessEvent) -> Result<AfterEvent, Impossible> {
         use AccessEvent::{Completed, Posted, Revoke};
-        use AccessState::{Last, Open, Revoking};
+        use AccessState::{Last, OpenConnection, Revoking};
         match (self, event) {
-            (Open { in_flight: n }, Posted { last: false }) => {
-                Ok(Next::Is(Open { in_flight: n + 1 }))
+            (OpenConnection { in_flight: n }, Posted { last: false }) => {
+                Ok(AfterEvent::Is(OpenConnection { in_flight: n + 1 }))
             }
-            (Open { in_flight: n }, Posted { last: true }) => {
-                Ok(Next::Is(Last { in_flight: n + 1 }))
+            (OpenConnection { in_flight: n }, Posted { last: true }) => {
+                Ok(AfterEvent::Is(Last { in_flight: n + 1 }))
             }
             (Last { .. } | Revoking { .. }, Posted { .. }) => Err(Impossible),
 
             (
-                Open { in_flight: 0 } | Last { in_flight: 0 } | Revoking { in_flight: 0 },
+                OpenConnection { in_flight: 0 } | Last { in_flight: 0 } | Revoking { in_flight: 0 },
                 Completed,
             ) => Err(Impossible),
-            (Open { in_flight: n }, Completed) => Ok(Next::Is(Open { in_flight: n - 1 })),
-            (Last { in_flight: 1 }, Completed) => Ok(Next::Over { tell: false }),
-            (Last { in_flight: n }, Completed) => Ok(Next::Is(Last { in_flight: n - 1 })),
-            (Revoking { in_flight: 1 }, Completed) => Ok(Next::Over { tell: true }),
-            (Revoking { in_flight: n }, Completed) => Ok(Next::Is(Revoking { in_flight: n - 1 })),
-
-            (Open { in_flight: 0 } | Last { in_flight: 0 }, Revoke) => {
-                Ok(Next::Over { tell: true })
+            (OpenConnection { in_flight: n }, Completed) => {
+                Ok(AfterEvent::Is(OpenConnection { in_flight: n - 1 }))
             }
-            (Open { in_flight } | Last { in_flight }, Revoke) => {
-                Ok(Next::Is(Revoking { in_flight }))
+            (Last { in_flight: 1 }, Completed) => Ok(AfterEvent::Over { tell: false }),
+            (Last { in_flight: n }, Completed) => Ok(AfterEvent::Is(Last { in_flight: n - 1 })),
+            (Revoking { in_flight: 1 }, Completed) => Ok(AfterEvent::Over { tell: true }),
+            (Revoking { in_flight: n }, Completed) => {
+                Ok(AfterEvent::Is(Revoking { in_flight: n - 1 }))
+            }
+
+            (OpenConnection { in_flight: 0 } | Last { in_flight: 0 }, Revoke) => {
+                Ok(AfterEvent::Over { tell: true })
+            }
+            (OpenConnection { in_flight } | Last { in_flight }, Revoke) => {
+                Ok(AfterEvent::Is(Revoking { in_flight }))
             }
             // Said twice; the first one will be answered.
-            (Revoking { in_flight }, Revoke) => Ok(Next::Is(Revoking { in_flight })),
+            (Revoking { in_flight }, Revoke) => Ok(AfterEvent::Is(Revoking { in_flight })),
         }
     }
 }
 
 /// All memory of one peer that we may reach, by the key of its exposure.
 #[derive(Default)]
-pub(super) struct RemoteAccess(ByKey<(RemoteBuffer, AccessState)>);
+pub(super) struct RemoteAccess(ByKey<(AnnouncedBuffer, AccessState)>);
 
 impl RemoteAccess {
     /// EXPOSE came.
@@ -114,7 +118,7 @@ impl RemoteAccess {
         if usize::from(expose.slot.get()) >= SLOTS {
             return wrong("slot of EXPOSE", u64::from(expose.slot.get()));
         }
-        let buffer = RemoteBuffer {
+        let buffer = AnnouncedBuffer {
             address: expose.address.get(),
             rkey: expose.rkey.get(),
             length: expose.length.get(),
@@ -123,7 +127,7 @@ impl RemoteAccess {
         };
         match self.0.entry(expose.key.get()) {
             Entry::Vacant(entry) => {
-                entry.insert((buffer, AccessState::Open { in_flight: 0 }));
+                entry.insert((buffer, AccessState::OpenConnection { in_flight: 0 }));
                 Ok(())
             }
             Entry::Occupied(_) => wrong("key of EXPOSE (in use)", expose.key.get()),
@@ -131,11 +135,11 @@ impl RemoteAccess {
     }
 
     /// The buffer that covers all of `range`, if an operation of that kind may be posted on it.
-    pub(super) fn covers(&self, range: &RemoteRange, writes: bool) -> Option<RemoteBuffer> {
+    pub(super) fn covers(&self, range: &RemoteRange, writes: bool) -> Option<AnnouncedBuffer> {
         let (buffer, state) = self.0.get(&range.key)?;
         let end = range.offset.checked_add(u64::from(range.length))?;
         let fits = end <= u64::from(buffer.length) && buffer.writable == writes;
-        (fits && matches!(state, AccessState::Open { .. })).then_some(*buffer)
+        (fits && matches!(state, AccessState::OpenConnection { .. })).then_some(*buffer)
     }
 
     /// An operation was posted on what [`Self::covers`] returned; `last`: no other follows.
@@ -160,11 +164,11 @@ impl RemoteAccess {
         };
         let state = entry.get().1;
         match state.on(event) {
-            Ok(Next::Is(next)) => {
+            Ok(AfterEvent::Is(next)) => {
                 entry.get_mut().1 = next;
                 None
             }
-            Ok(Next::Over { tell }) => {
+            Ok(AfterEvent::Over { tell }) => {
                 entry.remove();
                 Some(tell)
             }
@@ -180,19 +184,19 @@ impl RemoteAccess {
 #[cfg(test)]
 mod tests {
     use super::AccessEvent::{Completed, Posted, Revoke};
-    use super::AccessState::{Last, Open, Revoking};
+    use super::AccessState::{Last, OpenConnection, Revoking};
     use super::*;
 
     /// Every state (with none, one and several operations in flight) and every event.
     #[test]
     fn every_event_in_every_state() {
-        const SILENT: Result<Next, Impossible> = Ok(Next::Over { tell: false });
-        const TELL: Result<Next, Impossible> = Ok(Next::Over { tell: true });
-        const NEVER: Result<Next, Impossible> = Err(Impossible);
-        let open = |in_flight| Open { in_flight };
+        const SILENT: Result<AfterEvent, Impossible> = Ok(AfterEvent::Over { tell: false });
+        const TELL: Result<AfterEvent, Impossible> = Ok(AfterEvent::Over { tell: true });
+        const NEVER: Result<AfterEvent, Impossible> = Err(Impossible);
+        let open = |in_flight| OpenConnection { in_flight };
         let last = |in_flight| Last { in_flight };
         let revoking = |in_flight| Revoking { in_flight };
-        let is = |state| Ok(Next::Is(state));
+        let is = |state| Ok(AfterEvent::Is(state));
         let (more, final_one) = (Posted { last: false }, Posted { last: true });
         let events = [more, final_one, Completed, Revoke];
         #[rustfmt::skip]

@@ -1,4 +1,5 @@
-//! How much of the arena the rings of all connections may take, and how long one ring is.
+//! Limits the part of the arena that the rings of all connections take, and decides the length of a
+//! ring.
 //!
 //! ```text
 //!   share: an eighth of the arena, in segments
@@ -13,10 +14,10 @@
 //! ring cannot be shortened at will, because posted receive requests cannot be taken back; so it
 //! shrinks as it is used, by segments that are not posted again.
 //!
-//! Why not a shared receive queue: it saves memory only if peers are promised more than there is,
-//! and then one peer that sends much, or many that send at once, use up what the others were
-//! promised, and their devices wait (RNR). Here a peer can use up its own ring only, and no receive
-//! request is ever missing.
+//! There is no shared receive queue, because it saves memory only if peers are promised more than
+//! there is, and then one peer that sends much, or many that send at once, use up what the others
+//! were promised, and their devices wait (RNR). Here a peer can use up its own ring only, and no
+//! receive request is ever missing.
 
 use super::frames::SEGMENT_BYTES;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -43,9 +44,9 @@ pub(super) const fn needed_for_update(size: u32) -> u32 {
     size / 2
 }
 
-/// What a segment is taken for.
+/// Purpose for which a segment is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Use {
+pub(super) enum SegmentUse {
     /// A new connection's own.
     Connection,
     /// A longer ring.
@@ -87,11 +88,11 @@ impl RingShare {
     }
 
     /// Counts one more segment in, if there may be one for that use.
-    pub(super) fn take(&self, purpose: Use) -> bool {
+    pub(super) fn take(&self, purpose: SegmentUse) -> bool {
         let limit = match purpose {
-            Use::Connection => self.total,
-            Use::Growth => self.total / 2,
-            Use::Send => self.total / 4 * 3,
+            SegmentUse::Connection => self.total,
+            SegmentUse::Growth => self.total / 2,
+            SegmentUse::Send => self.total / 4 * 3,
         };
         let fits = self.used() < limit;
         if fits {
@@ -115,7 +116,7 @@ impl RingShare {
         size.min(LARGEST.min(depth).saturating_sub(size)).min(room)
     }
 
-    /// How many of `returned` receive requests of a ring of `size` are not posted again.
+    /// Returns how many of `returned` receive requests of a ring of `size` are not posted again.
     pub(super) fn shrinkage(&self, size: u32, returned: u32) -> u32 {
         if !self.is_crowded() {
             return 0;
@@ -146,10 +147,10 @@ mod tests {
 
     #[test]
     fn what_a_segment_may_be_taken_for_depends_on_how_many_are_taken() {
-        use Use::{Connection, Growth, Send};
+        use SegmentUse::{Connection, Growth, Send};
         #[rustfmt::skip]
         let table = [
-            // Of 100   a new connection  growth  a further send  crowded
+            // Used of 100   a new connection  growth  a further send  crowded
             (0,         true,             true,   true,           false),
             (49,        true,             true,   true,           false),
             (50,        true,             false,  true,           false),
@@ -173,7 +174,7 @@ mod tests {
     fn a_ring_doubles_when_half_of_it_is_returned() {
         #[rustfmt::skip]
         let table = [
-            // Of 1,000 used, size, returned, depth: by how many it grows
+            // Used of 1,000, size, returned, depth, expected growth
             (0,         4,    1,        64,    0),
             (0,         4,    2,        64,    4),
             (0,         32,   15,       64,    0),
@@ -202,7 +203,7 @@ mod tests {
     fn a_ring_shrinks_as_it_is_used_while_the_share_is_crowded() {
         #[rustfmt::skip]
         let table = [
-            // Of 1,000 used, size, returned: how many are not posted again
+            // Used of 1,000, size, returned, expected number that is not posted again
             (750,       64,   32,       0),
             (751,       64,   32,       1),
             (1_000,     64,   32,       32),

@@ -3,14 +3,14 @@
 use super::device::VerbsError;
 use super::frames::SEGMENT_BYTES;
 use super::rdma_context::RdmaContext;
-use super::ring_share::{RingShare, Use};
+use super::ring_share::{RingShare, SegmentUse};
 use faro_pool::{Lease, PoolError, Purpose};
 use std::sync::Arc;
 use thiserror::Error;
 
 const _: () = assert!(SEGMENT_BYTES == faro_pool::SIZE_CLASSES[1]);
 
-/// Why there is no segment.
+/// Reason why no segment was leased.
 #[derive(Debug, Error)]
 pub(super) enum NoSegment {
     /// The rings' share of the arena is used up.
@@ -28,9 +28,9 @@ pub(super) enum NoSegment {
 }
 
 /// Counts one segment of the share until it is dropped.
-struct Counted(Arc<RingShare>);
+struct CountedSegment(Arc<RingShare>);
 
-impl Drop for Counted {
+impl Drop for CountedSegment {
     fn drop(&mut self) {
         self.0.give();
     }
@@ -41,7 +41,7 @@ pub(super) struct Segment {
     memory: Lease,
     pub(super) address: u64,
     pub(super) lkey: u32,
-    _counted: Counted,
+    _counted: CountedSegment,
 }
 
 impl Segment {
@@ -49,13 +49,13 @@ impl Segment {
     ///
     /// # Errors
     /// Which of the two is used up; or the device refused to register the slab.
-    pub(super) fn take(context: &mut RdmaContext, purpose: Use) -> Result<Self, NoSegment> {
+    pub(super) fn take(context: &mut RdmaContext, purpose: SegmentUse) -> Result<Self, NoSegment> {
         let share = Arc::clone(&context.share);
         if !share.take(purpose) {
             let (used, total) = (share.used(), share.total());
             return Err(NoSegment::Share { used, total });
         }
-        let counted = Counted(share);
+        let counted = CountedSegment(share);
         let memory = context.pool.try_lease(SEGMENT_BYTES, Purpose::Serve)?;
         let keys = context.keys(&memory)?;
         Ok(Self {

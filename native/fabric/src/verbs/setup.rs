@@ -15,16 +15,16 @@ use std::sync::Arc;
 
 pub(super) use crate::tcp::{connect, parse};
 
-/// How to set an RDMA fabric up.
+/// Configuration of an RDMA fabric.
 #[derive(Clone)]
 pub struct VerbsConfig {
-    /// Where to listen for pairing; port 0 takes a free one.
+    /// Address to listen on for pairing; port 0 takes a free one.
     pub bind: SocketAddr,
     /// Host that peers connect to; the device with this address is the first choice.
     pub advertise: String,
     /// Identity of this endpoint.
     pub identity: OwnIdentity,
-    /// Whether bytes are sealed. Then all of them travel in SENDs, and no peer has a right to this
+    /// True if bytes are sealed. Then all of them travel in SENDs, and no peer has a right to this
     /// endpoint's memory.
     pub protection: Protection,
     /// The memory that is registered, slab by slab.

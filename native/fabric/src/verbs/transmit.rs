@@ -5,7 +5,7 @@
 //! (announcements, answers) go before it, at frame boundaries. Without that, an operation that
 //! waits for an answer could hold up the answer that the other side waits for.
 
-use super::device::{Operation, WorkRequest};
+use super::device::{WorkOperation, WorkRequest};
 use super::driver::{device_is_lost, Verbs};
 use super::frames::{
     AccessQuery, Immediate, SegmentHead, SEALED_HEAD, SEGMENT_BYTES, SEGMENT_HEAD, SEGMENT_ROOM,
@@ -27,7 +27,7 @@ use zerocopy::IntoBytes;
 const BATCH: usize = 32;
 
 /// Result for the operation at the head of the queue.
-enum Step {
+enum TransmitStep {
     /// It was posted, or it ended.
     Went,
     /// It waits for an answer.
@@ -56,9 +56,9 @@ pub(super) fn transmit(
             }
             if work {
                 match post_work(driver, cx, queue_pair, &mut batch)? {
-                    Step::Went => {}
-                    Step::Waits if queue_pair.urgent.is_empty() => break,
-                    Step::Waits => {}
+                    TransmitStep::Went => {}
+                    TransmitStep::Waits if queue_pair.urgent.is_empty() => break,
+                    TransmitStep::Waits => {}
                 }
             } else {
                 let Some(segment) = take_send(driver, queue_pair)? else {
@@ -120,9 +120,9 @@ fn post_work(
     cx: &mut Context<'_>,
     queue_pair: &mut QueuePairConnection,
     batch: &mut Vec<WorkRequest>,
-) -> io::Result<Step> {
+) -> io::Result<TransmitStep> {
     let Some(work) = cx.session.outbound.next_work() else {
-        return Ok(Step::Went);
+        return Ok(TransmitStep::Went);
     };
     let (sequence, range, writes) = match work {
         Work::Write(sequence, write) => {
@@ -138,7 +138,9 @@ fn post_work(
     };
     let covered = queue_pair.access.covers(&range, writes);
     let answer = match queue_pair.question {
-        AccessQuestion::Asked { sequence: of, .. } if of == sequence => return Ok(Step::Waits),
+        AccessQuestion::Asked { sequence: of, .. } if of == sequence => {
+            return Ok(TransmitStep::Waits)
+        }
         AccessQuestion::Answered {
             sequence: of,
             again,
@@ -163,7 +165,7 @@ fn post_work(
                 cx.connection.0
             );
             refused(cx);
-            return Ok(Step::Went);
+            return Ok(TransmitStep::Went);
         }
     };
     let buffer = match decided {
@@ -180,7 +182,7 @@ fn post_work(
                 .push(Frame::small(kind::ACCESS_QUERY, sequence, query.as_bytes()));
             queue_pair.question = AccessQuestion::Asked { sequence, again };
             driver.tally.asked += 1;
-            return Ok(Step::Waits);
+            return Ok(TransmitStep::Waits);
         }
     };
     // Before the operation leaves the queue: if this fails, the connection's end finds it there.
@@ -199,13 +201,13 @@ fn post_work(
     };
     let local = local.transpose().map_err(io::Error::other)?;
     let Some((work, _)) = cx.session.outbound.take_work() else {
-        return Ok(Step::Went);
+        return Ok(TransmitStep::Went);
     };
     let Some(local) = local else {
         if let Some(read) = cx.session.reads.remove(&sequence) {
             cx.read_ended(read, Outcome::Done);
         }
-        return Ok(Step::Went);
+        return Ok(TransmitStep::Went);
     };
     let id = send_id(cx.connection.0, queue_pair.next_number());
     let (address, rkey) = (buffer.address + range.offset, buffer.rkey);
@@ -216,7 +218,7 @@ fn post_work(
                 word: write.immediate,
                 last: write.last,
             };
-            let operation = Operation::Write {
+            let operation = WorkOperation::Write {
                 address,
                 rkey,
                 immediate: Some(immediate.encode()),
@@ -237,7 +239,7 @@ fn post_work(
                 sequence,
                 key: range.key,
             };
-            (Operation::Read { address, rkey }, 0, posted)
+            (WorkOperation::Read { address, rkey }, 0, posted)
         }
     };
     queue_pair.posted.push_back(posted);
@@ -250,7 +252,7 @@ fn post_work(
         signaled: false,
         inline: false,
     });
-    Ok(Step::Went)
+    Ok(TransmitStep::Went)
 }
 
 /// Ends the operation at the head of the queue, which the peer does not allow.
@@ -374,7 +376,7 @@ fn post_segment(
     queue_pair.credits -= 1;
     batch.push(WorkRequest {
         id: send_id(connection, number),
-        operation: Operation::Send,
+        operation: WorkOperation::Send,
         address: segment.address,
         length,
         lkey: segment.lkey,

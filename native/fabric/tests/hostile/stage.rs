@@ -17,7 +17,7 @@ use zerocopy::IntoBytes;
 
 /// Bound of the fabric under attack.
 pub const CONNECTIONS: usize = 100;
-/// Of them, that may have proven nothing.
+/// Number of connections that may have proven nothing.
 pub const STRANGERS: usize = 50;
 const TIMEOUT: Duration = Duration::from_secs(60);
 const FRIEND: u128 = 0xf21e_11d0;
@@ -33,7 +33,7 @@ pub struct Stage {
     good: (ConnectionId, ConnectionId),
     /// The friend is connected.
     connected: bool,
-    /// What the attacker is called.
+    /// The attacker's connection.
     attacker: Option<ConnectionId>,
     keys: Vec<u64>,
     events: Vec<Event>,
@@ -112,22 +112,22 @@ impl Stage {
         };
         let location = stage.fabric.location();
         let deadline = Instant::now() + TIMEOUT;
-        let theirs = stage
+        let arrived = stage
             .friend
             .connect(&location, &Identity::public(endpoint), deadline)
             .unwrap();
-        let mut ours = None;
+        let mut opened = None;
         stage.until("the good pair", |stage| {
-            ours = ours.or(stage.take(|event| match event {
+            opened = opened.or(stage.take(|event| match event {
                 Event::Accepted {
                     connection,
                     endpoint,
                 } if *endpoint == Identity::public(FRIEND).endpoint => Some(*connection),
                 _ => None,
             }));
-            ours.is_some() && stage.connected
+            opened.is_some() && stage.connected
         });
-        stage.good = (ours.unwrap(), theirs);
+        stage.good = (opened.unwrap(), arrived);
         stage.exchange();
         stage
     }
@@ -135,16 +135,16 @@ impl Stage {
     fn step(&mut self) {
         let wait = Duration::from_micros(100);
         self.fabric.poll(&mut self.events, Duration::ZERO).unwrap();
-        let mut theirs = Vec::new();
-        self.friend.poll(&mut theirs, Duration::ZERO).unwrap();
-        for event in &theirs {
+        let mut arrived = Vec::new();
+        self.friend.poll(&mut arrived, Duration::ZERO).unwrap();
+        for event in &arrived {
             self.connected |= matches!(event, Event::Connected { .. });
             assert!(
                 !matches!(event, Event::Closed { .. }),
                 "the good pair broke"
             );
         }
-        if self.events.is_empty() && theirs.is_empty() {
+        if self.events.is_empty() && arrived.is_empty() {
             self.fabric.poll(&mut self.events, wait).unwrap();
         }
     }
@@ -261,7 +261,7 @@ impl Stage {
         socket
     }
 
-    /// Why a connection of an attacker's ended.
+    /// Returns why an attacker's connection ended.
     pub fn closed(&mut self) -> CloseReason {
         self.wait("Closed", |event| match event {
             Event::Closed { reason, .. } => Some(reason.clone()),

@@ -26,7 +26,7 @@ pub struct Side {
     pub events: Vec<Event>,
 }
 
-/// Of endpoint number `number`.
+/// Makes the identity of endpoint number `number`.
 pub fn identity(number: u128, secret: &str) -> OwnIdentity {
     let shared = SharedSecret::new(secret.as_bytes().to_vec());
     OwnIdentity::new(
@@ -196,7 +196,7 @@ impl Direction {
     }
 }
 
-/// Where a unit goes: up to the acceptor, or down to the connector.
+/// Direction of a unit: up to the acceptor, or down to the connector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     Up,
@@ -313,7 +313,7 @@ impl Stage {
         Self::new(Side::sealed(10), Side::sealed(20))
     }
 
-    /// Why the connection ended: a side that knows the other one tells it.
+    /// Returns why the connection ended: a side that knows the other one tells it.
     pub fn told(&self) -> Option<CloseReason> {
         let sides = [&self.acceptor, &self.connector];
         sides.iter().find_map(|side| side.closed()).cloned()

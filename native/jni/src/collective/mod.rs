@@ -13,14 +13,14 @@ use jni::EnvUnowned;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A team, and what ends it from another thread.
-struct Held {
+struct HeldTeam {
     team: Mutex<Team>,
     closer: Closer,
 }
 
 /// Members that have joined no team yet; `None`: `join` has taken it out.
 static MEMBERS: Registry<Arc<Mutex<Option<Member>>>> = Registry::new();
-static TEAMS: Registry<Arc<Held>> = Registry::new();
+static TEAMS: Registry<Arc<HeldTeam>> = Registry::new();
 
 fn no_member(handle: jlong) -> Failure {
     Failure::NotHeld {
@@ -29,7 +29,7 @@ fn no_member(handle: jlong) -> Failure {
     }
 }
 
-fn team(handle: jlong) -> Outcome<Arc<Held>> {
+fn team(handle: jlong) -> Outcome<Arc<HeldTeam>> {
     TEAMS.get(handle as u64).ok_or(Failure::NotHeld {
         what: "team",
         handle: handle as u64,
@@ -118,7 +118,7 @@ pub extern "system" fn Java_io_faro_collective_TeamNative_join<'local>(
         let team = taken.join(rank, &ids)?;
         let closer = team.closer();
         let team = Mutex::new(team);
-        Ok(TEAMS.insert(Arc::new(Held { team, closer })) as jlong)
+        Ok(TEAMS.insert(Arc::new(HeldTeam { team, closer })) as jlong)
     })
     .resolve::<Typed>()
 }

@@ -1,7 +1,7 @@
 //! Compressors of writers: blocks between pages of Spark's, which are Java arrays or memory outside the heap.
 
 use super::codec;
-use crate::memory::{Held, Use};
+use crate::memory::{HeldBytes, MemoryUse};
 use crate::registry::{lock, Registry};
 use crate::throw::{Failure, Outcome, Typed};
 use faro_rows::BlockCompressor;
@@ -15,15 +15,15 @@ use std::{ptr, slice};
 /// Instead of a number of packed words.
 const NO_ROW_BLOCKS: jint = -1;
 
-static COMPRESSORS: Registry<Arc<Mutex<Counted>>> = Registry::new();
+static COMPRESSORS: Registry<Arc<Mutex<CountedCompressor>>> = Registry::new();
 
 /// A compressor, and the memory that it has.
-struct Counted {
+struct CountedCompressor {
     compressor: BlockCompressor,
-    held: Held,
+    held: HeldBytes,
 }
 
-fn compressor(handle: jlong) -> Outcome<Arc<Mutex<Counted>>> {
+fn compressor(handle: jlong) -> Outcome<Arc<Mutex<CountedCompressor>>> {
     COMPRESSORS.get(handle as u64).ok_or(Failure::NotHeld {
         what: "block compressor",
         handle: handle as u64,
@@ -47,8 +47,11 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_openCompressor<'local>(
         if packed_words != NO_ROW_BLOCKS {
             compressor = compressor.with_row_blocks(length("packedWords", packed_words)?);
         }
-        let held = Held::new(Use::Compressors, compressor.memory());
-        Ok(COMPRESSORS.insert(Arc::new(Mutex::new(Counted { compressor, held }))) as jlong)
+        let held = HeldBytes::new(MemoryUse::Compressors, compressor.memory());
+        Ok(
+            COMPRESSORS.insert(Arc::new(Mutex::new(CountedCompressor { compressor, held })))
+                as jlong,
+        )
     })
     .resolve::<Typed>()
 }
@@ -78,8 +81,8 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_mostBytes<'local>(
     env.with_env(|_| -> Outcome<jint> {
         let bytes = length("bytes", bytes)?;
         let compressor = compressor(handle)?;
-        let most = lock(&compressor).compressor.most_bytes(bytes);
-        jint::try_from(most).map_err(|_| Failure::Argument(format!("a block of {bytes} bytes")))
+        let max = lock(&compressor).compressor.most_bytes(bytes);
+        jint::try_from(max).map_err(|_| Failure::Argument(format!("a block of {bytes} bytes")))
     })
     .resolve::<Typed>()
 }
@@ -133,7 +136,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_compress<'local>(
     env.with_env(|env| -> Outcome<jlong> {
         let compressor = compressor(handle)?;
         let mut counted = lock(&compressor);
-        let Counted { compressor, held } = &mut *counted;
+        let CountedCompressor { compressor, held } = &mut *counted;
         let (bytes, room) = (length("bytes", bytes)?, length("room", room)?);
         check(env, "source", &source, from, bytes)?;
         check(env, "target", &target, to, room)?;

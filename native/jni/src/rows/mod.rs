@@ -21,7 +21,7 @@ use input::{Input, LocalPart, Slice};
 use jni::objects::{JByteArray, JByteBuffer, JClass, JLongArray, JString};
 use jni::sys::{jbyte, jint, jlong};
 use jni::{Env, EnvUnowned};
-use session::{Session, Step, BATCH_BYTES};
+use session::{Session, SessionStep, BATCH_BYTES};
 use std::sync::{Arc, Mutex};
 use zerocopy::FromBytes;
 
@@ -195,11 +195,11 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_next<'local>(
         ];
         result.set_region(env, 0, &values)?;
         Ok(match step {
-            Step::Full => 0,
-            Step::Done => 1,
-            Step::Unresolved => 2,
-            Step::Corrupt => 3,
-            Step::Unreadable => 4,
+            SessionStep::Full => 0,
+            SessionStep::Done => 1,
+            SessionStep::Unresolved => 2,
+            SessionStep::Corrupt => 3,
+            SessionStep::Unreadable => 4,
         })
     })
     .resolve::<Typed>()

@@ -1,14 +1,14 @@
 //! One reader: an input and a decoder.
 
 use super::input::{Input, Next};
-use crate::memory::{Held, Use};
+use crate::memory::{HeldBytes, MemoryUse};
 use crate::throw::{Failure, Outcome};
 use faro_endpoint::LocalError;
 use faro_rows::{Batch, Codec, RowDecoder};
 
 /// Why `next` returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum SessionStep {
     /// The batch is full; there may be more.
     Full,
     /// The input is used up.
@@ -27,7 +27,7 @@ pub const BATCH_BYTES: usize = 64 << 10;
 pub struct Session {
     decoder: RowDecoder,
     /// Counts the native memory of this reader.
-    held: Held,
+    held: HeldBytes,
     input: Input,
     /// Of the input: how many parts were decoded.
     part: u64,
@@ -42,7 +42,7 @@ impl Session {
         let decoder = RowDecoder::new(codec, BATCH_BYTES)
             .map_err(|error| Failure::State(error.to_string()))?;
         Ok(Self {
-            held: Held::new(Use::RowDecoders, decoder.memory_bytes()),
+            held: HeldBytes::new(MemoryUse::RowDecoders, decoder.memory_bytes()),
             decoder,
             input: Input::Empty,
             part: 0,
@@ -59,11 +59,11 @@ impl Session {
     }
 
     /// Decodes until the batch is full or the input ends.
-    pub fn next(&mut self) -> Step {
+    pub fn next(&mut self) -> SessionStep {
         let before = self.input.file_bytes();
         let step = self.decode();
         self.file_bytes = self.input.file_bytes() - before;
-        if matches!(step, Step::Corrupt | Step::Unreadable) {
+        if matches!(step, SessionStep::Corrupt | SessionStep::Unreadable) {
             self.part_was_handed_out = self.decoder.rows_handed_out() > 0;
             self.decoder.abandon_part();
             self.input = Input::Empty;
@@ -73,7 +73,7 @@ impl Session {
         step
     }
 
-    fn decode(&mut self) -> Step {
+    fn decode(&mut self) -> SessionStep {
         loop {
             let full = match self.input.next() {
                 Ok(Next::Bytes(bytes)) => match self.decoder.push(bytes) {
@@ -81,7 +81,9 @@ impl Session {
                         self.input.take(pushed.taken);
                         pushed.full
                     }
-                    Err(corruption) => return self.failed(Step::Corrupt, corruption.to_string()),
+                    Err(corruption) => {
+                        return self.failed(SessionStep::Corrupt, corruption.to_string())
+                    }
                 },
                 Ok(Next::PartEnds) => match self.decoder.end_part() {
                     Ok(ended) if ended.full => true,
@@ -90,21 +92,23 @@ impl Session {
                         self.part += 1;
                         false
                     }
-                    Err(corruption) => return self.failed(Step::Corrupt, corruption.to_string()),
+                    Err(corruption) => {
+                        return self.failed(SessionStep::Corrupt, corruption.to_string())
+                    }
                 },
-                Ok(Next::Ends) => return Step::Done,
-                Err(LocalError::Unresolved(_)) => return Step::Unresolved,
+                Ok(Next::Ends) => return SessionStep::Done,
+                Err(LocalError::Unresolved(_)) => return SessionStep::Unresolved,
                 Err(error @ (LocalError::Status { .. } | LocalError::Io { .. })) => {
-                    return self.failed(Step::Unreadable, error.to_string());
+                    return self.failed(SessionStep::Unreadable, error.to_string());
                 }
             };
             if full {
-                return Step::Full;
+                return SessionStep::Full;
             }
         }
     }
 
-    fn failed(&mut self, step: Step, problem: String) -> Step {
+    fn failed(&mut self, step: SessionStep, problem: String) -> SessionStep {
         self.problem = problem;
         step
     }

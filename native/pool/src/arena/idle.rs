@@ -5,7 +5,7 @@ use crate::registration_pins::RegistrationPins;
 use faro_sync::atomic::Ordering;
 use faro_sync::lock;
 
-/// What `release_one` did.
+/// Result of `release_one`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Release {
     /// Released one slab; there may be more to release.
@@ -38,8 +38,8 @@ impl Arena {
                 !slabs.is_idle(slab) && now.wrapping_sub(last) >= age
             })
             .collect();
-        let mut most = slabs.active().saturating_sub(1);
-        if most == 0 || !old.contains(&true) {
+        let mut max = slabs.active().saturating_sub(1);
+        if max == 0 || !old.contains(&true) {
             return 0;
         }
         let mut pages = self.free.withdraw(|page| old[self.slab_of(page) as usize]);
@@ -51,10 +51,10 @@ impl Arena {
             .rev()
         {
             let slab = self.slab_of(of_one[0]);
-            if of_one.len() == self.geometry.pages_per_slab as usize && most > 0 {
+            if of_one.len() == self.geometry.pages_per_slab as usize && max > 0 {
                 self.registration_pins[slab as usize].mark_idle();
                 slabs.mark_idle(slab);
-                (most, marked) = (most - 1, marked + 1);
+                (max, marked) = (max - 1, marked + 1);
             } else {
                 // Other pages of the slab are in use.
                 of_one.iter().for_each(|page| self.free.give_cold(*page));

@@ -14,11 +14,11 @@ mod idle;
 
 pub use idle::Release;
 
-use crate::admission::{Admission, Held, Refused};
+use crate::admission::{Held, PageAdmission, Refused};
 use crate::event_count::{Before, EventCount, Listener};
 use crate::pages::{FreePages, PageIndex};
 use crate::registration_pins::RegistrationPins;
-use crate::slabs::{Slabs, Source};
+use crate::slabs::{SlabSource, Slabs};
 use crate::small_buffers::SmallBuffers;
 use crate::{PoolError, Purpose, PAGE_BYTES, SIZE_CLASSES};
 use crossbeam_utils::CachePadded;
@@ -40,7 +40,7 @@ pub struct Geometry {
     pub reserve_pages: u32,
 }
 
-/// What a lease has of the arena: a page, or one small buffer of a split page.
+/// The part of the arena that a lease has: a page, or one small buffer of a split page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Allocation {
     /// Number of the page, counted over all slabs.
@@ -63,7 +63,7 @@ impl Allocation {
 /// The arena's state.
 pub struct Arena {
     geometry: Geometry,
-    admission: Admission,
+    admission: PageAdmission,
     free: FreePages,
     /// By purpose and class.
     small_buffers: [[SmallBuffers; SMALL_CLASSES]; 2],
@@ -97,7 +97,7 @@ impl Arena {
         };
         Self {
             geometry,
-            admission: Admission::new(pages, geometry.reserve_pages),
+            admission: PageAdmission::new(pages, geometry.reserve_pages),
             free: FreePages::new(pages),
             small_buffers: [small_buffers(), small_buffers()],
             event_count: EventCount::new(),
@@ -131,8 +131,8 @@ impl Arena {
         buffers + self.free.taken() + self.firsts.load(Ordering::Relaxed)
     }
 
-    /// Of the bytes of held pages, `more` became free or are newly held, and `fewer` were leased or
-    /// are no longer held.
+    /// Counts spare bytes of held pages: `more` became free or are newly held, and `fewer` were
+    /// leased or are no longer held.
     fn spare(&self, more: usize, fewer: usize) {
         let change = (more as u64).wrapping_sub(fewer as u64);
         // Modulo 2^64, because it can be below zero for a moment.
@@ -436,11 +436,11 @@ impl Arena {
         }
         let slab = match slabs.next() {
             None => return Ok(None),
-            Some(Source::Idle(slab)) => {
+            Some(SlabSource::Idle(slab)) => {
                 self.registration_pins[slab as usize].activate();
                 slab
             }
-            Some(Source::New(slab)) => {
+            Some(SlabSource::New(slab)) => {
                 map(slab)?;
                 slab
             }

@@ -23,13 +23,13 @@ impl Account {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Counts `bytes` more, until the charge is dropped. `None`: it would be more than `most`. The first charge
+    /// Counts `bytes` more, until the charge is dropped. `None`: it would be more than `max`. The first charge
     /// of an account that has none is never refused, so that its user can go on.
     #[must_use]
-    pub fn charge(self: &Arc<Self>, bytes: u64, most: u64) -> Option<Charge> {
+    pub fn charge(self: &Arc<Self>, bytes: u64, max: u64) -> Option<Charge> {
         let fits = |held: u64| {
             let with = held.saturating_add(bytes);
-            (held == 0 || with <= most).then_some(with)
+            (held == 0 || with <= max).then_some(with)
         };
         self.0
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, fits)

@@ -45,7 +45,7 @@ pub const MAX_EXTERNAL_BYTES: usize = u32::MAX as usize;
 /// The first number of external memory. Slabs have smaller ones.
 const FIRST_NUMBER: u32 = 1 << 31;
 
-/// What a device may do with external memory.
+/// A device's rights to external memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Read and write.
@@ -125,7 +125,7 @@ impl ExternalMemory {
         }
     }
 
-    /// What a device may do with it.
+    /// Returns what a device may do with it.
     #[must_use]
     pub fn access(&self) -> Access {
         self.access

@@ -67,8 +67,8 @@ impl Pool {
         let now = idle.now();
         self.arena.tick(now);
         let due = idle.next_sweep.load(Ordering::Relaxed);
-        let [least, most] = SWEEPS;
-        let next = now.wrapping_add(millis((idle.after / 4).clamp(least, most)));
+        let [min, max] = SWEEPS;
+        let next = now.wrapping_add(millis((idle.after / 4).clamp(min, max)));
         if now.wrapping_sub(due) <= i32::MAX as u32
             && idle
                 .next_sweep
@@ -95,9 +95,9 @@ impl Pool {
         marked
     }
 
-    /// Releases the pages of up to `most` idle slabs that no device has registered. Returns their
+    /// Releases the pages of up to `max` idle slabs that no device has registered. Returns their
     /// number.
-    pub fn release_idle_pages(&self, most: u32) -> u32 {
+    pub fn release_idle_pages(&self, max: u32) -> u32 {
         let release = |index: u32| {
             let slab = self.slabs[index as usize].get();
             if slab.is_some_and(|slab| slab.release()) {
@@ -108,7 +108,7 @@ impl Pool {
         self.idle.release_pending.store(false, Ordering::Relaxed);
         let mut done = 0;
         let mut last = Release::One;
-        while done < most && last == Release::One {
+        while done < max && last == Release::One {
             last = self.arena.release_one(&release);
             done += u32::from(last == Release::One);
         }
@@ -124,8 +124,8 @@ impl Pool {
         self.idle.epoch.load(Ordering::Acquire)
     }
 
-    /// Whether a slab is idle. A fabric that has it registered should de-register it. The slab may
-    /// become active at any time; then the fabric registers it again for its next lease.
+    /// Returns whether a slab is idle. A fabric that has it registered should de-register it. The
+    /// slab may become active at any time; then the fabric registers it again for its next lease.
     #[must_use]
     pub fn is_idle(&self, index: u32) -> bool {
         self.arena

@@ -13,8 +13,8 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Where the bytes come from.
-enum Origin {
+/// Origin of the bytes.
+enum LeaseOrigin {
     /// Part of a slab. The pool keeps the mapping, and its arena gives this part to no other lease
     /// until `drop` returns it.
     Slab(Arc<Pool>, Allocation),
@@ -24,7 +24,7 @@ enum Origin {
 
 /// Exclusive, counted use of bytes of a slab or of external memory. Dropping it returns them.
 pub struct Lease {
-    origin: Origin,
+    origin: LeaseOrigin,
     /// The first byte.
     start: NonNull<u8>,
     /// For whom it is held.
@@ -41,18 +41,18 @@ unsafe impl Sync for Lease {}
 impl Lease {
     /// A lease of what `pool`'s arena has just allocated.
     pub(crate) fn new(pool: Arc<Pool>, allocation: Allocation, start: NonNull<u8>) -> Self {
-        let origin = Origin::Slab(pool, allocation);
+        let origin = LeaseOrigin::Slab(pool, allocation);
         Self::with(origin, start)
     }
 
     /// A lease of all of that memory, which no other code uses.
     pub(crate) fn of_external(memory: ExternalMemory) -> Self {
         let start = memory.start();
-        let origin = Origin::ExternalMemory(Arc::new(memory));
+        let origin = LeaseOrigin::ExternalMemory(Arc::new(memory));
         Self::with(origin, start)
     }
 
-    fn with(origin: Origin, start: NonNull<u8>) -> Self {
+    fn with(origin: LeaseOrigin, start: NonNull<u8>) -> Self {
         Self {
             origin,
             start,
@@ -68,27 +68,27 @@ impl Lease {
     /// Bytes of the lease; at least as many as were asked for.
     pub fn capacity(&self) -> usize {
         match &self.origin {
-            Origin::Slab(_, allocation) => allocation.bytes(),
-            Origin::ExternalMemory(memory) => memory.bytes(),
+            LeaseOrigin::Slab(_, allocation) => allocation.bytes(),
+            LeaseOrigin::ExternalMemory(memory) => memory.bytes(),
         }
     }
 
     /// The slab's index; for external memory a number that no slab has.
     pub fn slab(&self) -> u32 {
         match &self.origin {
-            Origin::Slab(_, allocation) => allocation.page / (SLAB_BYTES / PAGE_BYTES) as u32,
-            Origin::ExternalMemory(memory) => memory.number(),
+            LeaseOrigin::Slab(_, allocation) => allocation.page / (SLAB_BYTES / PAGE_BYTES) as u32,
+            LeaseOrigin::ExternalMemory(memory) => memory.number(),
         }
     }
 
     /// Offset in the slab, bytes; 0 for external memory.
     pub fn offset(&self) -> u32 {
         match &self.origin {
-            Origin::Slab(_, allocation) => {
+            LeaseOrigin::Slab(_, allocation) => {
                 let page = allocation.page % (SLAB_BYTES / PAGE_BYTES) as u32;
                 page * PAGE_BYTES as u32 + allocation.index * allocation.bytes() as u32
             }
-            Origin::ExternalMemory(_) => 0,
+            LeaseOrigin::ExternalMemory(_) => 0,
         }
     }
 
@@ -97,12 +97,12 @@ impl Lease {
     #[must_use]
     pub fn external(&self) -> Option<&Arc<ExternalMemory>> {
         match &self.origin {
-            Origin::Slab(..) => None,
-            Origin::ExternalMemory(memory) => Some(memory),
+            LeaseOrigin::Slab(..) => None,
+            LeaseOrigin::ExternalMemory(memory) => Some(memory),
         }
     }
 
-    /// Whether `length` bytes from `offset` lie in the lease. For ranges that a peer names.
+    /// Returns whether `length` bytes from `offset` lie in the lease. For ranges that a peer names.
     pub fn contains(&self, offset: u64, length: u64) -> bool {
         offset
             .checked_add(length)
@@ -135,7 +135,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         // First, so that a thread that hears of the memory finds room on the account as well.
         drop(self.charge.take());
-        if let Origin::Slab(pool, allocation) = &self.origin {
+        if let LeaseOrigin::Slab(pool, allocation) = &self.origin {
             pool.take_back(*allocation);
         }
     }
@@ -144,14 +144,14 @@ impl Drop for Lease {
 impl fmt::Debug for Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.origin {
-            Origin::Slab(_, allocation) => f
+            LeaseOrigin::Slab(_, allocation) => f
                 .debug_struct("Lease")
                 .field("slab", &self.slab())
                 .field("offset", &self.offset())
                 .field("capacity", &self.capacity())
                 .field("purpose", &allocation.purpose)
                 .finish(),
-            Origin::ExternalMemory(memory) => f.debug_tuple("Lease").field(memory).finish(),
+            LeaseOrigin::ExternalMemory(memory) => f.debug_tuple("Lease").field(memory).finish(),
         }
     }
 }

@@ -32,7 +32,7 @@ pub struct PoolOptions {
     pub limit_bytes: u64,
     /// Time without use after which a slab becomes idle and gives up its memory; zero: never.
     pub idle_release: Duration,
-    /// Whether slabs lie on reserved huge pages of 2 MiB when enough of them are free.
+    /// True if slabs lie on reserved huge pages of 2 MiB when enough of them are free.
     pub huge_pages: bool,
 }
 
@@ -50,11 +50,11 @@ impl PoolOptions {
 
 /// A pool of memory for leases, bounded by a limit.
 pub struct Pool {
-    /// Which pages and buffers are leased.
+    /// The pages and buffers, leased or free.
     pub(crate) arena: Arena,
     /// By index, for as many slabs as the limit allows. Set in order; never unset.
     pub(crate) slabs: Box<[OnceLock<Arc<Slab>>]>,
-    pub(crate) counters: counters::Counters,
+    pub(crate) counters: counters::AtomicCounters,
     options: PoolOptions,
     pub(crate) idle: Idle,
     /// The next number of external memory.
@@ -99,7 +99,7 @@ impl Pool {
                 reserve_pages: (slabs * pages_per_slab / 8).max(pages_per_slab),
             }),
             slabs: (0..slabs).map(|_| OnceLock::new()).collect(),
-            counters: counters::Counters::default(),
+            counters: counters::AtomicCounters::default(),
             options,
             idle: Idle::new(options.idle_release),
             next_external: AtomicU32::new(0),

@@ -1,4 +1,4 @@
-//! What fabrics tell the pool about their registrations. The pool itself knows no device.
+//! Takes the fabrics' reports on their registrations. The pool itself knows no device.
 
 use crate::Pool;
 use std::sync::Arc;

@@ -17,7 +17,7 @@ pub use counters::{ChunkCacheCounters, Exits};
 pub use guards::{FillGuard, ReadGuard};
 pub use staged::StagedFile;
 
-use crate::admission::Admission;
+use crate::admission::ChunkAdmission;
 use crate::table::{NoSlot, Slot, Table};
 use crate::version::{begin, still, Version, VERSION_BYTES};
 use crate::{Region, RegionError, RegionId, CHUNK_BYTES, MAX_SLOTS};
@@ -31,7 +31,7 @@ use std::sync::{Arc, OnceLock};
 /// The version of bytes that never change.
 const UNCHANGING: Version = 2;
 
-/// Whether a read may wait for a disk.
+/// Permission for a read to wait for a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sleep {
     /// It may not (a progress thread): it brings what is in memory.
@@ -40,7 +40,7 @@ pub enum Sleep {
     May,
 }
 
-/// Why a slot is filled.
+/// Reason why a slot is filled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cause {
     /// A read asked for the chunk. Another chunk may be evicted for it.
@@ -51,19 +51,19 @@ enum Cause {
     Prefetch { evict: bool },
 }
 
-struct State {
+struct CacheState {
     table: Table,
     /// By slot. A fabric that shows the page to peers holds the `Arc`, too.
     pages: Vec<Option<Arc<Lease>>>,
     /// By slot: its chunk was prefetched.
     prefetched: Vec<bool>,
-    admission: Admission,
+    admission: ChunkAdmission,
 }
 
 /// A cache of chunks in pages of the arena, readable by peers.
 pub struct ChunkCache {
     pool: Arc<Pool>,
-    state: Mutex<State>,
+    state: Mutex<CacheState>,
     /// One word for each slot, then that of `constant`, from the first byte. Leased with the first
     /// page. Changed only under the lock of `state`.
     versions: OnceLock<Arc<Lease>>,
@@ -87,11 +87,11 @@ impl ChunkCache {
         }
         Ok(Arc::new(Self {
             pool,
-            state: Mutex::new(State {
+            state: Mutex::new(CacheState {
                 table: Table::new(slots),
                 pages: (0..slots).map(|_| None).collect(),
                 prefetched: vec![false; slots],
-                admission: Admission::new(slots),
+                admission: ChunkAdmission::new(slots),
             }),
             versions: OnceLock::new(),
             slots,
@@ -120,7 +120,7 @@ impl ChunkCache {
         self.guard(&state, slot)
     }
 
-    /// Whether the chunk is in a slot. Not a use of it.
+    /// Returns whether the chunk is in a slot. Not a use of it.
     pub fn has(&self, id: RegionId, chunk: u64) -> bool {
         lock(&self.state).table.has((id, chunk))
     }
@@ -187,12 +187,13 @@ impl ChunkCache {
     /// peers may read stay. Returns their number.
     pub fn release(&self, pages: usize) -> usize {
         let mut state = lock(&self.state);
-        let State {
+        let CacheState {
             table, pages: of, ..
         } = &mut *state;
         // Only the cache has it: no reader, no filler, and no fabric that shows it to peers.
-        let ours = |slot: Slot| of[slot].as_ref().is_some_and(|p| Arc::strong_count(p) == 1);
-        let slots = table.take_pages(pages, ours);
+        let only_held_here =
+            |slot: Slot| of[slot].as_ref().is_some_and(|p| Arc::strong_count(p) == 1);
+        let slots = table.take_pages(pages, only_held_here);
         let gone: Vec<_> = slots
             .into_iter()
             .filter_map(|slot| {
@@ -214,13 +215,13 @@ impl ChunkCache {
         self.pages_held.load(Ordering::Relaxed) * PAGE_BYTES as u64
     }
 
-    /// The addresses of up to `most` pages that `release` could release if no fabric showed them to
+    /// The addresses of up to `max` pages that `release` could release if no fabric showed them to
     /// peers, those of the least used chunks first.
-    pub fn shown_pages(&self, most: usize) -> Vec<usize> {
+    pub fn shown_pages(&self, max: usize) -> Vec<usize> {
         let state = lock(&self.state);
         let page = |slot: Slot| state.pages[slot].as_ref();
         let shown = |slot: Slot| page(slot).is_some_and(|page| Arc::strong_count(page) > 1);
-        let slots = state.table.least_used(most, shown);
+        let slots = state.table.least_used(max, shown);
         let address = |slot: Slot| page(slot).map(|page| page.start().as_ptr() as usize);
         slots.into_iter().filter_map(address).collect()
     }
@@ -385,7 +386,7 @@ impl ChunkCache {
     }
 
     /// Adds a page if no slot is empty and less than three quarters of the arena are taken.
-    fn grow(&self, state: &mut State) {
+    fn grow(&self, state: &mut CacheState) {
         if state.table.has_room() {
             return;
         }
@@ -407,7 +408,7 @@ impl ChunkCache {
     }
 
     /// The guard of a slot that the table has just acquired for a read.
-    fn guard(self: &Arc<Self>, state: &State, slot: Slot) -> Option<ReadGuard> {
+    fn guard(self: &Arc<Self>, state: &CacheState, slot: Slot) -> Option<ReadGuard> {
         if state.prefetched[slot] {
             self.counts.prefetch_hits.fetch_add(1, Ordering::Relaxed);
         }

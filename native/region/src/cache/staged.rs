@@ -88,8 +88,8 @@ impl ChunkCache {
 }
 
 impl StagedFile {
-    /// Where the file's next bytes go: at least one, at most up to the end of a page. Empty: no more bytes are wanted,
-    /// because the arena is more than half taken or some were left out.
+    /// Returns the place of the file's next bytes: at least one, at most up to the end of a page. Empty: no more bytes
+    /// are wanted, because the arena is more than half taken or some were left out.
     pub fn room(&mut self) -> &mut [u8] {
         let within = (self.bytes % PAGE_BYTES as u64) as usize;
         let pages_bytes = self.pages.len() as u64 * PAGE_BYTES as u64;

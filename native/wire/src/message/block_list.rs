@@ -72,20 +72,20 @@ fn ranges(body: &mut Body<'_>, count: usize) -> Result<Vec<BlockId>, WireError> 
     Ok(blocks)
 }
 
-/// A count from 1 to `most`.
-fn repeats(body: &mut Body<'_>, what: &'static str, most: usize) -> Result<usize, WireError> {
+/// A count from 1 to `max`.
+fn repeats(body: &mut Body<'_>, what: &'static str, max: usize) -> Result<usize, WireError> {
     let got = body.var::<u64>()?;
     if got == 0 {
         return Err(WireError::BadValue { what, got });
     }
-    if got > most as u64 {
-        let limit = most as u64;
+    if got > max as u64 {
+        let limit = max as u64;
         return Err(WireError::TooLarge { what, got, limit });
     }
     Ok(got as usize)
 }
 
-/// What the blocks of a range share.
+/// Returns the values that the blocks of a range share.
 fn partitions(block: &BlockId) -> [u32; 4] {
     let BlockId {
         map_id: _,

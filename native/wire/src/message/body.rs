@@ -139,7 +139,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// What was not read yet.
+    /// Returns the bytes that were not read yet.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.rest
     }

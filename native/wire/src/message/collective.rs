@@ -149,12 +149,12 @@ impl ClearToSend {
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
         let mut body = Body::new("CLEAR_TO_SEND", body);
         let head: ClearToSendHead = body.one()?;
-        for (what, value, most) in [
+        for (what, value, max) in [
             ("element of CLEAR_TO_SEND", head.element, 2),
             ("operation of CLEAR_TO_SEND", head.operation, 2),
             ("mode of CLEAR_TO_SEND", head.mode, 3),
         ] {
-            if !(1..=most).contains(&value.get()) {
+            if !(1..=max).contains(&value.get()) {
                 let got = u64::from(value.get());
                 return Err(WireError::BadValue { what, got });
             }
@@ -253,7 +253,7 @@ impl DataReady {
 }
 
 coded! {
-    /// Why a member leaves its team.
+    /// Reason why a member leaves its team.
     pub enum AbortCause: "cause of ABORT" {
         /// Its caller closed it.
         Left = 1,

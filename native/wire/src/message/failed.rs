@@ -12,7 +12,7 @@ use super::MAX_DETAIL_BYTES;
 use crate::WireError;
 
 coded! {
-    /// Why a server ended a request.
+    /// Reason why a server ended a request.
     pub enum FailureCode: "failure code" {
         /// The client sent `CANCEL`.
         Cancelled = 1,

@@ -25,7 +25,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub struct RemoteBuffer {
     /// Remote key, from the fabric of the memory's endpoint.
     pub key: U64,
-    /// Where it begins under that key: an offset or an address, as the fabric says.
+    /// Position of its first byte under that key: an offset or an address, as the fabric says.
     pub offset: U64,
     /// Bytes, at least 1.
     pub length: U32,
@@ -36,7 +36,7 @@ pub struct RemoteBuffer {
 /// `FETCH`: 16-byte head, buffers, ranges of blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetch {
-    /// How long the client waits, in milliseconds from now.
+    /// Time for which the client waits, in milliseconds from now.
     pub deadline_ms: u32,
     /// The server must write the bytes; it may not answer with a `READ_OFFER`.
     pub writes_only: bool,

@@ -21,7 +21,7 @@ pub enum Incoming {
     ToMember(ToMember),
 }
 
-/// What a client of a fetch sends.
+/// A message of a fetch's client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToServer {
     /// `FETCH`.
@@ -32,7 +32,7 @@ pub enum ToServer {
     Cancel,
 }
 
-/// What the server of a fetch sends.
+/// A message of a fetch's server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToClient {
     /// `FETCH_RESPONSE`.
@@ -45,7 +45,7 @@ pub enum ToClient {
     Failed(Failed),
 }
 
-/// What a member of a collective sends to another.
+/// A message between members of a collective.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToMember {
     /// `JOIN`.

@@ -34,7 +34,7 @@ pub const VERSION_BYTES: u32 = 8;
 pub struct OfferedSlice {
     /// Remote key, from the server's fabric.
     pub key: U64,
-    /// Where it begins under that key: an offset or an address, as the fabric says.
+    /// Position of its first byte under that key: an offset or an address, as the fabric says.
     pub offset: U64,
     /// Bytes, at least 1 and at most [`MAX_OFFERED_SLICE_BYTES`].
     pub length: U32,

@@ -24,7 +24,7 @@ NEW_MOUNTS, NEW_UTS, NEW_IPC, NEW_PIDS, NEW_NET = (
 READ_ONLY, NO_SUID, NO_DEVICES, NO_EXEC = 1, 2, 4, 8
 REMOUNT, BIND, RECURSIVE, PRIVATE = 32, 4096, 16384, 1 << 18
 PR_SET_PDEATHSIG, PR_CAPBSET_DROP = 1, 24
-MOST_CAPABILITIES = 64
+MAX_CAPABILITIES = 64
 DEVICES = ("null", "zero", "full", "random", "urandom")
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -92,7 +92,7 @@ def become(pod, words):
         resource.setrlimit(resource.RLIMIT_NOFILE, (pod["files"], pod["files"]))
     if pod["locked"] is not None:
         resource.setrlimit(resource.RLIMIT_MEMLOCK, (pod["locked"], pod["locked"]))
-    for capability in range(MOST_CAPABILITIES):
+    for capability in range(MAX_CAPABILITIES):
         libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
     if pod["user"]:
         os.setgroups([])

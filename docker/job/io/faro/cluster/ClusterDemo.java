@@ -107,7 +107,7 @@ public final class ClusterDemo {
         }
     }
 
-    private static int option(String[] args, String name, int normal, int least, int most) {
+    private static int option(String[] args, String name, int normal, int min, int max) {
         int at = Arrays.asList(args).indexOf(name);
         for (int i = 0; i < args.length; i += 2) {
             if (!Arrays.asList("--rows", "--rounds", "--partitions").contains(args[i])) {
@@ -120,13 +120,13 @@ public final class ClusterDemo {
         String text = at + 1 < args.length ? args[at + 1] : "nothing";
         try {
             int value = Integer.parseInt(text);
-            if (value >= least && value <= most) {
+            if (value >= min && value <= max) {
                 return value;
             }
         } catch (NumberFormatException e) {
             // Told below, with the text.
         }
-        refuse(name + " " + text + ": " + least + " to " + most + " are possible");
+        refuse(name + " " + text + ": " + min + " to " + max + " are possible");
         return normal;
     }
 

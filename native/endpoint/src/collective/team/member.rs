@@ -39,7 +39,7 @@ impl Member {
         })
     }
 
-    /// What the other members need to reach this one, encoded.
+    /// Returns the encoded id by which the other members reach this one.
     #[must_use]
     pub fn bootstrap_id(&self) -> Vec<u8> {
         let id = BootstrapId {

@@ -7,8 +7,8 @@ mod parts;
 pub use member::Member;
 
 use super::dispatch::Dispatch;
-use super::members::{Event, Mailbox, Reply};
-use super::round::{Grouping, NanPolicy, Operation, Round, Shape};
+use super::members::{Mailbox, MemberEvent, Reply};
+use super::round::{Grouping, NanPolicy, Operation, Round, RoundShape};
 use super::step::Step;
 use super::{Array, CollectiveError};
 use faro_exchange::collective::Plan;
@@ -23,9 +23,9 @@ use std::time::{Duration, Instant};
 const WINDOW: usize = 32;
 /// CLEAR_TO_SEND for later steps that are kept; members that keep to the plan send far fewer.
 const MAX_EARLY: usize = 1 << 16;
-/// How often a waiting caller checks whether it is to stop.
+/// Interval at which a waiting caller checks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a new team waits for its page.
+/// Time for which a new team waits for its page.
 const JOIN_WAIT: Duration = Duration::from_secs(5);
 
 /// Ends a team from another thread than the one that is in its round.
@@ -34,7 +34,7 @@ pub struct Closer(Arc<Mailbox>);
 impl Closer {
     /// The round under way, and every later one, ends with `Closed`.
     pub fn close(&self) {
-        self.0.push(Event::Closing);
+        self.0.push(MemberEvent::Closing);
     }
 }
 
@@ -53,18 +53,18 @@ pub struct Team {
     failed: Option<CollectiveError>,
     /// CLEAR_TO_SEND for later steps.
     early: Vec<(Reply, ClearToSend)>,
-    /// The page that is ours whatever the arena's state; `None` while a partner may write it.
+    /// The page that this team keeps whatever the arena's state; `None` while a partner may write it.
     home: Option<Lease>,
     /// The plan of the last exact grouping, which is the same in every round.
     exact: Option<(Grouping, Arc<Plan>)>,
 }
 
 /// One round under way.
-struct Run<'a> {
+struct RoundRun<'a> {
     array: &'a mut dyn Array,
     cancelled: &'a mut dyn FnMut() -> bool,
     round: Round,
-    shape: Shape,
+    shape: RoundShape,
     deadline: Instant,
     next_look: Instant,
     step: usize,
@@ -99,7 +99,7 @@ impl Team {
     }
 
     /// One round: `array` becomes the mean or sum over the members that `round` says. All members
-    /// call it equally often. Returns when this member's part is done; others may still be at theirs.
+    /// call it equally often. Returns when this member's part is done; others may still be busy.
     /// `cancelled` is asked now and then. After an error the array holds anything, and every later
     /// round ends with the same error.
     ///
@@ -138,8 +138,8 @@ impl Team {
     ) -> Result<(), CollectiveError> {
         let now = clock::now();
         let plan = self.plan(round)?;
-        let mut run = Run {
-            shape: Shape::new(round, array.element(), array.len()),
+        let mut run = RoundRun {
+            shape: RoundShape::new(round, array.element(), array.len()),
             array,
             cancelled,
             round: *round,
@@ -177,7 +177,11 @@ impl Team {
         Ok(plan)
     }
 
-    fn refuse_not_numbers(&self, run: &mut Run<'_>, does: &str) -> Result<(), CollectiveError> {
+    fn refuse_not_numbers(
+        &self,
+        run: &mut RoundRun<'_>,
+        does: &str,
+    ) -> Result<(), CollectiveError> {
         if run.round.nan == NanPolicy::Propagate {
             return Ok(());
         }
@@ -189,7 +193,7 @@ impl Team {
         Err(self.error(AbortCause::NotANumber, self.rank, detail))
     }
 
-    fn step(&mut self, run: &mut Run<'_>, plan: &Plan) -> Result<(), CollectiveError> {
+    fn step(&mut self, run: &mut RoundRun<'_>, plan: &Plan) -> Result<(), CollectiveError> {
         let (elements, size) = (run.array.len(), run.array.element().bytes());
         let mut step = Step::new(plan, run.step, self.rank, elements, size);
         for partner in step.partners() {
@@ -220,7 +224,7 @@ impl Team {
     }
 
     /// Fails the step if it cannot end: a member is gone, the deadline has passed, the caller stops.
-    fn look(&self, run: &mut Run<'_>, step: &Step) -> Result<(), CollectiveError> {
+    fn look(&self, run: &mut RoundRun<'_>, step: &Step) -> Result<(), CollectiveError> {
         let needed = step.needed();
         for rank in &needed {
             let gone = &self.partners[*rank as usize].gone;
@@ -262,13 +266,13 @@ impl Team {
 
     fn on_event(
         &mut self,
-        run: &mut Run<'_>,
+        run: &mut RoundRun<'_>,
         step: &mut Step,
-        event: Event,
+        event: MemberEvent,
     ) -> Result<(), CollectiveError> {
         match event {
-            Event::Cleared(reply, clear) => self.on_clear(run, step, reply, clear),
-            Event::Arrived {
+            MemberEvent::Cleared(reply, clear) => self.on_clear(run, step, reply, clear),
+            MemberEvent::Arrived {
                 rank,
                 buffer,
                 lease,
@@ -276,8 +280,8 @@ impl Team {
                 step.keep(rank, buffer, lease);
                 self.apply(run, step)
             }
-            Event::Joined(join) => self.on_join(&join),
-            Event::Lost { rank, detail } => {
+            MemberEvent::Joined(join) => self.on_join(&join),
+            MemberEvent::Lost { rank, detail } => {
                 let partner = &mut self.partners[rank as usize];
                 let detail = format!("{} was lost: {detail}", partner.name);
                 partner.gone.get_or_insert(Gone {
@@ -288,11 +292,11 @@ impl Team {
                 });
                 Ok(())
             }
-            Event::Aborted(abort) => {
+            MemberEvent::Aborted(abort) => {
                 self.on_abort(abort);
                 Ok(())
             }
-            Event::Closing => Err(CollectiveError::Closed),
+            MemberEvent::Closing => Err(CollectiveError::Closed),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The parts of an array, out and in: pages offered to partners, pages that they offer, what arrived.
 
-use super::{Run, Team, LOOK, MAX_EARLY, WINDOW};
+use super::{RoundRun, Team, LOOK, MAX_EARLY, WINDOW};
 use crate::collective::members::Reply;
 use crate::collective::pending::{PostedWrite, ReceiveBuffer, What};
-use crate::collective::round::Shape;
+use crate::collective::round::RoundShape;
 use crate::collective::step::Step;
 use crate::collective::CollectiveError;
 use faro_exchange::collective::Action;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 impl Team {
     pub(super) fn send_clear(
         &self,
-        run: &Run<'_>,
+        run: &RoundRun<'_>,
         to: u32,
         first_chunk: u32,
         leases: Vec<ReceiveBuffer>,
@@ -35,7 +35,7 @@ impl Team {
     /// Offers pages for what comes next, as far as there are some.
     pub(super) fn offer_pages(
         &mut self,
-        run: &Run<'_>,
+        run: &RoundRun<'_>,
         step: &mut Step,
     ) -> Result<(), CollectiveError> {
         // Not for every chunk that was applied, but for half a window at once.
@@ -71,7 +71,7 @@ impl Team {
     /// A partner has memory for a part.
     pub(super) fn on_clear(
         &mut self,
-        run: &mut Run<'_>,
+        run: &mut RoundRun<'_>,
         step: &mut Step,
         reply: Reply,
         clear: ClearToSend,
@@ -82,15 +82,15 @@ impl Team {
             self.early.push((reply, clear));
             return Ok(());
         }
-        let theirs = Shape::of(&clear.head);
+        let remote = RoundShape::of(&clear.head);
         let rank = clear.head.from_rank.get();
-        let same_step = (round, at) == (self.rounds, run.step) && theirs == run.shape;
+        let same_step = (round, at) == (self.rounds, run.step) && remote == run.shape;
         let wanted = step.outgoing.iter_mut();
         let outgoing = wanted
             .filter(|_| same_step)
             .find(|outgoing| outgoing.part.partner == rank);
         let Some(outgoing) = outgoing else {
-            return Err(self.mismatch(run, rank, round, &theirs));
+            return Err(self.mismatch(run, rank, round, &remote));
         };
         outgoing.heard = true;
         let numbers = clear.head.first_chunk.get()..;
@@ -98,7 +98,7 @@ impl Team {
             let place = outgoing.part.chunk(number);
             let Some((first, bytes)) = place.filter(|(_, b)| *b == buffer.length.get() as usize)
             else {
-                return Err(self.mismatch(run, rank, round, &theirs));
+                return Err(self.mismatch(run, rank, round, &remote));
             };
             outgoing.part.done += 1;
             let (source, crc) = stage(&self.pool, run, first, bytes)?.ok_or_else(|| {
@@ -140,18 +140,25 @@ impl Team {
         Ok(())
     }
 
-    fn mismatch(&self, run: &Run<'_>, rank: u32, round: u64, theirs: &Shape) -> CollectiveError {
-        let (rank, ours) = (rank as usize, &self.partners[self.rank].name);
+    fn mismatch(
+        &self,
+        run: &RoundRun<'_>,
+        rank: u32,
+        round: u64,
+        remote: &RoundShape,
+    ) -> CollectiveError {
+        let (rank, local) = (rank as usize, &self.partners[self.rank].name);
         let Some(other) = self.partners.get(rank) else {
-            let detail =
-                format!("{ours} was asked for a part by rank {rank}, which the team does not have");
+            let detail = format!(
+                "{local} was asked for a part by rank {rank}, which the team does not have"
+            );
             return self.error(AbortCause::Mismatch, self.rank, detail);
         };
         let detail = format!(
-            "{} has {} in round {round}, {ours} has {} in round {}",
+            "{} has {} in round {round}, {local} has {} in round {}",
             other.name,
-            theirs.differs_from(&run.shape),
-            run.shape.differs_from(theirs),
+            remote.differs_from(&run.shape),
+            run.shape.differs_from(remote),
             self.rounds
         );
         self.error(AbortCause::Mismatch, rank, detail)
@@ -160,7 +167,7 @@ impl Team {
     /// Works in what has arrived and whose turn it is.
     pub(super) fn apply(
         &mut self,
-        run: &mut Run<'_>,
+        run: &mut RoundRun<'_>,
         step: &mut Step,
     ) -> Result<(), CollectiveError> {
         while let Some((at, first, lease, chunk)) = step.next_arrived() {
@@ -191,7 +198,7 @@ impl Team {
 /// memory came before the deadline, or the caller gave up.
 fn stage(
     pool: &Arc<Pool>,
-    run: &mut Run<'_>,
+    run: &mut RoundRun<'_>,
     first: usize,
     bytes: usize,
 ) -> Result<Option<(Arc<Lease>, u32)>, CollectiveError> {

@@ -1,4 +1,4 @@
-//! Which device, port and GID to use.
+//! Chooses the device, port and GID.
 //!
 //! RDMA over Ethernet is routed by the GID, which stands for an IP address. The port that has the
 //! endpoint's own address is right for sure; another port with a routable address is a guess
@@ -13,7 +13,7 @@ use std::net::IpAddr;
 /// A queue pair's address vector has a byte for the index; software devices have longer tables.
 const MAX_GID_INDEX: u32 = u8::MAX as u32;
 
-/// What the user may want otherwise than chosen.
+/// Values by which the user overrides the choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerbsOptions {
     /// `mlx5_0`, or with a port `mlx5_0:1`.
@@ -53,8 +53,8 @@ impl VerbsOptions {
             ("retry count", self.retry_count, 0, 7, "0 to 7"),
             ("RNR retry count", self.rnr_retry, 0, 7, "0 to 7"),
         ];
-        for (what, got, least, most, allowed) in bounds {
-            if got < least || got > most {
+        for (what, got, min, max, allowed) in bounds {
+            if got < min || got > max {
                 let got = u32::from(got);
                 return Err(VerbsError::BadOption { what, got, allowed });
             }
@@ -63,7 +63,7 @@ impl VerbsOptions {
     }
 }
 
-/// How peers reach a port.
+/// Address at which peers reach a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PortAddress {
     pub(crate) gid: [u8; 16],
@@ -72,9 +72,9 @@ pub(crate) struct PortAddress {
     pub(crate) mtu: u8,
 }
 
-/// What was chosen.
+/// The chosen device, port and GID.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Choice {
+pub(crate) struct DeviceChoice {
     pub(crate) device: String,
     pub(crate) port: u8,
     pub(crate) ethernet: bool,
@@ -98,7 +98,7 @@ pub(crate) fn choose(
     ports: &[Port],
     options: &VerbsOptions,
     near: IpAddr,
-) -> Result<Choice, VerbsError> {
+) -> Result<DeviceChoice, VerbsError> {
     options.check()?;
     let active = candidates(ports, options.device.as_deref())?;
     let near = near.to_canonical();
@@ -141,7 +141,7 @@ fn candidates<'p>(
 }
 
 /// The port with our own address, or else the best of the others.
-fn by_address(active: &[&Port], near: IpAddr) -> Result<Choice, VerbsError> {
+fn by_address(active: &[&Port], near: IpAddr) -> Result<DeviceChoice, VerbsError> {
     let usable = |port: &Port, gid: &Gid| !port.ethernet || gid.is_roce_v2();
     let pairs: Vec<(&Port, &Gid)> = active
         .iter()
@@ -178,8 +178,8 @@ fn gids_of(port: &Port) -> String {
     })
 }
 
-/// Of the ports that have that index, the one that also has the endpoint's address.
-fn by_index(active: &[&Port], index: u32, near: IpAddr) -> Result<Choice, VerbsError> {
+/// Chooses by GID index; of several ports that have it, the one with the endpoint's address.
+fn by_index(active: &[&Port], index: u32, near: IpAddr) -> Result<DeviceChoice, VerbsError> {
     if index > MAX_GID_INDEX {
         return Err(VerbsError::BadOption {
             what: "GID index",
@@ -209,8 +209,8 @@ fn is_routable(ip: IpAddr) -> bool {
     }
 }
 
-fn chosen(port: &Port, gid: &Gid, why: String) -> Choice {
-    Choice {
+fn chosen(port: &Port, gid: &Gid, why: String) -> DeviceChoice {
+    DeviceChoice {
         device: port.device.clone(),
         port: port.number,
         ethernet: port.ethernet,

@@ -17,7 +17,7 @@ use zerocopy::FromZeros;
 /// Completions taken in one call.
 const BATCH: usize = 32;
 
-/// How a work request ended.
+/// Result of a work request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Status {
     Done,
@@ -30,10 +30,10 @@ pub(crate) enum Status {
     },
 }
 
-/// What a work request was that is `Done` (devices leave it undefined for others).
+/// Kind of a work request that is `Done` (devices leave it undefined for others).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CompletionKind {
-    /// A request of ours: SEND, WRITE or READ.
+    /// A request of this side: SEND, WRITE or READ.
     Sent,
     /// A SEND of the peer's is in the receive request's memory.
     Received,
@@ -44,11 +44,11 @@ pub(crate) enum CompletionKind {
 /// A work request that ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Completion {
-    /// As posted.
+    /// The id with which the request was posted.
     pub(crate) id: u64,
     pub(crate) status: Status,
     pub(crate) kind: CompletionKind,
-    /// Of what was received or written, if `Done`.
+    /// Number of bytes that were received or written, if `Done`.
     pub(crate) bytes: u32,
 }
 
@@ -104,7 +104,7 @@ impl Channel {
 
 impl Drop for Channel {
     fn drop(&mut self) {
-        // SAFETY: ours; every queue on it holds this value, so none is left.
+        // SAFETY: owned by this value; every queue on it holds this value, so none is left.
         let code = unsafe { (self.device.symbols.destroy_comp_channel)(self.channel.as_ptr()) };
         if code != 0 {
             log::warn!("ibv_destroy_comp_channel: {code}");
@@ -112,7 +112,7 @@ impl Drop for Channel {
     }
 }
 
-/// Where work requests end. Polled by one thread.
+/// A queue of completions. One thread polls it.
 pub(crate) struct CompletionQueue {
     pub(super) queue: NonNull<ibv_cq>,
     /// The operations of `queue`'s context, which every provider fills in.
@@ -238,7 +238,7 @@ impl CompletionQueue {
     }
 }
 
-/// What a status means, as a log line says it.
+/// Returns the words for a status in a log line.
 fn meaning(status: c_uint) -> &'static str {
     match status {
         IBV_WC_RETRY_EXC_ERR => {
@@ -253,8 +253,8 @@ fn meaning(status: c_uint) -> &'static str {
 
 impl Drop for CompletionQueue {
     fn drop(&mut self) {
-        // SAFETY: ours; every queue pair on it holds this value, so none is left, and all
-        // wake-ups were acknowledged as they were taken.
+        // SAFETY: owned by this value; every queue pair on it holds this value, so none is left,
+        // and all wake-ups were acknowledged as they were taken.
         let code = unsafe { (self.device.symbols.destroy_cq)(self.queue.as_ptr()) };
         if code != 0 {
             log::warn!("ibv_destroy_cq: {code}");

@@ -1,11 +1,11 @@
 //! An open device: its protection domain, its limits, its regions, its news.
 //!
-//! What the device writes is safe from a fork of this process: regions are shared mappings (memfd),
-//! which a fork does not copy; the queues' own memory is copied by kernels before 5.12 only, and
-//! not by `vfork` or `posix_spawn`, by which a JVM starts processes. So `ibv_fork_init`, which
-//! would slow registration down, is not called.
+//! Memory that the device writes is safe from a fork of this process: regions are shared mappings
+//! (memfd), which a fork does not copy; the queues' own memory is copied by kernels before 5.12
+//! only, and not by `vfork` or `posix_spawn`, by which a JVM starts processes. So `ibv_fork_init`,
+//! which would slow registration down, is not called.
 
-use super::choice::{choose, Choice, PortAddress, VerbsOptions};
+use super::choice::{choose, DeviceChoice, PortAddress, VerbsOptions};
 use super::error::VerbsError;
 use super::library::{library, text, Symbols};
 use super::survey::{device_file, has_gid, survey};
@@ -29,12 +29,12 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use zerocopy::FromZeros;
 
-/// Where the kernel tells of RDMA devices.
+/// Directory in which the kernel lists RDMA devices.
 const SYSFS: &str = "/sys/class/infiniband";
-/// Where it tells of the files by which they are opened.
+/// Directory in which it names the files by which they are opened.
 const SYSFS_VERBS: &str = "/sys/class/infiniband_verbs";
 
-/// What the device can do at most.
+/// Limits of the device.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     /// Work requests in one queue.
@@ -43,7 +43,7 @@ pub(crate) struct Limits {
     pub(crate) cqe: u32,
     /// Reads of a peer under way at once.
     pub(crate) reads_in: u8,
-    /// Reads of ours under way at once.
+    /// Maximum number of this side's reads under way at once.
     pub(crate) reads_out: u8,
 }
 
@@ -77,14 +77,14 @@ pub(crate) struct Device {
     pub(super) symbols: &'static Symbols,
     /// Open until drop.
     pub(super) context: NonNull<ibv_context>,
-    /// Of `context`, allocated until drop.
+    /// Protection domain of `context`, allocated until drop.
     pub(super) domain: NonNull<ibv_pd>,
-    pub(super) choice: Choice,
+    pub(super) choice: DeviceChoice,
     /// Its entry in sysfs, as long as it can be opened.
     entry: PathBuf,
     address: PortAddress,
     limits: Limits,
-    /// Whether peers may be given rights to registered memory.
+    /// True if peers may be given rights to registered memory.
     remote: bool,
 }
 
@@ -156,9 +156,9 @@ impl Device {
         Ok(Arc::new(device))
     }
 
-    /// Which device, port and address this is, and why; for the log.
+    /// Returns the device, port and address, and the reason for the choice, for the log.
     pub(crate) fn describe(&self) -> String {
-        let Choice {
+        let DeviceChoice {
             device,
             port,
             gid,
@@ -228,7 +228,7 @@ impl Device {
         }
     }
 
-    /// What a peer's queue pair may do to registered memory.
+    /// Returns the rights of a peer's queue pair to registered memory.
     pub(super) fn remote_access(&self) -> c_uint {
         if self.remote {
             IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ
@@ -237,17 +237,18 @@ impl Device {
         }
     }
 
-    /// Whether the port still has the address that peers were told.
+    /// Returns whether the port still has the address that peers were told.
     pub(crate) fn has_its_gid(&self) -> bool {
         let chosen = &self.choice;
         let root = Path::new(SYSFS);
         has_gid(root, &chosen.device, chosen.port, &chosen.gid)
     }
 
-    /// Whether the device is not being taken away. Devices whose driver can do without their users
-    /// tell of it (`AsyncEvent::Device`); the others (software RoCE) work on silently, and `rdma
-    /// link delete` waits until the last user lets go. So this has to be asked now and then: two
-    /// `stat`s. The device itself stays in sysfs until then; what goes is the way to open it.
+    /// Returns whether the device is not being taken away. Devices whose driver can do without
+    /// their users tell of it (`AsyncEvent::Device`); the others (software RoCE) work on silently,
+    /// and `rdma link delete` waits until the last user lets go. So this has to be asked now and
+    /// then: two `stat`s. The device itself stays in sysfs until then; what goes is the way to open
+    /// it.
     pub(crate) fn is_there(&self) -> bool {
         self.entry.exists() && Path::new(SYSFS).join(&self.choice.device).exists()
     }
@@ -336,7 +337,7 @@ impl Device {
         };
         VerbsError::check("ibv_query_port", code)?;
         if attributes.state != IBV_PORT_ACTIVE {
-            let Choice { device, port, .. } = &self.choice;
+            let DeviceChoice { device, port, .. } = &self.choice;
             let detail = format!("{device}:{port} is not active");
             return Err(VerbsError::NoPort { detail });
         }
@@ -346,7 +347,8 @@ impl Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
-        // SAFETY: both are ours; every object made from them holds this value, so none is left.
+        // SAFETY: this value owns both; every object made from them holds this value, so none is
+        // left.
         let codes = unsafe {
             [
                 (self.symbols.dealloc_pd)(self.domain.as_ptr()),
@@ -384,7 +386,7 @@ impl Registration {
         unsafe { (*self.region.as_ptr()).rkey }
     }
 
-    /// Where the device finds that byte of the memory.
+    /// Returns the address at which the device finds that byte of the memory.
     pub(crate) fn address_of(&self, offset: u32) -> u64 {
         self.start + u64::from(offset)
     }
@@ -433,7 +435,7 @@ fn file_of(device: &str) -> PathBuf {
     Path::new("/dev/infiniband").join(name.as_deref().unwrap_or("uverbs*"))
 }
 
-/// Why libibverbs does not list a device of sysfs: it leaves out those without a file.
+/// Returns why libibverbs does not list a device of sysfs: it leaves out those without a file.
 fn unlisted(device: &str) -> VerbsError {
     let (device, path) = (device.to_owned(), file_of(device));
     if path.exists() {
@@ -444,7 +446,7 @@ fn unlisted(device: &str) -> VerbsError {
     }
 }
 
-/// Why a device cannot be opened. libibverbs does not keep `errno` in every version, so the
+/// Returns why a device cannot be opened. libibverbs does not keep `errno` in every version, so the
 /// file is asked as well.
 fn unopened(device: &str, source: io::Error) -> VerbsError {
     let path = file_of(device);
@@ -455,7 +457,7 @@ fn unopened(device: &str, source: io::Error) -> VerbsError {
         let path = path.display().to_string();
         VerbsError::Permission { device, path }
     } else {
-        VerbsError::Open { device, source }
+        VerbsError::OpenConnection { device, source }
     }
 }
 

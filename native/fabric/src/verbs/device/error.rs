@@ -1,4 +1,4 @@
-//! Why RDMA cannot be used, and what to do about it.
+//! Reasons for which RDMA cannot be used, with the remedy for each.
 
 use std::io;
 use thiserror::Error;
@@ -44,7 +44,7 @@ pub enum VerbsError {
     #[error(
         "cannot open RDMA device {device}: {source}; `ibv_devinfo` and the kernel log tell more"
     )]
-    Open { device: String, source: io::Error },
+    OpenConnection { device: String, source: io::Error },
     /// The kernel refused to lock memory.
     #[error(
         "ibv_reg_mr of {bytes} bytes: {source}; the locked memory that this process may have \
@@ -65,7 +65,7 @@ pub enum VerbsError {
         got: u32,
         allowed: &'static str,
     },
-    /// What a peer says of its queue pair cannot be.
+    /// A peer's description of its queue pair has an impossible value.
     #[error("the peer's {what} is {got}, {allowed} is possible; is it of another version?")]
     BadRemote {
         what: &'static str,

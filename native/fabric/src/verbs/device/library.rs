@@ -157,7 +157,7 @@ unsafe fn symbol(
     NonNull::new(found).ok_or_else(|| loader_error(name))
 }
 
-/// What the loader says of the last failure of this thread; `about` if it says nothing.
+/// Returns what the loader says of the last failure of this thread; `about` if it says nothing.
 fn loader_error(about: &CStr) -> String {
     // SAFETY: returns null or a string that is valid until this thread's next call of the loader.
     let message = text(unsafe { libc::dlerror() });

@@ -1,4 +1,4 @@
-//! Whether the arena may be locked in memory, asked before the device refuses.
+//! Checks that the arena may be locked in memory, before the device refuses.
 
 use super::error::VerbsError;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 /// Bit of `CAP_IPC_LOCK` in a capability mask (linux/capability.h): no limit applies.
 const CAP_IPC_LOCK: u32 = 14;
 
-/// What this process may lock.
+/// Amount of memory that this process may lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Locked {
     /// Bytes; `None`: all.
@@ -28,7 +28,7 @@ impl Locked {
     }
 }
 
-/// What the process may lock whose `/proc/self` is below `root`.
+/// Returns the amount that the process may lock whose `/proc/self` is below `root`.
 pub(crate) fn locked(root: &Path) -> Locked {
     let of = |name| std::fs::read_to_string(root.join("proc/self").join(name)).unwrap_or_default();
     Locked {
@@ -51,15 +51,15 @@ fn limit(limits: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Whether `/proc/self/status` shows the capability.
+/// Returns whether `/proc/self/status` shows the capability.
 fn may_lock(status: &str) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
         .is_some_and(|mask| mask >> CAP_IPC_LOCK & 1 == 1)
 }
 
-/// Whether `/proc/self/uid_map` is that of the machine: the kernel asks for the capability there,
-/// and root of a rootless container has it only in its own user namespace.
+/// Returns whether `/proc/self/uid_map` is that of the machine: the kernel asks for the capability
+/// there, and root of a rootless container has it only in its own user namespace.
 fn counts_outside(uid_map: &str) -> bool {
     let words: Vec<&str> = uid_map.split_whitespace().collect();
     // Kernels without user namespaces have no map.

@@ -25,11 +25,11 @@ mod sys;
 mod tests;
 
 pub use choice::VerbsOptions;
-pub(crate) use choice::{choose, Choice};
+pub(crate) use choice::{choose, DeviceChoice};
 pub(crate) use completion::{Channel, Completion, CompletionKind, CompletionQueue, Status};
 pub(crate) use context::{AsyncEvent, Device, Registration};
 pub use error::VerbsError;
 pub(crate) use memlock::{check_memlock, locked};
-pub(crate) use probe::{library_file, try_device, Tried};
-pub(crate) use queue_pair::{Depth, Operation, QueuePair, ReceiveRequest, Remote, WorkRequest};
+pub(crate) use probe::{library_file, try_device, ProbedDevice};
+pub(crate) use queue_pair::{Depth, QueuePair, ReceiveRequest, Remote, WorkOperation, WorkRequest};
 pub(crate) use survey::{device_file, survey, Port};

@@ -1,4 +1,4 @@
-//! What a diagnosis asks of the library and the device: it tries them.
+//! Tries the library and the device for a diagnosis.
 
 use super::choice::VerbsOptions;
 use super::context::Device;
@@ -12,11 +12,11 @@ use std::path::Path;
 /// Bytes that are registered for a try: a page of every architecture.
 const TRY: usize = 64 << 10;
 
-/// What an open device told.
-pub(crate) struct Tried {
+/// Properties of an open device.
+pub(crate) struct ProbedDevice {
     /// Bytes of payload in a packet.
     pub(crate) mtu: u32,
-    /// Whether memory can be registered without being pinned.
+    /// True if memory can be registered without being pinned.
     pub(crate) on_demand: bool,
     /// The network interface behind it, if there is one.
     pub(crate) interface: String,
@@ -26,12 +26,12 @@ pub(crate) struct Tried {
 ///
 /// # Errors
 /// What is missing, and what to do.
-pub(crate) fn try_device(options: &VerbsOptions, near: IpAddr) -> Result<Tried, VerbsError> {
+pub(crate) fn try_device(options: &VerbsOptions, near: IpAddr) -> Result<ProbedDevice, VerbsError> {
     let device = Device::open(options, near)?;
     let pinned = IBV_ACCESS_LOCAL_WRITE;
     registers(&device, pinned)?;
     let on_demand = pinned | IBV_ACCESS_ON_DEMAND;
-    Ok(Tried {
+    Ok(ProbedDevice {
         mtu: 128 << device.address().mtu.min(5),
         on_demand: registers(&device, on_demand).is_ok(),
         interface: device.choice.gid.interface.clone(),
@@ -72,6 +72,6 @@ pub(crate) fn library_file() -> Result<String, VerbsError> {
         .filter_map(|line| line.split_whitespace().nth(5));
     let file = files.find(|file| file.contains("/libibverbs.so"));
     let file = Path::new(file.unwrap_or("libibverbs.so.1"));
-    // What is mapped has its symbolic links resolved: libibverbs.so.1.14.44.0.
+    // The path of a mapped file has its symbolic links resolved: libibverbs.so.1.14.44.0.
     Ok(file.display().to_string())
 }

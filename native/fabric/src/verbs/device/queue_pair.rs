@@ -29,7 +29,7 @@ const MIN_RNR_TIMER: u8 = 12;
 /// Routers that a packet may pass.
 const HOP_LIMIT: u8 = 64;
 
-/// How many requests fit.
+/// Numbers of requests that fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Depth {
     pub(crate) send: u32,
@@ -51,7 +51,7 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    /// What a peer sent is looked at here: not every driver does (rxe takes an MTU of 0).
+    /// Checks a peer's values, because not every driver does (rxe takes an MTU of 0).
     fn check(&self) -> Result<(), VerbsError> {
         let bits = (0, 0x00ff_ffff, "a number of 24 bits");
         let bounds = [
@@ -59,8 +59,8 @@ impl Remote {
             ("queue pair", self.qp, bits),
             ("packet sequence number", self.psn, bits),
         ];
-        for (what, got, (least, most, allowed)) in bounds {
-            if got < least || got > most {
+        for (what, got, (min, max, allowed)) in bounds {
+            if got < min || got > max {
                 return Err(VerbsError::BadRemote { what, got, allowed });
             }
         }
@@ -68,9 +68,9 @@ impl Remote {
     }
 }
 
-/// What a request does.
+/// Operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Operation {
+pub(crate) enum WorkOperation {
     Send,
     Write {
         address: u64,
@@ -84,11 +84,11 @@ pub(crate) enum Operation {
     },
 }
 
-/// A request of ours. The memory stays as it is until its completion.
+/// A request of this side. The memory stays as it is until its completion.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WorkRequest {
     pub(crate) id: u64,
-    pub(crate) operation: Operation,
+    pub(crate) operation: WorkOperation,
     pub(crate) address: u64,
     pub(crate) length: u32,
     pub(crate) lkey: u32,
@@ -121,7 +121,7 @@ pub(crate) struct QueuePair {
     depth: Depth,
     inline_bytes: u32,
     device: Arc<Device>,
-    /// Where its requests end; outlives `queue`.
+    /// The completion queue of its requests; outlives `queue`.
     _completions: Arc<CompletionQueue>,
 }
 
@@ -402,8 +402,8 @@ fn fill(chained: &mut ibv_send_wr, request: &WorkRequest) {
     chained.send_flags =
         flag(request.signaled, IBV_SEND_SIGNALED) | flag(request.inline, IBV_SEND_INLINE);
     match request.operation {
-        Operation::Send => chained.opcode = IBV_WR_SEND,
-        Operation::Write {
+        WorkOperation::Send => chained.opcode = IBV_WR_SEND,
+        WorkOperation::Write {
             address,
             rkey,
             immediate,
@@ -416,7 +416,7 @@ fn fill(chained: &mut ibv_send_wr, request: &WorkRequest) {
             chained.remote_addr = address;
             chained.rkey = rkey;
         }
-        Operation::Read { address, rkey } => {
+        WorkOperation::Read { address, rkey } => {
             chained.opcode = IBV_WR_RDMA_READ;
             chained.remote_addr = address;
             chained.rkey = rkey;
@@ -439,7 +439,8 @@ impl Drop for QueuePair {
     /// holds for a failure too: the kernel refuses only when it destroyed the queue pair itself,
     /// because the device is gone (EIO).
     fn drop(&mut self) {
-        // SAFETY: ours, destroyed once; its events were acknowledged as they were read.
+        // SAFETY: owned by this value, destroyed once; its events were acknowledged as they were
+        // read.
         let code = unsafe { (self.device.symbols.destroy_qp)(self.queue.as_ptr()) };
         if code != 0 {
             log::warn!("ibv_destroy_qp: {code}");

@@ -1,4 +1,4 @@
-//! What RDMA ports the host has, as sysfs tells; needs neither the library nor permission.
+//! Lists the host's RDMA ports from sysfs; needs neither the library nor permission.
 
 use std::fs;
 use std::net::{IpAddr, Ipv6Addr};
@@ -42,7 +42,7 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    /// As log lines and options name it.
+    /// Returns the name that log lines and options use.
     pub(crate) fn name(&self) -> String {
         format!("{}:{}", self.device, self.number)
     }
@@ -79,14 +79,14 @@ pub(crate) fn survey(root: &Path) -> Vec<Port> {
     ports
 }
 
-/// Whether a port has that GID at that index; one file instead of a survey.
+/// Returns whether a port has that GID at that index; one file instead of a survey.
 pub(super) fn has_gid(root: &Path, device: &str, number: u8, wanted: &Gid) -> bool {
     let path = root.join(device).join("ports").join(number.to_string());
     gid(&path, &wanted.index.to_string()).is_some_and(|gid| gid == *wanted)
 }
 
-/// What the kernel calls the file by which a device is opened (`uverbs0`), for as long as it can
-/// be. `verbs` is a root such as `/sys/class/infiniband_verbs`.
+/// Returns the kernel's name of the file by which a device is opened (`uverbs0`), for as long as it
+/// can be. `verbs` is a root such as `/sys/class/infiniband_verbs`.
 pub(crate) fn device_file(verbs: &Path, device: &str) -> Option<String> {
     let of = |name: &String| read(&verbs.join(name).join("ibdev")).as_deref() == Some(device);
     names(verbs).into_iter().find(of)

@@ -31,7 +31,7 @@ public final class BlockBatch {
   private final byte[] statuses;
   /** Root buffer of each slice's slab. */
   private final ByteBuffer[] slabs;
-  /** Where each slice starts in its slab. */
+  /** Offset of each slice in its slab. */
   private final int[] slabOffsets;
   /** Where each slice starts in the stream, and, last, where the stream ends. */
   private final long[] sliceStarts;
@@ -105,14 +105,14 @@ public final class BlockBatch {
     return blockStarts.length - 1;
   }
 
-  /** Which fabric carried the bytes. */
+  /** Returns which fabric carried the bytes. */
   public Fabric fabric() {
     return fabric;
   }
 
   /**
-   * Whether at least half of the arena was in use when these blocks arrived. Blocks that are not used at once should
-   * then be copied and released, because other requests may wait for their memory.
+   * Returns whether at least half of the arena was in use when these blocks arrived. Blocks that are not used at once
+   * should then be copied and released, because other requests may wait for their memory.
    */
   public boolean scarce() {
     return scarce;
@@ -226,7 +226,7 @@ public final class BlockBatch {
     return "block " + (firstBlock + index) + " of request " + request;
   }
 
-  /** Where a block starts in the stream of slices. */
+  /** Returns where a block starts in the stream of slices. */
   long start(int index) {
     return blockStarts[index];
   }

@@ -13,7 +13,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * One per process: serves this process's map outputs to peers and fetches theirs. Thread-safe.
+ * One per process: serves this process's map outputs to peers and fetches those of peers. Thread-safe.
  *
  * <p>Native threads do the work; they never attach to the JVM. Daemon Java threads connect both sides: {@code
  * faro-completions-N} take finished blocks and call the listeners, each for its share of the fetches; {@code
@@ -23,7 +23,7 @@ import org.slf4j.LoggerFactory;
 public final class Endpoint implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(Endpoint.class);
 
-  /** How long {@link #close} waits for a listener or resolver that does not return. */
+  /** Time for which {@link #close} waits for a listener or resolver that does not return. */
   private static final long CLOSE_WAIT_SECONDS = 10;
 
   private final long handle;

@@ -25,7 +25,7 @@ public final class EndpointConfig {
     return completionThreads;
   }
 
-  /** As native code reads them: {@code name=value}, one per line. */
+  /** Returns the settings in the form that native code reads: {@code name=value}, one per line. */
   String settings() {
     StringBuilder lines = new StringBuilder();
     settings.forEach((name, value) -> lines.append(name).append('=').append(value).append('\n'));
@@ -43,7 +43,10 @@ public final class EndpointConfig {
 
     private Builder() {}
 
-    /** How many threads call listeners, 1 (the default) to {@value EndpointConfig#MAX_COMPLETION_THREADS}. */
+    /**
+     * Sets the number of threads that call listeners, 1 (the default) to {@value
+     * EndpointConfig#MAX_COMPLETION_THREADS}.
+     */
     public Builder completionThreads(int value) {
       if (value < 1 || value > MAX_COMPLETION_THREADS) {
         throw new IllegalArgumentException(value + " threads, allowed: 1 to " + MAX_COMPLETION_THREADS);
@@ -104,7 +107,7 @@ public final class EndpointConfig {
       return set("application", value);
     }
 
-    /** Whether bytes between endpoints are encrypted; one with the other choice cannot connect. */
+    /** Sets whether bytes between endpoints are encrypted; one with the other choice cannot connect. */
     public Builder sealed(boolean value) {
       return set("protection", value ? "sealed" : "clear");
     }

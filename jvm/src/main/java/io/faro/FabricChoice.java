@@ -1,6 +1,6 @@
 package io.faro;
 
-/** Which fabrics an endpoint opens. */
+/** Fabrics that an endpoint opens. */
 public enum FabricChoice {
   /** All that work here; each pair of endpoints uses the best one that both have. */
   AUTO("auto"),
@@ -10,7 +10,7 @@ public enum FabricChoice {
   /** RDMA only: reaches endpoints of hosts that have a device as well. */
   VERBS("verbs");
 
-  /** As in the configuration. */
+  /** The value's name in the configuration. */
   final String code;
 
   FabricChoice(String code) {

@@ -50,7 +50,7 @@ public final class Faro {
     }
   }
 
-  /** Why not, or {@code null} when it is available. */
+  /** Returns why not, or {@code null} when it is available. */
   public static Throwable unavailabilityCause() {
     return Loaded.CAUSE;
   }

@@ -47,7 +47,7 @@ public final class FetchHandle {
     }
   }
 
-  /** Whether {@link FetchListener#onComplete} has been called, or is about to be. */
+  /** Returns whether {@link FetchListener#onComplete} has been called, or is about to be. */
   public boolean isDone() {
     return done;
   }

@@ -5,7 +5,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** Whether a process runs on musl, another C library than glibc, for which Faro's native library is not built. */
+/** Detects musl, another C library than glibc, for which Faro's native library is not built. */
 final class Musl {
   /** Musl is one file, loader and C library together, and is mapped under this name. */
   private static final String LOADER = "/ld-musl-";

@@ -138,7 +138,7 @@ final class NativeLibrary {
           return null;
         } catch (UnsatisfiedLinkError e) {
           String text = textOf(extraction.file(), e);
-          // What dlopen says where the file system is mounted noexec.
+          // This is the message of dlopen where the file system is mounted noexec.
           if (text.contains("failed to map segment") || text.contains("Operation not permitted")) {
             return place + " is probably mounted noexec (" + text + ")";
           }

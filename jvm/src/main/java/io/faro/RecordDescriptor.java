@@ -107,12 +107,12 @@ final class RecordDescriptor {
     return (records.getInt(at + FLAGS) & FLAG_SCARCE) != 0;
   }
 
-  /** Where slice {@code index} lies. */
+  /** Returns where slice {@code index} lies. */
   static int slice(int at, int index) {
     return at + HEAD_BYTES + index * SLICE_BYTES;
   }
 
-  /** Where the entry of block {@code index} lies. */
+  /** Returns where the entry of block {@code index} lies. */
   static int block(ByteBuffer records, int at, int index) {
     return slice(at, sliceCount(records, at)) + index * BLOCK_BYTES;
   }

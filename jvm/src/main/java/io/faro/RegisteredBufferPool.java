@@ -21,7 +21,7 @@ public final class RegisteredBufferPool implements AutoCloseable {
   /** Largest buffer, in bytes. */
   public static final int MAX_BYTES = 256 << 10;
 
-  /** How long a thread waits in native code before it checks whether the pool was closed. */
+  /** Time for which a thread waits in native code before it checks whether the pool was closed. */
   private static final long SLICE_MILLIS = 250;
 
   private final BufferSource source;

@@ -141,7 +141,10 @@ class EndpointTest {
     }
   }
 
-  /** As Spark removes a shuffle: a peer asks once more after the shuffle was forgotten, before its files are gone. */
+  /**
+   * Does what Spark's removal of a shuffle does: a peer asks once more after the shuffle was forgotten, before its
+   * files are gone.
+   */
   @Test
   void aShuffleThatIsForgottenAfterItsFilesAreDeletedHoldsNoDiskSpace() throws Exception {
     MapOutputs outputs = new MapOutputs(directory).write(9, 1, 10);

@@ -172,7 +172,7 @@ class LoaderTest {
     long noProcess = 4_194_305;
     Path old = leftOver(noProcess + "-1", true);
     Path young = leftOver(noProcess + "-2", false);
-    Path ours = leftOver(Files.readSymbolicLink(new File("/proc/self").toPath()) + "-3", true);
+    Path own = leftOver(Files.readSymbolicLink(new File("/proc/self").toPath()) + "-3", true);
     Path others = leftOver("something", true);
     Path open = leftOver(noProcess + "-4", true);
     Files.setPosixFilePermissions(open, PosixFilePermissions.fromString("rwxr-x---"));
@@ -181,7 +181,7 @@ class LoaderTest {
     Extraction.of(new java.io.ByteArrayInputStream(new byte[1]), temp.toFile(), NativeLibrary.FILE).close();
     assertFalse(Files.exists(old));
     assertTrue(Files.exists(young));
-    assertTrue(Files.exists(ours));
+    assertTrue(Files.exists(own));
     assertTrue(Files.exists(others));
     assertTrue(Files.exists(open.resolve(NativeLibrary.FILE)), "what others may enter is not Faro's");
     assertTrue(Files.exists(behind.resolve(NativeLibrary.FILE)), "no link is followed");

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** What is taken comes back: arena bytes, fetches, threads. */
+/** Tests that everything taken comes back: arena bytes, fetches, threads. */
 class LeakTest {
   private static final int CYCLES = 10_000;
   private static final int IN_FLIGHT = 16;

@@ -66,7 +66,7 @@ class RegisteredBufferLeakTest {
     }
   }
 
-  /** What a direct buffer must never do is fault: not after release, not after the end of its endpoint. */
+  /** A direct buffer must never fault: not after release, not after the end of its endpoint. */
   @Test
   void aViewNeverFaults() throws Exception {
     Deque<ByteBuffer> views = new ArrayDeque<>();

@@ -36,7 +36,7 @@ final class FakeArena implements Arena {
     return bytes;
   }
 
-  /** What a reader must never see of a block it has: somebody else's byte. */
+  /** Puts somebody else's byte there, which a reader of the block must never see. */
   void overwrite(int slab, int offset) {
     slabs[slab].put(offset, (byte) ~byteAt(slab, offset));
   }

@@ -6,19 +6,19 @@ import java.util.Set;
 
 /** A source of buffers without native code: so many of 4 KiB, and a record of what is out. */
 final class FakeBuffers implements BufferSource {
-  private final int most;
+  private final int max;
   private final Set<Long> out = new HashSet<>();
   private long next = 1;
   /** Calls of {@link #acquire} that found nothing. */
   private int refusals;
 
-  FakeBuffers(int most) {
-    this.most = most;
+  FakeBuffers(int max) {
+    this.max = max;
   }
 
   @Override
   public synchronized Leased acquire(int bytes, long timeoutMillis) throws FaroException {
-    if (out.size() == most) {
+    if (out.size() == max) {
       refusals++;
       notifyAll();
       if (timeoutMillis > 0) {
@@ -28,8 +28,8 @@ final class FakeBuffers implements BufferSource {
           Thread.currentThread().interrupt();
         }
       }
-      if (out.size() == most) {
-        throw new EndpointException.Exhausted("all " + most + " are out");
+      if (out.size() == max) {
+        throw new EndpointException.Exhausted("all " + max + " are out");
       }
     }
     long handle = next++;

@@ -9,7 +9,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
 
-/** What tests take from the repository: golden files and the native library. */
+/** Files that tests take from the repository: golden files and the native library. */
 final class Repository {
   private Repository() {}
 

@@ -62,28 +62,28 @@ class BlockStreamTest {
   void doesWhatAByteArrayStreamDoes() throws IOException {
     for (int seed = 0; seed < 200; seed++) {
       Random random = new Random(seed);
-      InputStream ours = block.inputStream();
-      InputStream theirs = new ByteArrayInputStream(expected);
+      InputStream actual = block.inputStream();
+      InputStream reference = new ByteArrayInputStream(expected);
       for (int step = 0; step < 60; step++) {
         int size = random.nextInt(400);
         switch (random.nextInt(4)) {
           case 0:
-            assertEquals(theirs.read(), ours.read());
+            assertEquals(reference.read(), actual.read());
             break;
           case 1:
-            assertEquals(theirs.skip(size), ours.skip(size));
+            assertEquals(reference.skip(size), actual.skip(size));
             break;
           case 2:
-            assertEquals(theirs.skip(-size), ours.skip(-size));
+            assertEquals(reference.skip(-size), actual.skip(-size));
             break;
           default:
             byte[] a = new byte[size + 1];
             byte[] b = new byte[size + 1];
-            assertEquals(theirs.read(a, 0, size + 1), ours.read(b, 0, size + 1));
+            assertEquals(reference.read(a, 0, size + 1), actual.read(b, 0, size + 1));
             assertArrayEquals(a, b);
             break;
         }
-        assertEquals(theirs.available(), ours.available());
+        assertEquals(reference.available(), actual.available());
       }
     }
   }

@@ -7,11 +7,11 @@ use super::*;
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn a_message_arrives() {
-    let bench = Bench::new();
+    let bench = DeviceBench::new();
     let [mut a, mut b] = bench.pair();
     let (from, to) = (bench.memory(1), bench.memory(0));
     b.post_receive(&[bench.receive(10, &to, 4096)]).unwrap();
-    a.post_send(&[bench.request(1, Operation::Send, &from, 1000)])
+    a.post_send(&[bench.request(1, WorkOperation::Send, &from, 1000)])
         .unwrap();
     let got = bench.completions(2);
     assert_eq!(ends(&got), [(1, &Done, Sent), (10, &Done, Received)]);
@@ -23,7 +23,7 @@ fn a_message_arrives() {
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn inline_bytes_are_taken_at_once() {
-    let bench = Bench::new();
+    let bench = DeviceBench::new();
     let [mut a, mut b] = bench.pair();
     let (mut from, to) = (bench.memory(5), bench.memory(0));
     let length = a.inline_bytes();
@@ -32,7 +32,7 @@ fn inline_bytes_are_taken_at_once() {
         inline: true,
         // Whoever copies needs no key.
         lkey: 0,
-        ..bench.request(1, Operation::Send, &from, length)
+        ..bench.request(1, WorkOperation::Send, &from, length)
     };
     // Nobody can receive it yet, so the bytes have to be somewhere else than in `from`.
     a.post_send(&[request]).unwrap();
@@ -45,11 +45,11 @@ fn inline_bytes_are_taken_at_once() {
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn a_message_may_be_empty() {
-    let bench = Bench::new();
+    let bench = DeviceBench::new();
     let [mut a, mut b] = bench.pair();
     let memory = bench.memory(0);
     b.post_receive(&[bench.receive(10, &memory, 64)]).unwrap();
-    a.post_send(&[bench.request(1, Operation::Send, &memory, 0)])
+    a.post_send(&[bench.request(1, WorkOperation::Send, &memory, 0)])
         .unwrap();
     let got = bench.completions(2);
     assert_eq!(ends(&got), [(1, &Done, Sent), (10, &Done, Received)]);
@@ -59,7 +59,7 @@ fn a_message_may_be_empty() {
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn more_than_a_chain_keeps_its_order_and_one_completion_stands_for_all() {
-    let bench = Bench::new();
+    let bench = DeviceBench::new();
     let [mut a, mut b] = bench.pair();
     let (mut from, to) = (bench.memory(0), bench.memory(0xff));
     let count = 100;
@@ -78,7 +78,7 @@ fn more_than_a_chain_keeps_its_order_and_one_completion_stands_for_all() {
         .map(|at| WorkRequest {
             address: place(&from, at),
             signaled: at == count - 1,
-            ..bench.request(at, Operation::Send, &from, 8)
+            ..bench.request(at, WorkOperation::Send, &from, 8)
         })
         .collect();
     a.post_send(&sends).unwrap();
@@ -93,7 +93,7 @@ fn more_than_a_chain_keeps_its_order_and_one_completion_stands_for_all() {
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn a_write_lands_without_a_word_to_the_target() {
-    let bench = Bench::new();
+    let bench = DeviceBench::new();
     let [mut a, _b] = bench.pair();
     let (from, to) = (bench.memory(2), bench.memory(0));
     a.post_send(&[bench.request(1, bench.write(&to, None), &from, 100_000)])
@@ -107,7 +107,7 @@ fn a_write_lands_without_a_word_to_the_target() {
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn a_write_with_immediate_tells_the_target() {
-    let bench = Bench::new();
+    let bench = DeviceBench::new();
     let [mut a, mut b] = bench.pair();
     let (from, to, unused) = (bench.memory(3), bench.memory(0), bench.memory(0));
     b.post_receive(&[
@@ -139,7 +139,7 @@ fn a_write_with_immediate_tells_the_target() {
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn a_read_fetches() {
-    let bench = Bench::new();
+    let bench = DeviceBench::new();
     let [mut a, _b] = bench.pair();
     let (to, from) = (bench.memory(0), bench.memory(4));
     // More of them than may be under way at once: the rest waits in the queue.
@@ -159,7 +159,7 @@ fn a_read_fetches() {
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn only_an_armed_queue_wakes_and_only_once() {
-    let bench = Bench::new();
+    let bench = DeviceBench::new();
     let [mut a, _b] = bench.pair();
     let (from, to) = (bench.memory(1), bench.memory(0));
     let mut write = || {

@@ -1,4 +1,4 @@
-//! What goes wrong, and what completions say of it.
+//! Faults, and the completions that report them.
 
 use super::*;
 use faro_secure::Protection;
@@ -17,12 +17,12 @@ fn failed(completions: &[Completion], id: u64) -> &str {
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn a_wrong_key_fails_and_flushes_the_rest() {
-    let bench = Bench::new();
+    let bench = DeviceBench::new();
     let [mut a, mut b] = bench.pair();
     let (from, to) = (bench.memory(1), bench.memory(0));
     b.post_receive(&[bench.receive(20, &to, 64)]).unwrap();
     a.post_receive(&[bench.receive(10, &to, 64)]).unwrap();
-    let wrong = Operation::Write {
+    let wrong = WorkOperation::Write {
         address: bench.address(&to),
         rkey: bench.region.rkey() ^ 0x55,
         immediate: None,
@@ -45,11 +45,11 @@ fn a_wrong_key_fails_and_flushes_the_rest() {
     assert_eq!(bench.completions(1)[0].status, Status::Flushed);
 }
 
-/// Where bytes are sealed: a key that was seen or guessed opens nothing, and messages go on.
+/// A key that was seen or guessed opens nothing where bytes are sealed, and messages go on.
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn the_right_key_reaches_nothing_on_a_device_for_sealed_bytes() {
-    let bench = Bench::of(Protection::Sealed);
+    let bench = DeviceBench::of(Protection::Sealed);
     let (from, to) = (bench.memory(1), bench.memory(0));
     for operation in [
         bench.write(&to, None),
@@ -69,7 +69,7 @@ fn the_right_key_reaches_nothing_on_a_device_for_sealed_bytes() {
     }
     let [mut a, mut b] = bench.pair();
     b.post_receive(&[bench.receive(20, &to, 64)]).unwrap();
-    a.post_send(&[bench.request(1, Operation::Send, &from, 64)])
+    a.post_send(&[bench.request(1, WorkOperation::Send, &from, 64)])
         .unwrap();
     for one in bench.completions(2) {
         assert_eq!(one.status, Status::Done, "{one:?}");
@@ -80,17 +80,17 @@ fn the_right_key_reaches_nothing_on_a_device_for_sealed_bytes() {
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn nothing_beyond_a_region_is_reached() {
-    let bench = Bench::new();
+    let bench = DeviceBench::new();
     let (from, to) = (bench.memory(1), bench.memory(0));
     let end = bench.region.address_of(0) + (16 << 20);
     let rkey = bench.region.rkey();
     let operations = [
-        Operation::Write {
+        WorkOperation::Write {
             address: end - 63,
             rkey,
             immediate: None,
         },
-        Operation::Read {
+        WorkOperation::Read {
             address: end - 63,
             rkey,
         },
@@ -118,11 +118,11 @@ fn nothing_beyond_a_region_is_reached() {
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn keys_end_with_their_registration() {
-    let bench = Bench::new();
+    let bench = DeviceBench::new();
     let [mut a, _b] = bench.pair();
     let (from, to) = (bench.memory(1), bench.memory(0));
     let second = bench.device.register(bench.pool.slab(0).unwrap()).unwrap();
-    let write = |rkey| Operation::Write {
+    let write = |rkey| WorkOperation::Write {
         address: bench.address(&to),
         rkey,
         immediate: None,
@@ -141,14 +141,14 @@ fn keys_end_with_their_registration() {
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn a_receiver_that_is_never_ready_is_given_up() {
-    let bench = Bench::new();
+    let bench = DeviceBench::new();
     let options = VerbsOptions {
         rnr_retry: 1,
         ..VerbsOptions::default()
     };
     let [mut a, _b] = bench.pair_with(&options);
     let from = bench.memory(1);
-    a.post_send(&[bench.request(1, Operation::Send, &from, 64)])
+    a.post_send(&[bench.request(1, WorkOperation::Send, &from, 64)])
         .unwrap();
     assert!(failed(&bench.completions(1), 1).contains("no receive request"));
 }
@@ -164,11 +164,11 @@ fn not_ready() -> Option<u64> {
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn a_receiver_that_gets_ready_later_is_waited_for() {
-    let bench = Bench::new();
+    let bench = DeviceBench::new();
     let [mut a, mut b] = bench.pair();
     let (from, to) = (bench.memory(1), bench.memory(0));
     let before = not_ready();
-    a.post_send(&[bench.request(1, Operation::Send, &from, 64)])
+    a.post_send(&[bench.request(1, WorkOperation::Send, &from, 64)])
         .unwrap();
     let late = Instant::now() + Duration::from_secs(20);
     while before.is_some() && not_ready() == before {
@@ -182,11 +182,11 @@ fn a_receiver_that_gets_ready_later_is_waited_for() {
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn a_message_that_is_too_long_fails_on_both_sides() {
-    let bench = Bench::new();
+    let bench = DeviceBench::new();
     let [mut a, mut b] = bench.pair();
     let (from, to) = (bench.memory(1), bench.memory(0));
     b.post_receive(&[bench.receive(10, &to, 64)]).unwrap();
-    a.post_send(&[bench.request(1, Operation::Send, &from, 65)])
+    a.post_send(&[bench.request(1, WorkOperation::Send, &from, 65)])
         .unwrap();
     let got = bench.completions(2);
     assert!(!failed(&got, 1).is_empty() && !failed(&got, 10).is_empty());
@@ -196,7 +196,7 @@ fn a_message_that_is_too_long_fails_on_both_sides() {
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn a_peer_that_is_gone_is_noticed() {
-    let bench = Bench::new();
+    let bench = DeviceBench::new();
     let options = VerbsOptions {
         timeout: 8,
         retry_count: 1,
@@ -205,7 +205,7 @@ fn a_peer_that_is_gone_is_noticed() {
     let [mut a, b] = bench.pair_with(&options);
     drop(b);
     let from = bench.memory(1);
-    a.post_send(&[bench.request(1, Operation::Send, &from, 64)])
+    a.post_send(&[bench.request(1, WorkOperation::Send, &from, 64)])
         .unwrap();
     assert!(failed(&bench.completions(1), 1).contains("acknowledged nothing"));
 }
@@ -213,10 +213,10 @@ fn a_peer_that_is_gone_is_noticed() {
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn no_peer_is_reached_before_connecting_or_with_wrong_addresses() {
-    let bench = Bench::new();
+    let bench = DeviceBench::new();
     let memory = bench.memory(0);
     let (mut a, b) = (bench.queue_pair(), bench.queue_pair());
-    let posted = a.post_send(&[bench.request(1, Operation::Send, &memory, 64)]);
+    let posted = a.post_send(&[bench.request(1, WorkOperation::Send, &memory, 64)]);
     assert!(posted.is_err(), "in INIT nothing is sent");
     let remote = bench.remote(&b, 1);
     for (nonsense, what) in [

@@ -3,7 +3,7 @@
 use super::*;
 use std::process::Command;
 
-/// What the kernel holds for all processes: `pd 1 cq 2 qp 3 cm_id 0 mr 4 ctx 1 srq 0`.
+/// Returns the kernel's counts for all processes: `pd 1 cq 2 qp 3 cm_id 0 mr 4 ctx 1 srq 0`.
 fn held() -> String {
     let output = Command::new("rdma").arg("resource").output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -19,7 +19,7 @@ fn descriptors() -> usize {
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn a_thousand_lives_leave_nothing() {
-    let bench = Bench::new();
+    let bench = DeviceBench::new();
     let live = |device: &Arc<Device>| {
         let channel = Channel::new(device).unwrap();
         let queue = CompletionQueue::new(device, &channel, 64).unwrap();
@@ -49,12 +49,12 @@ fn objects_hold_what_they_are_made_from() {
         let _alone = alone();
         held()
     };
-    let bench = Bench::new();
+    let bench = DeviceBench::new();
     let [mut a, _b] = bench.pair();
     let (from, to) = (bench.memory(1), bench.memory(0));
     a.post_send(&[bench.request(1, bench.write(&to, None), &from, 64)])
         .unwrap();
-    let Bench {
+    let DeviceBench {
         queue,
         channel,
         region,
@@ -78,7 +78,7 @@ fn objects_hold_what_they_are_made_from() {
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn wake_ups_that_were_not_taken_do_not_delay_the_end() {
-    let bench = Bench::new();
+    let bench = DeviceBench::new();
     let [mut a, b] = bench.pair();
     let (from, to) = (bench.memory(1), bench.memory(0));
     bench.queue.arm().unwrap();
@@ -89,7 +89,7 @@ fn wake_ups_that_were_not_taken_do_not_delay_the_end() {
     drop((a, b, from, to));
     let channel = Arc::clone(&bench.channel);
     let _alone = bench.end();
-    // Of a queue that is gone.
+    // No event of a queue that is gone is left.
     assert_eq!(channel.drain(), 0);
     drop(channel);
     assert_ne!(held(), before);
@@ -98,7 +98,7 @@ fn wake_ups_that_were_not_taken_do_not_delay_the_end() {
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn a_queue_pair_that_is_gone_touches_no_memory() {
-    let bench = Bench::new();
+    let bench = DeviceBench::new();
     let (mut to, from, other) = (bench.memory(0), bench.memory(4), bench.memory(0));
     let [mut probe, _b] = bench.pair();
     let mut cut_short = 0;
@@ -133,7 +133,7 @@ fn a_queue_pair_that_is_gone_touches_no_memory() {
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn depths_are_cut_to_what_the_device_has() {
-    let bench = Bench::new();
+    let bench = DeviceBench::new();
     let limits = bench.device.limits();
     let wanted = Depth {
         send: u32::MAX,

@@ -42,7 +42,7 @@ fn open() -> Arc<Device> {
     Device::open(&VerbsOptions::default(), IpAddr::from(Ipv4Addr::LOCALHOST)).unwrap()
 }
 
-/// Whether a descriptor gets readable; at once, or within the patience of a test.
+/// Returns whether a descriptor gets readable; at once, or within the patience of a test.
 fn readable(fd: BorrowedFd<'_>, wait: bool) -> bool {
     let now = Timespec {
         tv_sec: 0,
@@ -53,7 +53,7 @@ fn readable(fd: BorrowedFd<'_>, wait: bool) -> bool {
 }
 
 /// A device with what a fabric would make of it. Fields drop in order.
-struct Bench {
+struct DeviceBench {
     queue: Arc<CompletionQueue>,
     channel: Arc<Channel>,
     region: Registration,
@@ -62,7 +62,7 @@ struct Bench {
     _alone: MutexGuard<'static, ()>,
 }
 
-impl Bench {
+impl DeviceBench {
     fn new() -> Self {
         Self::of(Protection::Clear)
     }
@@ -134,7 +134,13 @@ impl Bench {
     }
 
     /// A request on the first `length` bytes of a lease, with a completion.
-    fn request(&self, id: u64, operation: Operation, lease: &Lease, length: u32) -> WorkRequest {
+    fn request(
+        &self,
+        id: u64,
+        operation: WorkOperation,
+        lease: &Lease,
+        length: u32,
+    ) -> WorkRequest {
         WorkRequest {
             id,
             operation,
@@ -155,16 +161,16 @@ impl Bench {
         }
     }
 
-    fn write(&self, to: &Lease, immediate: Option<u32>) -> Operation {
-        Operation::Write {
+    fn write(&self, to: &Lease, immediate: Option<u32>) -> WorkOperation {
+        WorkOperation::Write {
             address: self.address(to),
             rkey: self.region.rkey(),
             immediate,
         }
     }
 
-    fn read(&self, from: &Lease) -> Operation {
-        Operation::Read {
+    fn read(&self, from: &Lease) -> WorkOperation {
+        WorkOperation::Read {
             address: self.address(from),
             rkey: self.region.rkey(),
         }
@@ -193,7 +199,7 @@ impl Bench {
     }
 }
 
-/// How each of them ended.
+/// Returns the result of each of them.
 fn ends(completions: &[Completion]) -> Vec<(u64, &Status, CompletionKind)> {
     completions
         .iter()

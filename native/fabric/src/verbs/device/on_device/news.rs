@@ -1,4 +1,4 @@
-//! What the device tells of itself, where the link can be taken down: in the guest only.
+//! The device's asynchronous events, where the link can be taken down: in the guest only.
 
 use super::super::survey::device_file;
 use super::*;
@@ -37,7 +37,7 @@ fn news(device: &Device, wanted: impl Fn(&AsyncEvent) -> bool) {
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn no_news_does_not_block() {
-    let bench = Bench::new();
+    let bench = DeviceBench::new();
     while bench.device.next_async().is_some() {}
     assert_eq!(bench.device.next_async(), None);
 }
@@ -48,7 +48,7 @@ fn a_link_that_flaps_is_told() {
     if !in_guest() {
         return;
     }
-    let bench = Bench::new();
+    let bench = DeviceBench::new();
     run("ip link set dev eth0 down");
     let port =
         |event: &AsyncEvent, wanted| matches!(event, AsyncEvent::Port { up, .. } if *up == wanted);
@@ -114,7 +114,7 @@ fn a_device_that_is_taken_away_is_noticed_and_let_go() {
     if !in_guest() {
         return;
     }
-    let bench = Bench::new();
+    let bench = DeviceBench::new();
     let [mut a, b] = bench.pair();
     let (from, to) = (bench.memory(1), bench.memory(0));
     assert!(bench.device.is_there());

@@ -1,4 +1,4 @@
-//! What C makes of [`super`]'s types, in bytes. Made by `tests/setup/verbs-layout --write`.
+//! The layout in C of [`super`]'s types, in bytes. Made by `tests/setup/verbs-layout --write`.
 
 use super::*;
 use std::mem::{align_of, offset_of};

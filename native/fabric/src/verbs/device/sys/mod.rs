@@ -313,7 +313,7 @@ pub(crate) struct ibv_sge {
     pub(crate) lkey: u32,
 }
 
-/// Of the unions in C, what WRITE and READ use.
+/// A work request; of the unions in C it has the members that WRITE and READ use.
 #[derive(FromZeros)]
 #[repr(C)]
 pub(crate) struct ibv_send_wr {

@@ -124,7 +124,7 @@ public final class RowLifeCases {
         Check.equal("bytes", 8L * 32_000_000, row.getLong(1));
         Check.equal("bytes of decoders, no reader being open", 0L,
             FaroCounters.total(c.jsc, "memory.rowDecoderBytes"));
-        long most = FaroCounters.total(c.jsc, "memory.tasksHighWaterBytes");
-        Check.that("highest bytes of decoders and compressors: " + most, most > 0 && most < 16 << 20);
+        long max = FaroCounters.total(c.jsc, "memory.tasksHighWaterBytes");
+        Check.that("highest bytes of decoders and compressors: " + max, max > 0 && max < 16 << 20);
     }
 }

@@ -143,7 +143,7 @@ final class WriterCases {
                 Check.equal("block " + i + " of " + of + " is empty", length == 0, size == 0);
                 Check.that("block " + i + " of " + of + " has " + length + " bytes, the status " + size,
                     partitions > 2_000
-                        || size >= length && size <= mostWithoutRowBlocks(bytes, (int) index[i], length) * 1.11 + 1);
+                        || size >= length && size <= maxWithoutRowBlocks(bytes, (int) index[i], length) * 1.11 + 1);
             }
         }
         Check.that("nothing was written: " + shape, written > 0);
@@ -153,10 +153,10 @@ final class WriterCases {
      * What a partition takes at most without row blocks: its bytes, or where it has row blocks, of which Spark is told
      * the bytes that lz4 alone would have made, the original bytes of its blocks with their headers.
      */
-    private static long mostWithoutRowBlocks(byte[] file, int start, int length) {
+    private static long maxWithoutRowBlocks(byte[] file, int start, int length) {
         byte[] magic = "LZ4Block".getBytes(StandardCharsets.US_ASCII);
         ByteBuffer bytes = ByteBuffer.wrap(file, start, length).slice().order(ByteOrder.LITTLE_ENDIAN);
-        long most = 0;
+        long max = 0;
         boolean hasRows = false;
         while (bytes.remaining() >= HEADER_BYTES) {
             int at = bytes.position();
@@ -166,10 +166,10 @@ final class WriterCases {
                 }
             }
             hasRows |= (bytes.get(at + 8) & 0xf0) == 0x30;
-            most += HEADER_BYTES + bytes.getInt(at + 13);
+            max += HEADER_BYTES + bytes.getInt(at + 13);
             bytes.position(at + HEADER_BYTES + bytes.getInt(at + 9));
         }
-        return hasRows ? most : length;
+        return hasRows ? max : length;
     }
 
     private static Checksum checksum(String algorithm) throws Exception {
@@ -221,15 +221,15 @@ final class WriterCases {
             Check.equal("rows", "Some(" + rows + ")", Plans.call(statistics, "rowCount").toString());
             MapOutputStatistics outputs = (MapOutputStatistics) ((Option<?>) Plans.call(stage, "mapStats")).get();
             long files = 0;
-            long most = 0;
+            long max = 0;
             for (File file : dataFiles(c, outputs.shuffleId()).values()) {
                 byte[] bytes = Files.readAllBytes(file.toPath());
                 files += bytes.length;
-                most += mostWithoutRowBlocks(bytes, 0, bytes.length);
+                max += maxWithoutRowBlocks(bytes, 0, bytes.length);
             }
             long known = Arrays.stream(outputs.bytesByPartitionId()).sum();
             Check.that("files have " + files + " bytes, statistics " + known,
-                known >= files && known <= most * 1.11);
+                known >= files && known <= max * 1.11);
         }, c);
     }
 

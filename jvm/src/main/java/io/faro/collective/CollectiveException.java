@@ -9,7 +9,7 @@ import io.faro.FaroException;
 public final class CollectiveException extends FaroException {
   private static final long serialVersionUID = 1L;
 
-  /** Why a member failed the round; in the order of the codes of AbortCause in native/wire. */
+  /** Reason why a member failed the round; in the order of the codes of AbortCause in native/wire. */
   public enum Reason {
     /** It left the team before the round was over. */
     LEFT,

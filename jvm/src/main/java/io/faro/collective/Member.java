@@ -35,8 +35,8 @@ public final class Member implements AutoCloseable {
   }
 
   /**
-   * What the other members need to reach this one: a few lines of text. A process that has it can write into this
-   * member's part of a round, so give it to members only.
+   * Returns the text by which other members reach this one: a few lines of text. A process that has it can write into
+   * this member's part of a round, so give it to members only.
    */
   public String bootstrapId() {
     return bootstrapId;

@@ -1,6 +1,6 @@
 package io.faro.collective;
 
-/** Which members exchange values in a round. */
+/** Choice of the members that exchange values in a round. */
 public enum Mode {
   /**
    * DS-Sync: the mean or sum within a small group only. Membership is shuffled in every round, so values spread over

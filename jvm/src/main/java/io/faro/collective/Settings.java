@@ -3,7 +3,8 @@ package io.faro.collective;
 import java.util.Objects;
 
 /**
- * How a team works. Mode, group and seed must be the same at all members. Immutable: each method gives a changed copy.
+ * Settings of a team. Mode, group and seed must be the same at all members. Immutable: each method gives a changed
+ * copy.
  */
 public final class Settings {
   final Mode mode;
@@ -41,7 +42,7 @@ public final class Settings {
     return new Settings(mode, value, seed, nanPolicy, timeoutMillis);
   }
 
-  /** Of the shuffled groups of {@link Mode#DSSYNC}. */
+  /** Sets the seed of the shuffled groups of {@link Mode#DSSYNC}. */
   public Settings seed(long value) {
     return new Settings(mode, group, value, nanPolicy, timeoutMillis);
   }

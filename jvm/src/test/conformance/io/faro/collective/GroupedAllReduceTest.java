@@ -50,7 +50,7 @@ class GroupedAllReduceTest {
     T run(GroupedAllReduce team) throws Exception;
   }
 
-  /** What each member's body returned or threw, by rank. */
+  /** Returns the results or errors of all members' bodies, by rank. */
   private <T> List<Future<T>> team(FabricChoice fabric, Settings settings, Body<T> body) throws Exception {
     for (String name : new String[] {"executor-0", "executor-1"}) {
       endpoints.add(Endpoint.start(
@@ -174,7 +174,10 @@ class GroupedAllReduceTest {
     }
   }
 
-  /** What Spark does to a task that it kills: the others must learn of it long before their time limit. */
+  /**
+   * Interrupts a member as Spark does to a task that it kills: the others must learn of it long before their time
+   * limit.
+   */
   @Test
   void anInterruptEndsTheRoundOfAll() throws Exception {
     List<Future<Boolean>> results = team(FabricChoice.SHM, new Settings().mode(Mode.FULL), team -> {

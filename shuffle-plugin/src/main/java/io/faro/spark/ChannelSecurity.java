@@ -10,11 +10,11 @@ import org.apache.spark.SparkConf;
 import org.apache.spark.package$;
 
 /**
- * How Faro's connections are protected: as Spark's are, or better. In the clear only if Spark neither authenticates nor
+ * Protection of Faro's connections: as Spark's are, or better. In the clear only if Spark neither authenticates nor
  * encrypts its network. docs/security.md has the table.
  */
 final class ChannelSecurity {
-  /** Why a block did not come by Spark's own fetch, and how to allow that. */
+  /** Explains why a block did not come by Spark's own fetch, and how to allow that. */
   static final String FORBIDDEN = "spark.faro.security=required does not allow Spark's own fetch, which does not "
       + "encrypt; spark.authenticate=true and spark.network.crypto.enabled=true with spark.network.crypto.saslFallback="
       + "false, or spark.ssl.rpc.enabled=true in Spark 4, allows it";
@@ -28,12 +28,12 @@ final class ChannelSecurity {
   private static final String[] WITH_SECRET = {AUTHENTICATE, CRYPTO, SASL};
   private static final String[] SWITCHES = {AUTHENTICATE, CRYPTO, SASL, TLS};
 
-  /** Whether bytes are encrypted. */
+  /** True if bytes are encrypted. */
   final boolean sealed;
-  /** Whether Spark has a secret that all executors of the application know. */
+  /** True if Spark has a secret that all executors of the application know. */
   private final boolean shared;
   /**
-   * Whether shuffle blocks may not go by Spark's own fetch, because {@code spark.faro.security=required} forbids bytes
+   * True if shuffle blocks may not go by Spark's own fetch, because {@code spark.faro.security=required} forbids bytes
    * in the clear and Spark does not encrypt its block transfers.
    */
   final boolean forbidsSparksFetch;
@@ -47,7 +47,7 @@ final class ChannelSecurity {
     this.shared = shared;
   }
 
-  /** What the configuration asks for; none of its switches is {@link #unreadable}. */
+  /** Returns what the configuration asks for; none of its switches is {@link #unreadable}. */
   static ChannelSecurity of(SparkConf conf) {
     List<String> because = on(conf, SWITCHES);
     boolean required = FaroKeys.SECURITY.of(conf).equals("required");
@@ -65,9 +65,9 @@ final class ChannelSecurity {
   }
 
   /**
-   * Whether Spark's own block transfers are encrypted, also if somebody disturbs them. {@code spark.authenticate} alone
-   * does not encrypt. After a failed handshake of its AES, Spark authenticates by SASL unless told otherwise, which
-   * encrypts only where that is set. TLS is unknown to Spark 3.
+   * Returns whether Spark's own block transfers are encrypted, also if somebody disturbs them. {@code
+   * spark.authenticate} alone does not encrypt. After a failed handshake of its AES, Spark authenticates by SASL unless
+   * told otherwise, which encrypts only where that is set. TLS is unknown to Spark 3.
    */
   private static boolean sparkEncrypts(SparkConf conf) {
     boolean hasTls = !package$.MODULE$.SPARK_VERSION().startsWith("3.");

@@ -22,7 +22,7 @@ import org.slf4j.LoggerFactory;
 final class CopiedBlock extends NettyManagedBuffer {
   private static final Logger LOG = LoggerFactory.getLogger(CopiedBlock.class);
 
-  /** Of all copies of this process that are not released. */
+  /** Bytes of all copies of this process that are not released. */
   private static final AtomicLong HELD = new AtomicLong();
 
   private final ByteBuf copy;

@@ -52,8 +52,8 @@ final class FallBack {
     }
   }
 
-  /** {@code here}: the calling thread is the task's, on which Spark's own fetch may block as without Faro. */
-  void take(Undelivered lost, boolean here) {
+  /** {@code onTaskThread}: the calling thread is the task's, on which Spark's own fetch may block as without Faro. */
+  void take(Undelivered lost, boolean onTaskThread) {
     if (never) {
       for (String block : lost.blocks) {
         fail(lost.listener, block, new FaroFetchException(block, lost, fabric, why));
@@ -66,7 +66,7 @@ final class FallBack {
       counters.traffic.fellBack(first.shuffle(0), lost.blocks.length);
     }
     warn(lost);
-    if (here) {
+    if (onTaskThread) {
       spark.fetchBlocks(
           lost.peer.host, lost.peer.port, lost.peer.executor, lost.blocks, lost.listener, lost.files);
       return;

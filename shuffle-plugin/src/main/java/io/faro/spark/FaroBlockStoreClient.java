@@ -79,14 +79,14 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
       new FileFetch(this, peer, ids, listener, files, task, toFile, fallBack).start();
       return;
     }
-    int most = transport.maxBlocks();
-    if (blockIds.length <= most) {
+    int max = transport.maxBlocks();
+    if (blockIds.length <= max) {
       start(peer, ids, new ListenerReceiver(peer, ids, listener, fallBack), task);
       return;
     }
-    for (int from = 0; from < blockIds.length; from += most) {
+    for (int from = 0; from < blockIds.length; from += max) {
       ShuffleIds part = ShuffleIds.parse(
-          Arrays.copyOfRange(blockIds, from, Math.min(blockIds.length, from + most)));
+          Arrays.copyOfRange(blockIds, from, Math.min(blockIds.length, from + max)));
       start(peer, part, new ListenerReceiver(peer, part, listener, fallBack), task);
     }
   }
@@ -94,10 +94,10 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
   @Override
   public void fetch(String host, int port, String executor, Parts parts, PartClient.Listener listener) {
     TaskFetches.Task task = detached ? null : tasks.current();
-    int most = transport.maxBlocks();
+    int max = transport.maxBlocks();
     PeerKey peer = new PeerKey(executor, host, port);
-    for (int from = 0; from < parts.count(); from += most) {
-      ShuffleIds ids = ShuffleIds.of(parts, from, Math.min(most, parts.count() - from));
+    for (int from = 0; from < parts.count(); from += max) {
+      ShuffleIds ids = ShuffleIds.of(parts, from, Math.min(max, parts.count() - from));
       PartListener named = new PartListener(peer, ids, from, listener, fallBack);
       if (detached && conf.security.forbidsSparksFetch) {
         refuse(peer, named.names(), named);
@@ -192,7 +192,7 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
     }
   }
 
-  // All that follows is Spark's client's.
+  // The methods below delegate to Spark's client.
 
   @Override
   public Cause diagnoseCorruption(String host, int port, String execId, int shuffleId, long mapId, int reduceId,

@@ -27,7 +27,7 @@ final class FaroConf {
   /** {@code spark.faro.rowBlocks}. */
   final boolean wantsRowBlocks;
   final long memoryLimit;
-  /** Of this executor. */
+  /** Cores of this executor. */
   final int cores;
   final long requestTimeoutMillis;
   final int port;
@@ -35,7 +35,7 @@ final class FaroConf {
   /** {@code null}: the executor's own address. */
   final String bindAddress;
   final ChannelSecurity security;
-  /** Whether the endpoint uses a map output as soon as it is written. */
+  /** True if the endpoint uses a map output as soon as it is written. */
   final boolean wantsCommits;
   /** The settings of the native endpoint by name. */
   final Map<String, String> settings;

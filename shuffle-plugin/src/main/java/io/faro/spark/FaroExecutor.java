@@ -39,7 +39,7 @@ final class FaroExecutor {
   /** A request is ended after this many timeouts without progress; native code should end it after one or two. */
   private static final int UNRESPONSIVE_TIMEOUTS = 4;
 
-  private static final int MOST_COMPLETION_THREADS = 4;
+  private static final int MAX_COMPLETION_THREADS = 4;
   /** The block clients that Faro replaces. It would hide one of another plug-in. */
   private static final Set<String> SPARKS_CLIENTS = new HashSet<>(Arrays.asList(
       "org.apache.spark.network.netty.NettyBlockTransferService",
@@ -138,7 +138,7 @@ final class FaroExecutor {
         Addresses.sparksBindAddress(System.getProperty("sun.java.command", "")));
     EndpointConfig.Builder config = EndpointConfig.builder()
         .name("executor-" + env.executorId())
-        .completionThreads(Math.max(1, Math.min(MOST_COMPLETION_THREADS, conf.cores / 4)))
+        .completionThreads(Math.max(1, Math.min(MAX_COMPLETION_THREADS, conf.cores / 4)))
         .set(conf.settings)
         .application(env.conf().getAppId())
         .sealed(conf.security.sealed)
@@ -252,14 +252,14 @@ final class FaroExecutor {
     // BlockManager.stop closes its transfer service, and its client if that is another object, as Faro's is. If Spark's
     // client was another object too, only Faro's client can close it.
     boolean closesSpark = spark != blocks.blockTransferService();
-    FaroBlockStoreClient ours = new FaroBlockStoreClient(spark, closesSpark, conf, transport, peers, fallBack,
+    FaroBlockStoreClient faroClient = new FaroBlockStoreClient(spark, closesSpark, conf, transport, peers, fallBack,
         new ToFile(sparkConf, threads.files), sparks, counters, nanos);
-    client = ours;
-    readers = new RowReaders(sparkConf, conf.readsRows, ours, endpoint, outputs,
+    client = faroClient;
+    readers = new RowReaders(sparkConf, conf.readsRows, faroClient, endpoint, outputs,
         counters.rowReaders::increment, counters.groupedReaders::increment, counters::declined);
     long longest = TimeUnit.MILLISECONDS.toNanos(conf.requestTimeoutMillis) * UNRESPONSIVE_TIMEOUTS;
     threads.timer.scheduleWithFixedDelay(
-        () -> ours.endUnresponsive(longest), SWEEP_SECONDS, SWEEP_SECONDS, TimeUnit.SECONDS);
+        () -> faroClient.endUnresponsive(longest), SWEEP_SECONDS, SWEEP_SECONDS, TimeUnit.SECONDS);
     threads.timer.scheduleWithFixedDelay(peers::forgetIdle, 1, 1, TimeUnit.MINUTES);
   }
 

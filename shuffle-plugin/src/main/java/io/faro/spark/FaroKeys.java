@@ -198,11 +198,11 @@ final class FaroKeys {
     return bytes >= MIN_MEMORY ? bytes : null;
   }
 
-  private static Long millis(String text, long least, long most) {
+  private static Long millis(String text, long min, long max) {
     // timeStringAs reads a number alone in the unit of its result, here milliseconds; Faro's unit is seconds.
     boolean bare = !text.isEmpty() && Character.isDigit(text.charAt(text.length() - 1));
     long millis = JavaUtils.timeStringAs(bare ? text + "s" : text, TimeUnit.MILLISECONDS);
-    return millis >= least && millis <= most ? millis : null;
+    return millis >= min && millis <= max ? millis : null;
   }
 
   private static Integer port(String text) {
@@ -210,9 +210,9 @@ final class FaroKeys {
     return port == 0 || port >= 1024 && port <= 65_535 ? port : null;
   }
 
-  private static Integer within(String text, int least, int most) {
+  private static Integer within(String text, int min, int max) {
     int number = Integer.parseInt(text);
-    return number >= least && number <= most ? number : null;
+    return number >= min && number <= max ? number : null;
   }
 
   /** Checks the characters only: the driver cannot know which names an executor's machine resolves. */

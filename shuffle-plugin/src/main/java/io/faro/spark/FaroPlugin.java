@@ -18,11 +18,11 @@ import org.apache.spark.api.plugin.SparkPlugin;
 public final class FaroPlugin implements SparkPlugin {
   @Override
   public DriverPlugin driverPlugin() {
-    return new BehindInDriver();
+    return new DriverPluginImpl();
   }
 
   @Override
   public ExecutorPlugin executorPlugin() {
-    return new BehindInExecutor();
+    return new ExecutorPluginImpl();
   }
 }

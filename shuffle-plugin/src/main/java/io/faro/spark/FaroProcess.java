@@ -24,7 +24,7 @@ import org.slf4j.LoggerFactory;
  */
 final class FaroProcess {
   private static final Logger LOG = LoggerFactory.getLogger(FaroProcess.class);
-  /** How long the start of an executor may take; after that the first shuffle task opens the endpoint. */
+  /** Time that the start of an executor may take; after that the first shuffle task opens the endpoint. */
   private static final long START_SECONDS = 120;
   private static final long START_PAUSE_MILLIS = 50;
   private static final String PUSH = "spark.shuffle.push.enabled";
@@ -35,11 +35,11 @@ final class FaroProcess {
   private static volatile FaroProcess current;
 
   final FaroConf conf;
-  /** Whether this process may have an endpoint. */
+  /** True if this process may have an endpoint. */
   final boolean mayRun;
   final RowBlocks rowBlocks;
   private final SparkConf sparkConf;
-  /** Why Faro is off in this executor although the application wants it; {@code null}: it is not. */
+  /** Reason why Faro is off in this executor although the application wants it; {@code null}: it is not. */
   private final String otherVersion;
   private final List<String> unsupported;
   private final Supplier<IndexShuffleBlockResolver> files;
@@ -94,7 +94,7 @@ final class FaroProcess {
     current = this;
   }
 
-  /** Why this executor's version of Faro is refused; {@code null}: it is the driver's version. */
+  /** Returns why this executor's version of Faro is refused; {@code null}: it is the driver's version. */
   static String otherVersion(String drivers, String own) {
     if (drivers.equals(own)) {
       return null;
@@ -120,7 +120,7 @@ final class FaroProcess {
     return current;
   }
 
-  /** Whether Faro is off in all of the application because of its settings. */
+  /** Returns whether Faro is off in all of the application because of its settings. */
   boolean isOff() {
     return !conf.enabled || !unsupported.isEmpty();
   }

@@ -31,7 +31,7 @@ public final class FaroShuffleManager extends SortShuffleManager {
   /** By shuffle: the map outputs of Faro's writers; Spark's manager knows those of its own. */
   private final Map<Integer, Set<Long>> written = new ConcurrentHashMap<>();
   private final Object components = new Object();
-  /** Whether Spark's executor components are. */
+  /** True once Spark's executor components are initialized. */
   private volatile boolean initialized;
   /** By id: the shuffles that {@code spark.faro.enabled=false} leaves to Spark, as far as tasks read them here. */
   private final Set<Integer> sparks = ConcurrentHashMap.newKeySet();

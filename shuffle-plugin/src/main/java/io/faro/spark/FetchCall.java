@@ -13,9 +13,9 @@ import org.apache.spark.network.buffer.ManagedBuffer;
  * out of its batch and so not leaked. Blocks that were delivered stay delivered when the request fails.
  */
 final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
-  /** Is told when a request is over. */
+  /** Called when a request ends. */
   interface Client {
-    /** Because its task is. */
+    /** Abandoned because the task ended. */
     void abandoned(FetchCall call);
 
     /** {@code reason}: why blocks were not delivered; {@code null}: all were. */
@@ -25,7 +25,7 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
   final PeerKey peer;
   final ShuffleIds ids;
   private final Receiver receiver;
-  /** {@code null}: the request is no task's. */
+  /** {@code null}: not bound to a task. */
   final TaskFetches.Task task;
   /** Counts delivered blocks. */
   final RequestCounters delivered = new RequestCounters();
@@ -108,9 +108,9 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
   }
 
   @Override
-  public void decline(Reason why, Throwable problem, boolean here) {
+  public void decline(Reason why, Throwable problem, boolean onTaskThread) {
     note(why, problem);
-    end(here);
+    end(onTaskThread);
   }
 
   @Override
@@ -159,7 +159,7 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
     return ids.shuffle(0);
   }
 
-  /** How long the ended request was in the transport; -1: it was not. */
+  /** Returns how long the ended request was in the transport; -1: it was not. */
   synchronized long nanosRunning() {
     return nanosRunning;
   }
@@ -223,7 +223,7 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
     return true;
   }
 
-  private void end(boolean here) {
+  private void end(boolean onTaskThread) {
     String[] left;
     Reason why;
     Throwable problem;
@@ -238,7 +238,7 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
     }
     client.ended(this, left.length == 0 ? null : why);
     if (left.length > 0) {
-      receiver.left(left, why, problem, here);
+      receiver.left(left, why, problem, onTaskThread);
     }
   }
 

@@ -51,10 +51,10 @@ final class FileFetch {
   }
 
   /** Faro does not deliver the blocks from {@code at} on. */
-  private void leave(int at, Reason reason, Throwable cause, boolean here) {
+  private void leave(int at, Reason reason, Throwable cause, boolean onTaskThread) {
     String[] left = new String[ids.count() - at];
     Arrays.setAll(left, i -> ids.name(at + i));
-    fallBack.take(new FallBack.Undelivered(peer, left, listener, files, reason, cause), here);
+    fallBack.take(new FallBack.Undelivered(peer, left, listener, files, reason, cause), onTaskThread);
   }
 
   private enum State {
@@ -198,7 +198,7 @@ final class FileFetch {
     }
 
     /** {@code reason}: {@code null} if nothing waits for the block any more. */
-    void end(Reason reason, Throwable cause, boolean here) {
+    void end(Reason reason, Throwable cause, boolean onTaskThread) {
       synchronized (this) {
         switch (state) {
           case WAITING:
@@ -214,7 +214,7 @@ final class FileFetch {
         releaseArrived();
       }
       if (reason != null) {
-        leave(at, reason, cause, here);
+        leave(at, reason, cause, onTaskThread);
       }
     }
 
@@ -261,8 +261,8 @@ final class FileFetch {
     }
 
     @Override
-    public void left(String[] blocks, Reason reason, Throwable cause, boolean here) {
-      block.end(reason, cause, here && byTask);
+    public void left(String[] blocks, Reason reason, Throwable cause, boolean onTaskThread) {
+      block.end(reason, cause, onTaskThread && byTask);
     }
 
     @Override

@@ -23,8 +23,8 @@ final class ListenerReceiver implements Receiver {
   }
 
   @Override
-  public void left(String[] blocks, Reason reason, Throwable cause, boolean here) {
-    fallBack.take(new FallBack.Undelivered(peer, blocks, listener, null, reason, cause), here);
+  public void left(String[] blocks, Reason reason, Throwable cause, boolean onTaskThread) {
+    fallBack.take(new FallBack.Undelivered(peer, blocks, listener, null, reason, cause), onTaskThread);
   }
 
   @Override

@@ -23,7 +23,7 @@ final class MemoryDefault {
   private static final double INPUTS = 2 * 1.25;
   /** Arena, requests of peers, and what is known of map outputs, by the limit: 1 + 1/4 + 1/8 + 1/8. */
   private static final double ALL = 1.5;
-  /** Of the overhead, for {@link #ALL}. */
+  /** Share of the overhead, for {@link #ALL}. */
   private static final double SHARE = 0.5;
   /** The limit is a multiple of this, the size of a slab. */
   private static final long STEP = 16L << 20;

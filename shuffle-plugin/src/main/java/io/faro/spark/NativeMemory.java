@@ -16,7 +16,7 @@ final class NativeMemory {
   };
 
   /** Guarded by this. */
-  private long most;
+  private long max;
 
   /** Adds the sum, its highest value, and the part that Java holds. */
   synchronized void addTo(Map<String, Long> counters) {
@@ -25,8 +25,8 @@ final class NativeMemory {
     for (String part : PARTS) {
       total += counters.getOrDefault(part, 0L);
     }
-    most = Math.max(most, total);
+    max = Math.max(max, total);
     counters.put("memory.totalBytes", total);
-    counters.put("memory.totalHighWaterBytes", most);
+    counters.put("memory.totalHighWaterBytes", max);
   }
 }

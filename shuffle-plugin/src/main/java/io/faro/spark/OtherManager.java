@@ -11,20 +11,20 @@ final class OtherManager {
 
   private OtherManager() {}
 
-  /** Whether the manager is Faro's own, so that there is nothing to stand behind. */
+  /** Returns whether the manager is Faro's own, so that there is nothing to stand behind. */
   static boolean isFaros(SparkConf conf) {
     return conf.get(KEY, "sort").trim().equals(FaroShuffleManager.class.getName());
   }
 
-  /** What the user has set, as {@code key=value}. */
+  /** Returns the user's setting, as {@code key=value}. */
   static String setting(SparkConf conf) {
     return KEY + "=" + conf.get(KEY, "sort").trim();
   }
 
   /**
-   * Where the map outputs of this process are; {@code null}: not in Spark's files, as far as Faro knows. A subclass may
-   * keep or change bytes elsewhere, so only Spark's own class counts. In an executor of Spark 4 the manager exists from
-   * the first task on.
+   * Returns where the map outputs of this process are; {@code null}: not in Spark's files, as far as Faro knows. A
+   * subclass may keep or change bytes elsewhere, so only Spark's own class counts. In an executor of Spark 4 the
+   * manager exists from the first task on.
    */
   static IndexShuffleBlockResolver files() {
     Object resolver = resolver();
@@ -49,7 +49,7 @@ final class OtherManager {
     }
   }
 
-  /** Why Faro cannot stand behind this process's manager; {@code null}: it can. */
+  /** Returns why Faro cannot stand behind this process's manager; {@code null}: it can. */
   static String problem(SparkConf conf) {
     Object resolver = resolver();
     if (isSparks(resolver)) {

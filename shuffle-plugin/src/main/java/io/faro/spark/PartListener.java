@@ -10,7 +10,7 @@ import org.apache.spark.network.shuffle.BlockFetchingListener;
 final class PartListener implements BlockFetchingListener, Receiver {
   private final PeerKey peer;
   private final ShuffleIds ids;
-  /** Of the first part, in the listener's numbers. */
+  /** Number of the first part at the listener. */
   private final int first;
   private final PartClient.Listener listener;
   private final FallBack fallBack;
@@ -39,8 +39,8 @@ final class PartListener implements BlockFetchingListener, Receiver {
   }
 
   @Override
-  public void left(String[] blocks, Reason reason, Throwable cause, boolean here) {
-    fallBack.take(new FallBack.Undelivered(peer, blocks, this, null, reason, cause), here);
+  public void left(String[] blocks, Reason reason, Throwable cause, boolean onTaskThread) {
+    fallBack.take(new FallBack.Undelivered(peer, blocks, this, null, reason, cause), onTaskThread);
   }
 
   @Override

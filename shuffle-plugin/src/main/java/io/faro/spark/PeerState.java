@@ -3,8 +3,8 @@ package io.faro.spark;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Whether requests to one peer may start. A state machine: each method is an event, and every event is defined in every
- * state. Not thread-safe; times are of {@link System#nanoTime}.
+ * Decides whether requests to one peer may start. A state machine: each method is an event, and every event is defined
+ * in every state. Not thread-safe; times are of {@link System#nanoTime}.
  *
  * <pre>
  *   UNKNOWN   -- request ------------> LOOKING      (starts the look-up of the peer's card)
@@ -33,7 +33,7 @@ final class PeerState {
   /** The states. */
   enum State { UNKNOWN, LOOKING, SLOW, ABSENT, READY, BACKOFF, GONE }
 
-  /** What a new request does. */
+  /** Decision on a new request. */
   enum Decision {
     /** Starts now, with {@link #handle}. */
     GO,
@@ -63,7 +63,7 @@ final class PeerState {
   private int lookUps;
   /** In BACKOFF, and in the look-up after it: the executor may have ended. */
   private boolean doubted;
-  /** Of the last look-up, if it failed with one. */
+  /** Error of the last look-up, if it failed with one. */
   private Throwable problem;
 
   PeerState(boolean never) {
@@ -78,7 +78,7 @@ final class PeerState {
     return handle;
   }
 
-  /** Why the last look-up failed; {@code null}: it did not, or the peer has no card. */
+  /** Returns why the last look-up failed; {@code null}: it did not, or the peer has no card. */
   Throwable problem() {
     return problem;
   }
@@ -266,15 +266,15 @@ final class PeerState {
       case SLOW:
       case ABSENT:
       case GONE:
-        // As in failed.
+        // A request from before this peer was forgotten (see Peers): the look-up decides.
         return;
       default:
         throw new AssertionError(state);
     }
   }
 
-  private void leaveFor(long now, long first, long most) {
-    until = now + Math.min(most, first << Math.min(failures, 10));
+  private void leaveFor(long now, long first, long max) {
+    until = now + Math.min(max, first << Math.min(failures, 10));
     failures++;
   }
 

@@ -51,8 +51,8 @@ final class Peers {
     /** The request can start. */
     void go(long peerHandle);
 
-    /** The request cannot start. {@code here}: the call is made on the thread of {@link #whenReady}. */
-    void decline(Reason reason, Throwable cause, boolean here);
+    /** The request cannot start. {@code onTaskThread}: the call is made on the thread of {@link #whenReady}. */
+    void decline(Reason reason, Throwable cause, boolean onTaskThread);
   }
 
   void whenReady(PeerKey key, Waiter waiter) {
@@ -90,9 +90,9 @@ final class Peers {
     private final PeerKey key;
     private final PeerState state = new PeerState(never);
     private List<Waiter> waiting = new ArrayList<>();
-    /** When the last request came. */
+    /** Time when the last request came. */
     private long used;
-    /** When the look-up under way began. */
+    /** Time when the look-up under way began. */
     private long since;
 
     Peer(PeerKey key) {

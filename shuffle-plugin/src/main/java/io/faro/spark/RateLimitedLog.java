@@ -14,7 +14,7 @@ final class RateLimitedLog {
   static final long REPEAT_NANOS = TimeUnit.MINUTES.toNanos(10);
   static final int PER_MINUTE = 20;
 
-  private static final int MOST_TOPICS = 10_000;
+  private static final int MAX_TOPICS = 10_000;
 
   private final Consumer<String> out;
   private final LongSupplier nanos;
@@ -32,7 +32,7 @@ final class RateLimitedLog {
     long now = nanos.getAsLong();
     String line;
     synchronized (this) {
-      if (topics.size() >= MOST_TOPICS) {
+      if (topics.size() >= MAX_TOPICS) {
         topics.clear();
       }
       Topic known = topics.computeIfAbsent(topic, key -> new Topic());

@@ -4,8 +4,8 @@ import io.faro.EndpointException;
 import io.faro.FetchException;
 
 /**
- * Why blocks did not arrive through Faro. Each reason has the name of its counter, advice for the warning, and whether
- * it makes {@link Peers} avoid the peer for a while.
+ * Reason why blocks did not arrive through Faro. Each reason has the name of its counter, advice for the warning, and
+ * whether it makes {@link Peers} avoid the peer for a while.
  */
 public enum Reason {
   CARD_MISSING("cardMissing", false,

@@ -10,9 +10,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Whether map outputs of this executor may have row blocks ({@code spark.faro.rowBlocks}): where all readers of the
- * application know them. Faro's do; Spark's do with the codec that this gives to Spark. The executors of an application
- * have the same settings and the same Spark, so what this executor finds holds for the others.
+ * Decides whether map outputs of this executor may have row blocks ({@code spark.faro.rowBlocks}): where all readers of
+ * the application know them. Faro's do; Spark's do with the codec that this gives to Spark. The executors of an
+ * application have the same settings and the same Spark, so what this executor finds holds for the others.
  */
 final class RowBlocks {
   private static final Logger LOG = LoggerFactory.getLogger(RowBlocks.class);
@@ -21,7 +21,7 @@ final class RowBlocks {
   private final boolean wanted;
   private volatile State state = State.UNKNOWN;
 
-  /** What is known of this executor. */
+  /** State of the decision for this executor. */
   private enum State {
     UNKNOWN, ALLOWED, REFUSED
   }
@@ -33,8 +33,8 @@ final class RowBlocks {
   }
 
   /**
-   * Whether they may be written. The first call gives Spark's readers the codec, so it must be made before this process
-   * has a reader of a shuffle that may have row blocks. Spark's environment must be there.
+   * Returns whether they may be written. The first call gives Spark's readers the codec, so it must be made before this
+   * process has a reader of a shuffle that may have row blocks. Spark's environment must be there.
    */
   boolean allowed() {
     if (wanted && state == State.UNKNOWN) {
@@ -65,7 +65,7 @@ final class RowBlocks {
     }
   }
 
-  /** Why there are none with these settings; {@code null}: they do not forbid it. */
+  /** Returns why there are none with these settings; {@code null}: they do not forbid it. */
   static String why(SparkConf conf) {
     String codec = SparkSettings.text(conf, "spark.io.compression.codec", "lz4");
     RowCodec known = RowCodec.named(codec);

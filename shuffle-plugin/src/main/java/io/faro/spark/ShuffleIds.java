@@ -17,7 +17,7 @@ final class ShuffleIds {
   private final int[] ends;
   /** {@code null}: made when they are asked for. */
   private final String[] names;
-  /** Of each block; 0: the whole. */
+  /** Piece of each block; 0: the whole. */
   private int piece;
 
   private ShuffleIds(int count, String[] names) {

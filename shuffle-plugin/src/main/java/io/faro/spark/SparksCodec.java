@@ -27,7 +27,7 @@ final class SparksCodec {
 
   private SparksCodec() {}
 
-  /** What became of the codec; only with the first two Spark's reader can read row blocks. */
+  /** Result of replacing the codec; only with the first two Spark's reader can read row blocks. */
   enum Outcome {
     INSTALLED,
     /** The application's codec is one of Faro's by its setting, or it was installed before. */

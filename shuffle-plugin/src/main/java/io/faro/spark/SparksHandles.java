@@ -30,8 +30,8 @@ final class SparksHandles {
   }
 
   /**
-   * Whether the shuffle is Spark's alone. By the name: a session with artifacts of its own has a class loader of its
-   * own, and may have loaded this class once more.
+   * Returns whether the shuffle is Spark's alone. By the name: a session with artifacts of its own has a class loader
+   * of its own, and may have loaded this class once more.
    */
   static boolean has(ShuffleHandle handle) {
     return handle.getClass().getName().startsWith(OWN);

@@ -30,7 +30,9 @@ final class Switch {
     this.forbidden = forbidden;
   }
 
-  /** Whether the shuffle that this thread registers is Spark's alone. Throws for a value that is not allowed. */
+  /**
+   * Returns whether the shuffle that this thread registers is Spark's alone. Throws for a value that is not allowed.
+   */
   boolean leaves(int shuffleId) {
     String text = ofThread();
     boolean wanted = text == null ? application : FaroKeys.ENABLED.parse(text);
@@ -52,8 +54,8 @@ final class Switch {
   }
 
   /**
-   * Whether Spark's client fetches all that the task of this thread reads. Behind another manager Faro learns of no
-   * registration; the job's local properties are there in its tasks.
+   * Returns whether Spark's client fetches all that the task of this thread reads. Behind another manager Faro learns
+   * of no registration; the job's local properties are there in its tasks.
    */
   static boolean leavesTask(int shuffleId) {
     TaskContext task = TaskContext.get();

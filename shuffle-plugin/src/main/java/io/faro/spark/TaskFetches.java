@@ -37,7 +37,7 @@ final class TaskFetches {
     if (known != null) {
       return known;
     }
-    // Of a task that has ended already, Spark calls it at once.
+    // Spark calls the listener at once if the task has ended already.
     context.addTaskCompletionListener((TaskCompletionListener) ended -> {
       tasks.remove(id);
       task.end();
@@ -53,8 +53,8 @@ final class TaskFetches {
   static final class Task {
     private final Set<FetchCall> calls = ConcurrentHashMap.newKeySet();
     /**
-     * What each reader (Spark's fetch iterator) has asked for. Guarded by this. A task may have thousands of readers,
-     * one after the other, so this keeps none of them.
+     * Blocks that each reader (Spark's fetch iterator) has asked for. Guarded by this. A task may have thousands of
+     * readers, one after the other, so this keeps none of them.
      */
     private final Map<ReaderKey, BlockHashes> asked = new HashMap<>();
     private final ReferenceQueue<Object> gone = new ReferenceQueue<>();
@@ -79,7 +79,7 @@ final class TaskFetches {
       calls.clear();
     }
 
-    /** Whether the request is for one block that the same reader has asked for before. */
+    /** Returns whether the request is for one block that the same reader has asked for before. */
     synchronized boolean asksAgain(BlockFetchingListener listener, ShuffleIds ids) {
       Object reader = READER.get(listener.getClass()).of(listener);
       if (reader == null) {

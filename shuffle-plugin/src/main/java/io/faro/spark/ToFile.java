@@ -91,7 +91,7 @@ final class ToFile {
       try {
         channel.close();
       } catch (IOException e) {
-        // What was written is not used.
+        // The bytes that were written are not used.
       }
       file.delete();
     }

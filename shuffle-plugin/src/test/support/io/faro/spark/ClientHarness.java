@@ -34,11 +34,11 @@ final class ClientHarness {
   final Set<Integer> left = new HashSet<>();
   final FaroBlockStoreClient client;
   final Peers peers;
-  /** What a look-up finds. */
+  /** The card that a look-up finds. */
   byte[] card = "*".getBytes(StandardCharsets.UTF_8);
   Exception lookUpFails;
   boolean gone;
-  /** As with the external shuffle service. */
+  /** True as with the external shuffle service. */
   boolean driverKnows;
 
   ClientHarness(boolean never) {

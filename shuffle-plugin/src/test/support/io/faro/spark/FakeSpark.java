@@ -25,7 +25,7 @@ final class FakeSpark extends BlockStoreClient {
   int requests;
   int closed;
   DownloadFileManager files;
-  /** Of the last request. */
+  /** Listener of the last request. */
   BlockFetchingListener listener;
   RuntimeException fails;
 

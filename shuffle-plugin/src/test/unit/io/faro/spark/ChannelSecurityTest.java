@@ -23,7 +23,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import scala.Option;
 
-/** What Spark's settings make of Faro's channel, with Spark's own security manager. */
+/** Tests Faro's channel under Spark's settings, with Spark's own security manager. */
 class ChannelSecurityTest {
   private static final String SECRET = "not-a-s\u00e9cret";
 
@@ -90,7 +90,7 @@ class ChannelSecurityTest {
     }
   }
 
-  /** As an executor on Kubernetes that mounts the secret. */
+  /** The settings are those of an executor on Kubernetes that mounts the secret. */
   @Test
   void theSecretMayBeInAFile() throws IOException {
     Path file = directory.resolve("secret");

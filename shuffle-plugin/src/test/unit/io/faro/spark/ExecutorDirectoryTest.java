@@ -10,7 +10,7 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 
-/** How often the driver is asked. */
+/** Tests how often the driver is asked. */
 class ExecutorDirectoryTest {
   private final Map<String, PeerKey> alive = new HashMap<>();
   private final Steps time = new Steps();

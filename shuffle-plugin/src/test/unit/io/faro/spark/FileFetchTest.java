@@ -126,7 +126,7 @@ class FileFetchTest {
     h.fallBackThreads.runAll();
     assertEquals(ClientHarness.names(1, 2), h.spark.fetched);
     assertEquals(files, h.spark.files);
-    // What else was under way is dropped.
+    // Everything else under way is dropped.
     arrive(1, 3, "efgh");
     h.fileThreads.runAll();
     assertEquals(ClientHarness.names(0), Arrays.asList(h.listener.kept.keySet().toArray()));

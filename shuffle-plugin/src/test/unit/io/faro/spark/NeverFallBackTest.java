@@ -9,7 +9,7 @@ import java.util.Collections;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 
-/** What becomes of blocks with fallback=never: through Faro or a failure that says all. */
+/** With fallback=never, blocks come through Faro or fail with an error that says all. */
 class NeverFallBackTest {
   private final ClientHarness h = new ClientHarness(true);
 

@@ -31,7 +31,7 @@ class PartsFetchTest {
     }
   };
 
-  /** As {@link ClientHarness#blocks}. */
+  /** Like {@link ClientHarness#blocks}, for parts. */
   private static Parts parts(int count) {
     Parts parts = new Parts(0);
     for (int i = 0; i < count; i++) {

@@ -20,7 +20,7 @@ class TaskFetchesTest {
   private final ClientHarness h = new ClientHarness(false);
   private TaskContextImpl task;
 
-  /** As Scala compiles a listener within the fetch iterator. */
+  /** Has the form in which Scala compiles a listener within the fetch iterator. */
   @SuppressWarnings({"unused", "checkstyle:MemberName"})
   private static final class ListenerOf extends FakeListener {
     private final Object $outer;
@@ -65,7 +65,7 @@ class TaskFetchesTest {
     assertEquals(2, h.transport.started.size());
     endTask();
     assertEquals(2, h.transport.cancelled);
-    // What native code says of a cancelled request, and a block that was on its way.
+    // Native code reports a cancelled request, and a block that was on its way.
     h.transport.arrive(fetch, 1, 1);
     fetch.sink.onError(2, 1, Failures.of(Failures.CANCELLED, 2, 1));
     fetch.sink.onComplete();

@@ -31,11 +31,11 @@ final class Data implements Serializable {
   }
 
   int classes() {
-    int most = 0;
+    int max = 0;
     for (int label : labels) {
-      most = Math.max(most, label);
+      max = Math.max(max, label);
     }
-    return most + 1;
+    return max + 1;
   }
 
   /** A file of comma-separated numbers, the class last. Rows are shuffled, always in the same way. */

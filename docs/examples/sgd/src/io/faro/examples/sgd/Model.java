@@ -102,13 +102,13 @@ final class Model {
 
   /** Adds the gradient of the cross-entropy at the row that {@link #forward} saw last. */
   private void backward(float[] x, int label) {
-    float most = Float.NEGATIVE_INFINITY;
+    float max = Float.NEGATIVE_INFINITY;
     for (float score : scores) {
-      most = Math.max(most, score);
+      max = Math.max(max, score);
     }
     float sum = 0;
     for (int k = 0; k < outputs; k++) {
-      scores[k] = (float) Math.exp(scores[k] - most);
+      scores[k] = (float) Math.exp(scores[k] - max);
       sum += scores[k];
     }
     java.util.Arrays.fill(blame, 0);

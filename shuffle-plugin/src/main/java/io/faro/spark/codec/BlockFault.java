@@ -1,6 +1,6 @@
 package io.faro.spark.codec;
 
-/** Why a block cannot be decoded; the stream that reads it adds where it is. */
+/** Reason why a block cannot be decoded; the stream that reads it adds where it is. */
 final class BlockFault extends Exception {
   private static final long serialVersionUID = 1;
 

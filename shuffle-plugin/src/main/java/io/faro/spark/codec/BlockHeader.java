@@ -9,12 +9,12 @@ final class BlockHeader {
   static final int BYTES = 21;
   /** The first byte of a block; no zstd frame begins with it. */
   static final int FIRST_BYTE = 'L';
-  /** What the checksum of a row block covers: the token and both lengths. */
+  /** Start of the bytes that a row block's checksum covers: the token and both lengths. */
   static final int CHECKED_FROM = 8;
   static final int CHECKED_BYTES = 9;
   private static final byte[] MAGIC = {'L', 'Z', '4', 'B', 'l', 'o', 'c', 'k'};
-  private static final int LEAST_ROW_BODY = 20;
-  private static final int LEAST_LEVEL_BITS = 10;
+  private static final int MIN_ROW_BODY = 20;
+  private static final int MIN_LEVEL_BITS = 10;
 
   final int token;
   final Method method;
@@ -24,7 +24,7 @@ final class BlockHeader {
   final int original;
   final int checksum;
 
-  /** What the upper half of a token says. */
+  /** Method of a block, from the upper half of its token. */
   enum Method {
     RAW(0x10), LZ4(0x20), ROWS_LZ4(0x30), ROWS_ZSTD(0x40);
 
@@ -81,8 +81,8 @@ final class BlockHeader {
   }
 
   private void check() throws BlockFault {
-    int most = 1 << LEAST_LEVEL_BITS + (token & 0x0f);
-    within("original bytes", original, method.isRows() ? Integer.BYTES : 0, most);
+    int max = 1 << MIN_LEVEL_BITS + (token & 0x0f);
+    within("original bytes", original, method.isRows() ? Integer.BYTES : 0, max);
     switch (method) {
       case RAW:
         within("bytes", body, original, original);
@@ -93,16 +93,16 @@ final class BlockHeader {
             original == 0 ? 0 : original + original / 255 + 16);
         break;
       default:
-        within("bytes", body, LEAST_ROW_BODY, 2 * original + 64);
+        within("bytes", body, MIN_ROW_BODY, 2 * original + 64);
     }
     if (original == 0 && checksum != 0) {
       throw new BlockFault("an end block with the checksum " + Integer.toHexString(checksum));
     }
   }
 
-  private static void within(String what, int found, int least, int most) throws BlockFault {
-    if (found < least || found > most) {
-      throw new BlockFault("its header says " + found + " " + what + "; allowed are " + least + " to " + most);
+  private static void within(String what, int found, int min, int max) throws BlockFault {
+    if (found < min || found > max) {
+      throw new BlockFault("its header says " + found + " " + what + "; allowed are " + min + " to " + max);
     }
   }
 }

@@ -11,17 +11,17 @@ import java.util.Arrays;
 final class Body {
   static final int HEAD_BYTES = 10;
   private static final int PAD_BYTES = 8;
-  private static final int MOST_NARROW_BITS = 56;
+  private static final int MAX_NARROW_BITS = 56;
 
   final byte[] array;
   final int rows;
   /** Packed words of each row. */
   final int words;
   /** The most rows that any block of these original bytes has. */
-  private final int mostRows;
+  private final int maxRows;
   /** Bytes of the tail as it is stored. */
   final int stored;
-  /** Where the columns end and the tail starts. */
+  /** Position at which the columns end and the tail starts. */
   final int columnsEnd;
   private final ByteBuffer bytes;
   private final int end;
@@ -35,7 +35,7 @@ final class Body {
     this.array = array;
     bytes = ByteBuffer.wrap(array, 0, length).order(ByteOrder.LITTLE_ENDIAN);
     end = length;
-    mostRows = original / Integer.BYTES;
+    maxRows = original / Integer.BYTES;
     rows = bytes.getInt(0);
     words = bytes.getShort(4) & 0xffff;
     stored = bytes.getInt(6);
@@ -55,15 +55,15 @@ final class Body {
 
   /** The new size of an array of rows that had room for so many: linear in the block's original length. */
   int room(int before) {
-    return Math.max(rows, Math.min(2 * before, mostRows));
+    return Math.max(rows, Math.min(2 * before, maxRows));
   }
 
   private static BlockFault tooShort(int length) {
     return new BlockFault("its body of " + length + " bytes is too short for its parts");
   }
 
-  private BlockFault tail(long most) {
-    return new BlockFault("its tail is stored in " + Integer.toUnsignedString(stored) + " bytes; at most " + most
+  private BlockFault tail(long max) {
+    return new BlockFault("its tail is stored in " + Integer.toUnsignedString(stored) + " bytes; at most " + max
         + " are possible");
   }
 
@@ -115,7 +115,7 @@ final class Body {
 
   /** Reads codes of so many bits into {@code values[from]} to {@code values[to - 1]}. */
   void codes(int width, long[] values, int from, int to) throws BlockFault {
-    if (width > MOST_NARROW_BITS && width != Long.SIZE) {
+    if (width > MAX_NARROW_BITS && width != Long.SIZE) {
       throw new BlockFault(
           "the column before byte " + at + " has codes of " + width + " bits; allowed are 0 to 56 and 64");
     }

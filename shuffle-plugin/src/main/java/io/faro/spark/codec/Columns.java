@@ -6,11 +6,11 @@ import java.util.Arrays;
 final class Columns {
   static final int TEXT = 6;
   static final int WIDE = 7;
-  /** Which modes a column may have, a bit for each: inside a dictionary, inside runs, and elsewhere. */
+  /** Modes that a column may have, a bit for each: inside a dictionary, inside runs, and elsewhere. */
   private static final int OF_ENTRIES = 0b1111;
   private static final int OF_RUNS = 0b1_1111;
   private static final int ANY = 0b11_1111;
-  private static final int MOST_BASE_BYTES = 8;
+  private static final int MAX_BASE_BYTES = 8;
 
   private final long[] entries = new long[255];
   private long[] runs = new long[0];
@@ -38,7 +38,7 @@ final class Columns {
     int first = body.octet();
     int mode = first & 0x0f;
     int base = first >> 4;
-    if ((allowed >> mode & 1) == 0 || base > MOST_BASE_BYTES || mode > 3 && base > 0) {
+    if ((allowed >> mode & 1) == 0 || base > MAX_BASE_BYTES || mode > 3 && base > 0) {
       throw mode(at, first);
     }
     switch (mode) {

@@ -7,7 +7,7 @@ package io.faro.spark.codec;
 final class RowBoundary {
   /** Bytes of the current row that are still to come. */
   private long left;
-  /** How many bytes of the next row's length there were, and what they say. */
+  /** Number of bytes of the next row's length that have come, and their value. */
   private int lengthBytes;
   private int length;
   private boolean rows = true;

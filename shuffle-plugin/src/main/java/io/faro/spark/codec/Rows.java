@@ -26,10 +26,10 @@ final class Rows {
     int at = 0;
     for (int row = 0; row < body.rows; row++) {
       long length = lengths[row];
-      long most = (original - LENGTH_BYTES) / Long.BYTES;
-      if (length < body.words || length > most) {
+      long max = (original - LENGTH_BYTES) / Long.BYTES;
+      if (length < body.words || length > max) {
         throw new BlockFault("row " + row + " has " + Long.toUnsignedString(length) + " words; at least " + body.words
-            + " are packed, and " + most + " fit");
+            + " are packed, and " + max + " fit");
       }
       long end = at + LENGTH_BYTES + Long.BYTES * length;
       if (end > original) {

@@ -15,9 +15,9 @@ final class Bars {
   private static final int ROW = 22;
   private static final int BAR = 15;
   /** More rows are not drawn; the table has them. */
-  static final int MOST_ROWS = 40;
+  static final int MAX_ROWS = 40;
 
-  /** What a part of a bar stands for. The colours can be told apart by colour-blind readers (Okabe and Ito). */
+  /** Meaning of a part of a bar. The colours can be told apart by colour-blind readers (Okabe and Ito). */
   enum Part {
     VERBS("verbs (RDMA)", "#009e73"),
     SHM("shm (one host)", "#56b4e9"),
@@ -60,7 +60,7 @@ final class Bars {
 
   /** One length for each part; {@code value} is written behind the bar. */
   void row(String label, String value, long... lengths) {
-    if (rows.size() < MOST_ROWS) {
+    if (rows.size() < MAX_ROWS) {
       rows.add(new Row(label, lengths, value));
     } else {
       left++;

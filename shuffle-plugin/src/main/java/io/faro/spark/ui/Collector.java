@@ -33,7 +33,7 @@ final class Collector {
   private final FigureStore store;
   private final Consumer<SparkListenerEvent> log;
   private final LongSupplier nanos;
-  private final long mostPaceNanos;
+  private final long maxPaceNanos;
   private final Totals totals;
   private final IntToLongFunction queryOf;
   private final Map<String, Waiting> waiting = new HashMap<>();
@@ -49,7 +49,7 @@ final class Collector {
   private static final class Known {
     /** The number of the last report taken. */
     long number;
-    /** As in the store. */
+    /** The figures in the store. */
     ExecutorFigures figures;
   }
 
@@ -64,15 +64,15 @@ final class Collector {
   }
 
   /**
-   * {@code log} posts an event; {@code mostPaceNanos}: Spark's RPC drops an answer that takes longer; {@code queryOf}
+   * {@code log} posts an event; {@code maxPaceNanos}: Spark's RPC drops an answer that takes longer; {@code queryOf}
    * finds the query of a shuffle.
    */
-  Collector(FigureStore store, Consumer<SparkListenerEvent> log, LongSupplier nanos, long mostPaceNanos,
+  Collector(FigureStore store, Consumer<SparkListenerEvent> log, LongSupplier nanos, long maxPaceNanos,
       Totals totals, IntToLongFunction queryOf) {
     this.store = store;
     this.log = log;
     this.nanos = nanos;
-    this.mostPaceNanos = mostPaceNanos;
+    this.maxPaceNanos = maxPaceNanos;
     this.totals = totals;
     this.queryOf = queryOf;
     this.lastAsked = nanos.getAsLong() - STAGE_NANOS;
@@ -97,7 +97,7 @@ final class Collector {
   }
 
   private void makeRoom() {
-    if (executors.size() >= FigureStore.MOST_EXECUTORS) {
+    if (executors.size() >= FigureStore.MAX_EXECUTORS) {
       Iterator<Known> old = executors.values().iterator();
       while (old.hasNext()) {
         ExecutorFigures figures = old.next().figures;
@@ -129,7 +129,7 @@ final class Collector {
     }
   }
 
-  /** What tasks waited for shuffles, by shuffle, in nanoseconds. */
+  /** Adds the time that tasks waited for shuffles, by shuffle, in nanoseconds. */
   synchronized void waited(Map<Integer, Long> nanosOfShuffles) throws Exception {
     for (Map.Entry<Integer, Long> shuffle : nanosOfShuffles.entrySet()) {
       // A wait of nothing makes no row for a shuffle that Faro had no part in.
@@ -144,7 +144,7 @@ final class Collector {
     if (before == null) {
       before = new ShuffleFigures();
       before.shuffle = shuffle;
-      if (shuffles.size() >= FigureStore.MOST_SHUFFLES) {
+      if (shuffles.size() >= FigureStore.MAX_SHUFFLES) {
         Integer oldest = shuffles.keySet().iterator().next();
         shuffles.remove(oldest);
         logged.remove("s" + oldest);
@@ -194,7 +194,7 @@ final class Collector {
 
   /** Called about once a second. */
   synchronized void tick() {
-    long pace = Math.min(mostPaceNanos, PACE_NANOS + waiting.size() * PACE_PER_EXECUTOR_NANOS);
+    long pace = Math.min(maxPaceNanos, PACE_NANOS + waiting.size() * PACE_PER_EXECUTOR_NANOS);
     long now = nanos.getAsLong();
     List<Runnable> due = new ArrayList<>();
     waiting.values().removeIf(one -> now - one.since >= pace && due.add(one.answer));

@@ -44,8 +44,8 @@ public final class FaroUi {
     this.env = context.env();
     this.store = new FigureStore(context.statusStore().store());
     // Half of the time after which Spark's RPC drops an answer.
-    long mostPace = RpcUtils.askRpcTimeout(env.conf()).duration().toNanos() / 2;
-    this.collector = new Collector(store, context.listenerBus()::post, System::nanoTime, mostPace, totals,
+    long maxPace = RpcUtils.askRpcTimeout(env.conf()).duration().toNanos() / 2;
+    this.collector = new Collector(store, context.listenerBus()::post, System::nanoTime, maxPace, totals,
         waits::queryOf);
     this.timer = new ScheduledThreadPoolExecutor(1, work -> {
       Thread thread = new Thread(work, "faro-ui");

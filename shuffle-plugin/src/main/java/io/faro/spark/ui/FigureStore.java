@@ -12,8 +12,8 @@ import org.apache.spark.util.kvstore.KVStoreIterator;
  * shuffles, and drops executors that ended above a number of executors.
  */
 final class FigureStore {
-  static final int MOST_SHUFFLES = 1_000;
-  static final int MOST_EXECUTORS = 5_000;
+  static final int MAX_SHUFFLES = 1_000;
+  static final int MAX_EXECUTORS = 5_000;
 
   private final KVStore store;
 
@@ -23,7 +23,7 @@ final class FigureStore {
 
   void put(ExecutorFigures figures) throws Exception {
     store.write(figures);
-    if (store.count(ExecutorFigures.class) > MOST_EXECUTORS) {
+    if (store.count(ExecutorFigures.class) > MAX_EXECUTORS) {
       for (ExecutorFigures old : all(ExecutorFigures.class)) {
         if (old.removed) {
           store.delete(ExecutorFigures.class, old.executor);
@@ -35,7 +35,7 @@ final class FigureStore {
 
   void put(ShuffleFigures figures) throws Exception {
     store.write(figures);
-    if (store.count(ShuffleFigures.class) > MOST_SHUFFLES) {
+    if (store.count(ShuffleFigures.class) > MAX_SHUFFLES) {
       // In the order of their ids.
       store.delete(ShuffleFigures.class, all(ShuffleFigures.class).get(0).shuffle);
     }

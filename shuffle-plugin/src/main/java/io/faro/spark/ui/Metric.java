@@ -11,7 +11,7 @@ import java.util.Map;
  * here is treated as a count; tests/spark/ui fails then.
  */
 final class Metric {
-  /** How a value behaves. */
+  /** Behaviour of a value. */
   enum Kind {
     /** Only ever grows. */
     COUNT,
@@ -136,7 +136,7 @@ final class Metric {
     level("pool.registeredHighWaterBytes", "bytes", "highest value of `pool.registeredBytes`");
   }
 
-  /** What is in no arena, see docs/memory.md. */
+  /** Memory that is in no arena, see docs/memory.md. */
   private static void besideTheArena() {
     level("memory.rowDecoderBytes", "bytes", "of native memory of the decoders of rows that readers have open");
     level("memory.compressorBytes", "bytes", "of native memory of the compressors of map tasks");

@@ -17,7 +17,7 @@ import java.util.TreeMap;
 final class PageHtml {
   static final String[] FABRICS = {"verbs", "shm", "tcp"};
   private static final String REASON = "fallbackReason.";
-  private static final int MOST_PEERS = 20;
+  private static final int MAX_PEERS = 20;
   /** Instead of the time: the application is over, so the page shows times and not ages. */
   static final long PAST = -1;
 
@@ -121,10 +121,10 @@ final class PageHtml {
   private void remotePlot() {
     Bars bars = new Bars("Blocks fetched from other executors, by fabric",
         Bars.Part.VERBS, Bars.Part.SHM, Bars.Part.TCP, Bars.Part.FALL_BACK);
-    List<ExecutorFigures> most = new ArrayList<>(executors);
-    most.sort(Comparator.comparingLong((ExecutorFigures e) ->
+    List<ExecutorFigures> max = new ArrayList<>(executors);
+    max.sort(Comparator.comparingLong((ExecutorFigures e) ->
         -total(e.counters, "remoteBlocks") - e.counter("fallbackBlocks")));
-    for (ExecutorFigures executor : most) {
+    for (ExecutorFigures executor : max) {
       bars.row(name(executor), Html.bytes(total(executor.counters, "remoteBytes")),
           executor.counter("remoteBlocks.verbs"), executor.counter("remoteBlocks.shm"),
           executor.counter("remoteBlocks.tcp"), executor.counter("fallbackBlocks"));
@@ -135,16 +135,16 @@ final class PageHtml {
   private void memoryPlot() {
     Bars bars = new Bars("Native memory against its cap (spark.faro.memory.limit)",
         Bars.Part.IN_USE, Bars.Part.TAKEN, Bars.Part.CAP);
-    List<ExecutorFigures> most = new ArrayList<>(executors);
-    most.removeIf(executor -> executor.removed);
-    most.sort(Comparator.comparingLong((ExecutorFigures e) -> -e.counter("pool.mappedBytes")));
-    for (ExecutorFigures executor : most) {
+    List<ExecutorFigures> max = new ArrayList<>(executors);
+    max.removeIf(executor -> executor.removed);
+    max.sort(Comparator.comparingLong((ExecutorFigures e) -> -e.counter("pool.mappedBytes")));
+    for (ExecutorFigures executor : max) {
       long used = executor.counter("pool.leasedBytes");
       long taken = Math.max(used, executor.counter("pool.mappedBytes"));
       long cap = Math.max(taken, executor.counter("pool.limitBytes"));
       bars.row(name(executor), Html.bytes(taken) + " of " + Html.bytes(cap), used, taken - used, cap - taken);
     }
-    if (!most.isEmpty()) {
+    if (!max.isEmpty()) {
       bars.writeTo(html);
     }
   }
@@ -213,7 +213,7 @@ final class PageHtml {
     pairs.sort(Comparator.comparingLong((Pair pair) -> -pair.peer.slowestNanos));
     html.raw("<h4>Slowest pairs of executors</h4>").raw(Html.TABLE);
     html.heads("Client", "Server", "Slowest request", "Mean request", "Requests", "Blocks", "Bytes");
-    for (Pair pair : pairs.subList(0, Math.min(MOST_PEERS, pairs.size()))) {
+    for (Pair pair : pairs.subList(0, Math.min(MAX_PEERS, pairs.size()))) {
       PeerFigures peer = pair.peer;
       long mean = peer.requests == 0 ? 0 : peer.nanos / peer.requests;
       html.raw("<tr>").textCell("executor " + pair.client).textCell(peer.peer)

@@ -1,6 +1,6 @@
 package io.faro.spark.ui;
 
-/** What one executor fetched from one peer. The fields are public for Spark's JSON mapper. */
+/** Figures of one executor's fetches from one peer. The fields are public for Spark's JSON mapper. */
 public final class PeerFigures {
   /** Executor id, host and port, as in the log. */
   public String peer;

@@ -26,9 +26,9 @@ import java.util.TreeMap;
  */
 final class Report {
   static final int VERSION = 1;
-  static final int MOST_COUNTERS = 512;
-  static final int MOST_SHUFFLES = 64;
-  static final int MOST_PEERS = 8;
+  static final int MAX_COUNTERS = 512;
+  static final int MAX_SHUFFLES = 64;
+  static final int MAX_PEERS = 8;
 
   String executor = "";
   String host = "";
@@ -81,10 +81,10 @@ final class Report {
     report.host = in.readUTF();
     report.number = in.readLong();
     report.counters = read(in);
-    for (int left = count(in, "shuffles", MOST_SHUFFLES); left > 0; left--) {
+    for (int left = count(in, "shuffles", MAX_SHUFFLES); left > 0; left--) {
       report.shuffles.put(in.readInt(), read(in));
     }
-    for (int left = count(in, "peers", MOST_PEERS); left > 0; left--) {
+    for (int left = count(in, "peers", MAX_PEERS); left > 0; left--) {
       PeerFigures peer = new PeerFigures();
       peer.peer = in.readUTF();
       peer.requests = in.readLong();
@@ -99,16 +99,16 @@ final class Report {
 
   private static Map<String, Long> read(DataInputStream in) throws IOException {
     Map<String, Long> figures = new TreeMap<>();
-    for (int left = count(in, "counters", MOST_COUNTERS); left > 0; left--) {
+    for (int left = count(in, "counters", MAX_COUNTERS); left > 0; left--) {
       figures.put(in.readUTF(), in.readLong());
     }
     return figures;
   }
 
-  private static int count(DataInputStream in, String what, int most) throws IOException {
+  private static int count(DataInputStream in, String what, int max) throws IOException {
     int count = in.readInt();
-    if (count < 0 || count > most) {
-      throw new IOException("a report of " + count + " " + what + ", 0 to " + most + " are allowed");
+    if (count < 0 || count > max) {
+      throw new IOException("a report of " + count + " " + what + ", 0 to " + max + " are allowed");
     }
     return count;
   }

@@ -22,7 +22,7 @@ import scala.reflect.ClassTag$;
 public final class Reporter {
   private static final Logger LOG = LoggerFactory.getLogger(Reporter.class);
   /** Reports end after this many failures in a row; the pauses between them add up to two minutes. */
-  static final int MOST_FAILURES = 8;
+  static final int MAX_FAILURES = 8;
   private static final long FIRST_PAUSE_MILLIS = 1_000;
 
   /** The driver's side. */
@@ -110,7 +110,7 @@ public final class Reporter {
           return;
         }
         LOG.debug("Faro: a report to the driver failed", e);
-        if (++failures == MOST_FAILURES) {
+        if (++failures == MAX_FAILURES) {
           LOG.info("Faro: the driver does not answer reports ({}); its Faro tab will not show this executor",
               e.toString());
           return;
@@ -141,15 +141,15 @@ public final class Reporter {
     report.host = host;
     report.number = ++number;
     Map<String, Long> now = counters.get();
-    report.shuffles = traffic.drainShuffles(Report.MOST_SHUFFLES);
+    report.shuffles = traffic.drainShuffles(Report.MAX_SHUFFLES);
     // Empty counters stand for unchanged ones. A closed endpoint has only part of them.
     if (!now.equals(reported) && (reported == null || now.keySet().containsAll(reported.keySet()))) {
       for (Map.Entry<String, Long> counter : now.entrySet()) {
-        if (report.counters.size() < Report.MOST_COUNTERS) {
+        if (report.counters.size() < Report.MAX_COUNTERS) {
           report.counters.put(counter.getKey(), counter.getValue());
         }
       }
-      report.peers = traffic.slowest(Report.MOST_PEERS);
+      report.peers = traffic.slowest(Report.MAX_PEERS);
       reported = new TreeMap<>(now);
     }
     return report.encode();

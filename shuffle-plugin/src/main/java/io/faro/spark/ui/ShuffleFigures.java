@@ -5,9 +5,9 @@ import java.util.TreeMap;
 import org.apache.spark.scheduler.SparkListenerEvent;
 import org.apache.spark.util.kvstore.KVIndex;
 
-/** What all executors fetched of one shuffle so far; stored and logged as {@link ExecutorFigures} are. */
+/** Figures of all executors' fetches of one shuffle so far; stored and logged as {@link ExecutorFigures} are. */
 public final class ShuffleFigures implements SparkListenerEvent {
-  /** Of a shuffle that no query of Spark SQL has, or one that is not known. */
+  /** Query of a shuffle that no query of Spark SQL has, or whose query is not known. */
   static final long NO_QUERY = -1;
 
   @KVIndex

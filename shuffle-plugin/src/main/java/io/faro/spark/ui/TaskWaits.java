@@ -10,12 +10,12 @@ import scala.Option;
 import scala.collection.Iterator;
 
 /**
- * Which query a shuffle belongs to, which shuffles a stage reads, and how long its tasks waited for them. Spark counts
- * the wait by task and not by shuffle: the wait of a stage that reads several counts for each of them.
+ * Keeps which query a shuffle belongs to, which shuffles a stage reads, and how long its tasks waited for them. Spark
+ * counts the wait by task and not by shuffle: the wait of a stage that reads several counts for each of them.
  */
 final class TaskWaits {
   /** Older stages are forgotten; those of a job that runs are newer. */
-  static final int MOST_STAGES = 10_000;
+  static final int MAX_STAGES = 10_000;
 
   /** Spark SQL's name for it. */
   private static final String QUERY = "spark.sql.execution.id";
@@ -30,11 +30,11 @@ final class TaskWaits {
 
     @Override
     protected boolean removeEldestEntry(Map.Entry<Integer, V> eldest) {
-      return size() > MOST_STAGES;
+      return size() > MAX_STAGES;
     }
   }
 
-  /** Whether a job with a shuffle has started. */
+  /** Returns whether a job with a shuffle has started. */
   synchronized boolean sawShuffle() {
     return !writes.isEmpty();
   }

@@ -12,12 +12,12 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * What one executor fetched, by shuffle and by peer; the counters are sums over both. Updated once per request, not per
- * block. Both maps are bounded: if the driver does not ask, the newest shuffles and the slowest peers are kept. The
- * counters are not affected.
+ * Counts the fetches of one executor, by shuffle and by peer; the counters are sums over both. Updated once per
+ * request, not per block. Both maps are bounded: if the driver does not ask, the newest shuffles and the slowest peers
+ * are kept. The counters are not affected.
  */
 public final class Traffic {
-  /** What the counters of fabrics begin with. */
+  /** Prefix of the counters of fabrics. */
   static final String REMOTE = "remote";
   static final String REQUESTS = "requests";
   static final String FALLBACK_BLOCKS = "fallbackBlocks";
@@ -28,8 +28,8 @@ public final class Traffic {
   /** Nanoseconds that tasks waited for remote blocks, as Spark counts them; the driver adds it. */
   static final String TASK_WAIT = "taskWaitNanos";
 
-  static final int MOST_SHUFFLES = 256;
-  static final int MOST_PEERS = 1_024;
+  static final int MAX_SHUFFLES = 256;
+  static final int MAX_PEERS = 1_024;
 
   /** The figures of each shuffle that were not drained yet. */
   private final Map<Integer, Map<String, Long>> shuffles = new LinkedHashMap<>();
@@ -65,7 +65,7 @@ public final class Traffic {
   private Map<String, Long> shuffle(int id) {
     Map<String, Long> known = shuffles.get(id);
     if (known == null) {
-      if (shuffles.size() >= MOST_SHUFFLES) {
+      if (shuffles.size() >= MAX_SHUFFLES) {
         Iterator<Integer> oldest = shuffles.keySet().iterator();
         oldest.next();
         oldest.remove();
@@ -79,8 +79,8 @@ public final class Traffic {
   private PeerFigures peer(String name) {
     PeerFigures known = peers.get(name);
     if (known == null) {
-      if (peers.size() >= MOST_PEERS) {
-        List<PeerFigures> kept = slowest(Report.MOST_PEERS);
+      if (peers.size() >= MAX_PEERS) {
+        List<PeerFigures> kept = slowest(Report.MAX_PEERS);
         peers.clear();
         kept.forEach(peer -> peers.put(peer.peer, peer));
       }
@@ -91,11 +91,11 @@ public final class Traffic {
     return known;
   }
 
-  /** Removes and returns the figures of up to {@code most} shuffles. */
-  synchronized Map<Integer, Map<String, Long>> drainShuffles(int most) {
+  /** Removes and returns the figures of up to {@code max} shuffles. */
+  synchronized Map<Integer, Map<String, Long>> drainShuffles(int max) {
     Map<Integer, Map<String, Long>> taken = new LinkedHashMap<>();
     Iterator<Map.Entry<Integer, Map<String, Long>>> rest = shuffles.entrySet().iterator();
-    while (taken.size() < most && rest.hasNext()) {
+    while (taken.size() < max && rest.hasNext()) {
       Map.Entry<Integer, Map<String, Long>> next = rest.next();
       taken.put(next.getKey(), next.getValue());
       rest.remove();
@@ -104,11 +104,11 @@ public final class Traffic {
   }
 
   /** The peers with the longest request so far, longest first. */
-  synchronized List<PeerFigures> slowest(int most) {
+  synchronized List<PeerFigures> slowest(int max) {
     List<PeerFigures> all = new ArrayList<>(peers.values());
     all.sort(Comparator.comparingLong((PeerFigures peer) -> -peer.slowestNanos));
     List<PeerFigures> copies = new ArrayList<>();
-    for (PeerFigures peer : all.subList(0, Math.min(most, all.size()))) {
+    for (PeerFigures peer : all.subList(0, Math.min(max, all.size()))) {
       copies.add(peer.copy());
     }
     return copies;

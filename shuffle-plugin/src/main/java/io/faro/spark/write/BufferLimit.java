@@ -1,28 +1,27 @@
 package io.faro.spark.write;
 
 /**
- * What the buffers of a writer may take together: less after Spark had no memory, and all of it again some bytes of
- * rows later. Each attempt may make Spark ask other consumers to spill, so each refusal doubles how many bytes those
- * are. If memory is there again when a task has written some bytes, buffers grow before it has written about twice as
- * many.
+ * Limits the memory of all buffers of a writer: less after Spark had no memory, and all of it again some bytes of rows
+ * later. Each attempt may make Spark ask other consumers to spill, so each refusal doubles how many bytes those are. If
+ * memory is there again when a task has written some bytes, buffers grow before it has written about twice as many.
  */
 final class BufferLimit {
-  private final long most;
+  private final long max;
   private long now;
   /** Bytes of rows between the last refusal and the next attempt. */
   private long pause;
   /** Bytes of rows. */
   private long nextAttempt;
 
-  BufferLimit(long most) {
-    this.most = most;
-    now = most;
+  BufferLimit(long max) {
+    this.max = max;
+    now = max;
   }
 
   /** {@code rowBytes}: what the writer has taken so far. */
   long bytes(long rowBytes) {
-    if (now < most && rowBytes >= nextAttempt) {
-      now = most;
+    if (now < max && rowBytes >= nextAttempt) {
+      now = max;
     }
     return now;
   }

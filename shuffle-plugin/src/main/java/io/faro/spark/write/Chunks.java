@@ -50,7 +50,7 @@ final class Chunks {
     return firsts[partition] != NONE;
   }
 
-  /** Whether the last page has so much room. */
+  /** Returns whether the last page has so much room. */
   boolean fits(int length) {
     return !pages.isEmpty() && pages.get(pages.size() - 1).size() - used >= length;
   }
@@ -60,7 +60,7 @@ final class Chunks {
     used = 0;
   }
 
-  /** Where the next block goes: {@code null} is the base of memory outside the heap. */
+  /** Returns where the next block goes: {@code null} is the base of memory outside the heap. */
   Object base() {
     return pages.get(pages.size() - 1).getBaseObject();
   }

@@ -23,7 +23,7 @@ final class MapStatuses {
     return null;
   }
 
-  /** Whether this Spark has the methods that are known here. */
+  /** Returns whether this Spark has the methods that are known here. */
   static boolean available() {
     return APPLY != null;
   }

@@ -1,6 +1,6 @@
 package io.faro.spark.write;
 
-/** Why a shuffle is written by Spark's own writer. Each has the name of its counter. */
+/** Reason why a shuffle is written by Spark's own writer. Each has the name of its counter. */
 public enum NotWritten {
   SETTING("setting", "spark.faro.writer is spark"),
   SERIALIZER("serializer", "its serializer is not Spark SQL's"),

@@ -24,11 +24,11 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   private static final int LENGTH_BYTES = 4;
   private static final int SHORT_ROW_BYTES = 128;
   /** Pages have the size that is asked for, if they are not smaller than this. */
-  private static final int LEAST_PAGE_BYTES = 4 << 10;
-  /** What all buffers take at first: little, because a new page is filled with zeros. */
+  private static final int MIN_PAGE_BYTES = 4 << 10;
+  /** First size of all buffers together: little, because a new page is filled with zeros. */
   private static final int FIRST_BYTES = 256 << 10;
-  /** What one buffer takes at least. */
-  static final int LEAST_ROOM = 64;
+  /** Minimum size of one buffer. */
+  static final int MIN_ROOM = 64;
   /** A row block has whole rows: a row of at most this part of a buffer is not split, and blocks keep their length. */
   private static final int SHORT_OF_BUFFER = 4;
   /** Full buffers become larger by this factor, up to the size of a block. */
@@ -47,9 +47,9 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   private final Spills spills;
   private final Chunks chunks;
   private final SpillLimits limits;
-  /** What a buffer has at most, and what a block of so many bytes takes at most. */
-  private final int mostRoom;
-  private final int mostChunk;
+  /** Maximum size of a buffer, and the maximum compressed size of a block that is as large. */
+  private final int maxRoom;
+  private final int maxChunk;
   /** A block on its way to a file. */
   private final long[] block;
   /** By partition: the bytes in its buffer. */
@@ -58,13 +58,13 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   private final long[] saved;
   /** The partitions whose buffers begin inside a row, the rest of which was in the block before. */
   private final BitSet insideRow = new BitSet();
-  /** What all buffers may take. */
+  /** Limit of all buffers together. */
   private final BufferLimit limit;
-  /** Of all buffers; {@code null}: they have no memory now. */
+  /** Memory of all buffers; {@code null}: they have no memory now. */
   private MemoryBlock page;
   private Object base;
   private long start;
-  /** Of one buffer, in bytes; 0 without a page. */
+  /** Size of one buffer, in bytes; 0 without a page. */
   private int room;
   private long peak;
   private long rowBytes;
@@ -74,15 +74,15 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   /** {@code mostBytes}: what the buffers take at most; {@code blockBytes}: what a block holds, a multiple of 8. */
   PartitionBuffers(TaskMemoryManager memory, int partitions, int blockBytes, long mostBytes, SpillLimits limits,
       BlockCompressor compressor, Spills spills) {
-    super(memory, LEAST_PAGE_BYTES, memory.getTungstenMemoryMode());
+    super(memory, MIN_PAGE_BYTES, memory.getTungstenMemoryMode());
     this.partitions = partitions;
     this.compressor = compressor;
     this.spills = spills;
     this.limits = limits;
-    this.mostRoom = blockBytes;
+    this.maxRoom = blockBytes;
     limit = new BufferLimit(mostBytes);
-    mostChunk = compressor.mostBytes(mostRoom);
-    block = new long[(mostChunk + Long.BYTES - 1) / Long.BYTES];
+    maxChunk = compressor.mostBytes(maxRoom);
+    block = new long[(maxChunk + Long.BYTES - 1) / Long.BYTES];
     filled = new int[partitions];
     saved = new long[partitions];
     chunks = new Chunks(partitions);
@@ -127,8 +127,8 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   }
 
   /**
-   * Whether the partition's buffer has room for the row, if need be after it became larger, or after its rows became a
-   * block so that the next one begins at this row.
+   * Returns whether the partition's buffer has room for the row, if need be after it became larger, or after its rows
+   * became a block so that the next one begins at this row.
    */
   private boolean makeRoom(int partition, int size) throws IOException {
     while (size > room - LENGTH_BYTES - filled[partition]) {
@@ -144,14 +144,14 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     return true;
   }
 
-  private int mostRoom() {
+  private int maxRoom() {
     long each = limit.bytes(rowBytes) / partitions / Long.BYTES * Long.BYTES;
-    return (int) Math.max(LEAST_ROOM, Math.min(mostRoom, each));
+    return (int) Math.max(MIN_ROOM, Math.min(maxRoom, each));
   }
 
   /** Gives the buffers their smallest size. */
   private void open() {
-    int first = Math.max(LEAST_ROOM, Math.min(mostRoom, FIRST_BYTES / partitions / Long.BYTES * Long.BYTES));
+    int first = Math.max(MIN_ROOM, Math.min(maxRoom, FIRST_BYTES / partitions / Long.BYTES * Long.BYTES));
     setPage(allocatePage((long) first * partitions), first);
   }
 
@@ -169,7 +169,7 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
    * there.
    */
   private boolean grow() {
-    int larger = (int) Math.min(mostRoom(), (long) GROWTH * room);
+    int larger = (int) Math.min(maxRoom(), (long) GROWTH * room);
     if (larger <= room) {
       return false;
     }
@@ -222,7 +222,7 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     }
   }
 
-  /** Where the partition's next byte goes. */
+  /** Returns where the partition's next byte goes. */
   private long end(int partition) {
     return start + (long) partition * room + filled[partition];
   }
@@ -242,7 +242,7 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   private void flush(int partition) throws IOException {
     int length;
     int savedNow;
-    if (chunks.fits(mostChunk)) {
+    if (chunks.fits(maxChunk)) {
       length = compress(partition, (long[]) chunks.base(), position(chunks.base(), chunks.offset()));
       savedNow = compressor.codecBytes() - length;
     } else {
@@ -270,8 +270,8 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     long at = position(base, start + (long) partition * room);
     // Bytes from the inside of a row could look like whole rows.
     return insideRow.get(partition)
-        ? compressor.compress(from, at, filled[partition], target, position, mostChunk)
-        : compressor.compressRows(from, at, filled[partition], target, position, mostChunk);
+        ? compressor.compress(from, at, filled[partition], target, position, maxChunk)
+        : compressor.compressRows(from, at, filled[partition], target, position, maxChunk);
   }
 
   /** Adds a page for blocks. False: everything was spilled, because there is no memory or meanwhile. */
@@ -279,7 +279,7 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     boolean none = chunks.isEmpty();
     long now = (long) room * partitions;
     long wanted = Math.max(CHUNK_PAGE_BYTES, chunks.bytes() / CHUNK_PAGES);
-    MemoryBlock next = pageOrNull(Math.max(wanted, mostChunk));
+    MemoryBlock next = pageOrNull(Math.max(wanted, maxChunk));
     if (next == null) {
       if (none) {
         // The buffers leave no memory for blocks: smaller ones for a while.

@@ -78,7 +78,7 @@ final class PartitionFile implements AutoCloseable {
     bytes += length;
   }
 
-  /** Of all partitions. */
+  /** Returns the bytes of all partitions. */
   long bytes() {
     return bytes;
   }

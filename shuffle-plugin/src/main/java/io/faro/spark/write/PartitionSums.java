@@ -17,7 +17,7 @@ final class PartitionSums {
     }
   }
 
-  /** Whether {@link #PartitionSums} knows it. */
+  /** Returns whether {@link #PartitionSums} knows it. */
   static boolean knows(String algorithm) {
     return algorithm == null || algorithm.equals("ADLER32") || algorithm.equals("CRC32") || algorithm.equals("CRC32C");
   }
@@ -50,7 +50,7 @@ final class PartitionSums {
     }
   }
 
-  /** As Spark's writers hand them over: none for no algorithm. */
+  /** Returns the sums in the form in which Spark's writers hand them over: none for no algorithm. */
   long[] values() {
     long[] values = new long[sums == null ? 0 : sums.length];
     for (int i = 0; i < values.length; i++) {

@@ -165,7 +165,7 @@ public final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
     }
   }
 
-  /** What a file keeps when it is renamed. */
+  /** Returns the identity that a file keeps when it is renamed. */
   private static Object identity(File file) throws IOException {
     return Files.readAttributes(file.toPath(), BasicFileAttributes.class).fileKey();
   }

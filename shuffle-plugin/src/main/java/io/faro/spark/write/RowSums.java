@@ -16,7 +16,7 @@ import org.slf4j.LoggerFactory;
  */
 final class RowSums {
   private static final Logger LOG = LoggerFactory.getLogger(RowSums.class);
-  /** What a dependency without checksums has. */
+  /** Sums of a dependency without checksums. */
   static final RowSums NONE = new RowSums(null);
   /** {@code null}: this Spark has no such checksums. */
   private static final Method SUMS = sumsMethod();
@@ -69,7 +69,7 @@ final class RowSums {
     }
   }
 
-  /** Whether this Spark has no such checksums, or those that are known here. */
+  /** Returns whether this Spark has no such checksums, or those that are known here. */
   static boolean available() {
     return SUMS == null || ACCESS != null;
   }
@@ -89,7 +89,7 @@ final class RowSums {
     }
   }
 
-  /** Of all partitions, as Spark's writers compute it. */
+  /** Returns the sum of all partitions, as Spark's writers compute it. */
   long value() {
     return sums == null ? 0 : (Long) MapStatuses.call(ACCESS.total, null, (Object) sums);
   }

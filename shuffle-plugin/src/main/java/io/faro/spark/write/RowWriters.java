@@ -88,7 +88,7 @@ public final class RowWriters {
         conf, dependency, mapId, size, packed, context, metrics, resolver, stage, rowBlocks);
   }
 
-  /** Why Spark's own writer is to be used; {@code null}: it is not. */
+  /** Returns why Spark's own writer is to be used; {@code null}: it is not. */
   private NotWritten why(ShuffleDependency<?, ?, ?> dependency, TaskContext context) {
     if (!conf.wanted) {
       return NotWritten.SETTING;

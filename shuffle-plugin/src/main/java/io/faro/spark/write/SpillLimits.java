@@ -20,7 +20,7 @@ final class SpillLimits {
     this.bytes = bytes;
   }
 
-  /** Whether so many rows, and bytes of rows, in memory are enough. */
+  /** Returns whether so many rows, and bytes of rows, in memory are enough. */
   boolean reached(long rowsInMemory, long bytesInMemory) {
     return rowsInMemory >= rows || bytesInMemory >= bytes;
   }

@@ -27,7 +27,7 @@ final class Spills implements Closeable {
   private long diskBytes;
   /** A spill has a part of what it should have; the rest may still be in memory. Nothing is written after it. */
   private boolean failed;
-  /** What the spill failed with. */
+  /** Error of the failed spill. */
   private Throwable failure;
 
   private static final class Spill {

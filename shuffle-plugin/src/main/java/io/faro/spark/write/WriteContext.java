@@ -1,10 +1,10 @@
 package io.faro.spark.write;
 
-/** What the files of one map output share. */
+/** State that the files of one map output share. */
 final class WriteContext {
   final int partitions;
   final PartitionSums sums;
-  /** Whether a file is forced to the disk when it is whole. */
+  /** True if a file is forced to the disk when it is whole. */
   final boolean sync;
   private final Runnable endIfKilled;
   private long writeNanos;

@@ -7,15 +7,15 @@ import org.apache.spark.network.util.ByteUnit;
 
 /** Spark's settings of a shuffle's writers. */
 final class WriterConf {
-  /** What the buffers of one writer take at most, before their rows are compressed. */
-  static final long MOST_BUFFER_BYTES = 32L << 20;
+  /** Maximum size of the buffers of one writer, before their rows are compressed. */
+  static final long MAX_BUFFER_BYTES = 32L << 20;
   /**
    * With smaller buffers files would become markedly larger than Spark's. Measured with 10 million narrow rows in one
    * task: lz4 makes them a tenth larger with blocks of 8 KiB, a fifth larger with blocks of 2 KiB, and the writer takes
    * less than half of the CPU of Spark's with both. Frames of zstd lose more by being short.
    */
-  private static final int LEAST_BLOCK_BYTES = 2 << 10;
-  private static final int LEAST_FRAME_BYTES = 8 << 10;
+  private static final int MIN_BLOCK_BYTES = 2 << 10;
+  private static final int MIN_FRAME_BYTES = 8 << 10;
   /** Spark's page is about a 16th to an 8th of a task's share of memory. */
   private static final int PAGES = 4;
   /** zstd has no blocks; this is about what its frames need to compress as well as Spark's stream. */
@@ -26,12 +26,12 @@ final class WriterConf {
   /** {@code null}: not one that native code compresses. */
   final RowCodec codec;
   final boolean encrypted;
-  /** Whether files are forced to the disk before they are used. */
+  /** True if files are forced to the disk before they are used. */
   final boolean sync;
   /** {@code null}: map outputs have no checksums. */
   final String checksum;
   final int zstdLevel;
-  /** What one compressed block holds, before it is compressed: a multiple of 8. */
+  /** Bytes that one block holds before it is compressed: a multiple of 8. */
   final int blockBytes;
   final SpillLimits limits;
 
@@ -48,8 +48,8 @@ final class WriterConf {
     long block = codec == RowCodec.LZ4
         ? SparkSettings.bytes(conf, "spark.io.compression.lz4.blockSize", ByteUnit.BYTE, 32 << 10)
         : codec == RowCodec.ZSTD ? FRAME_BYTES : PLAIN_BYTES;
-    long most = Math.min(MOST_BUFFER_BYTES, block) / Long.BYTES * Long.BYTES;
-    blockBytes = (int) Math.max(PartitionBuffers.LEAST_ROOM, most);
+    long max = Math.min(MAX_BUFFER_BYTES, block) / Long.BYTES * Long.BYTES;
+    blockBytes = (int) Math.max(PartitionBuffers.MIN_ROOM, max);
     limits = new SpillLimits(conf);
   }
 
@@ -63,12 +63,12 @@ final class WriterConf {
 
   /** What the buffers of one task take at most: less where tasks have little memory, by Spark's size of a page. */
   long mostBytes(long pageBytes) {
-    return Math.min(MOST_BUFFER_BYTES, PAGES * pageBytes);
+    return Math.min(MAX_BUFFER_BYTES, PAGES * pageBytes);
   }
 
-  /** Whether so many partitions have buffers of a useful size. */
+  /** Returns whether the partition count is supported: each buffer has a useful size. */
   boolean holds(int partitions, long pageBytes) {
-    int least = codec == RowCodec.ZSTD ? LEAST_FRAME_BYTES : LEAST_BLOCK_BYTES;
-    return partitions <= mostBytes(pageBytes) / Math.min(blockBytes, least);
+    int min = codec == RowCodec.ZSTD ? MIN_FRAME_BYTES : MIN_BLOCK_BYTES;
+    return partitions <= mostBytes(pageBytes) / Math.min(blockBytes, min);
   }
 }

@@ -12,14 +12,14 @@ import org.apache.spark.util.TaskCompletionListener;
 /** One random case: settings, rows, the memory of Faro's task, and what else takes memory there. */
 final class RandomCase implements AutoCloseable {
   private static final long MIB = 1 << 20;
-  /** What Faro's writer can do with: its first buffers. */
-  private static final long LEAST_BYTES = MIB + (64 << 10);
+  /** Minimum memory of Faro's writer: its first buffers. */
+  private static final long MIN_BYTES = MIB + (64 << 10);
 
   final SparkConf conf;
   final RandomRows rows;
   final long memoryBytes;
   /** A task has so many rows in memory at most; 0: any number. */
-  final int mostRows;
+  final int maxRows;
   private final TreeMap<String, String> settings = new TreeMap<>();
   private final boolean hasNeighbour;
   private final int every;
@@ -48,11 +48,11 @@ final class RandomCase implements AutoCloseable {
     // Buffers take four of Spark's pages at most; Faro leaves shuffles of more partitions than that to Spark's writer.
     settings.put("spark.buffer.pageSize", partitions > 500 ? "8m" : one(random, "1m", "2m", "8m"));
     rows = new RandomRows(random, partitions, Sizes.values()[random.nextInt(Sizes.values().length)]);
-    mostRows = random.nextInt(3) == 0 ? 1 + rows.count / (1 + random.nextInt(10)) : 0;
-    if (mostRows > 0) {
-      settings.put("spark.shuffle.spill.numElementsForceSpillThreshold", Integer.toString(mostRows));
+    maxRows = random.nextInt(3) == 0 ? 1 + rows.count / (1 + random.nextInt(10)) : 0;
+    if (maxRows > 0) {
+      settings.put("spark.shuffle.spill.numElementsForceSpillThreshold", Integer.toString(maxRows));
     }
-    memoryBytes = random.nextBoolean() ? 64 * MIB : LEAST_BYTES + random.nextInt((int) (8 * MIB));
+    memoryBytes = random.nextBoolean() ? 64 * MIB : MIN_BYTES + random.nextInt((int) (8 * MIB));
     hasNeighbour = random.nextBoolean();
     every = 1 + random.nextInt(1 + rows.count / 4);
     onSpill = OnSpill.values()[random.nextInt(OnSpill.values().length)];
@@ -71,14 +71,14 @@ final class RandomCase implements AutoCloseable {
     if (!hasNeighbour) {
       return rows.rows();
     }
-    Neighbour neighbour = new Neighbour(task.memory, neighbourSeed, memoryBytes - LEAST_BYTES, every, onSpill);
+    Neighbour neighbour = new Neighbour(task.memory, neighbourSeed, memoryBytes - MIN_BYTES, every, onSpill);
     task.context.addTaskCompletionListener((TaskCompletionListener) context -> neighbour.free());
     return neighbour.between(rows.rows());
   }
 
   /** Nothing makes the task spill. */
   boolean hasRoom() {
-    return !hasNeighbour && mostRows == 0 && memoryBytes >= 64 * MIB;
+    return !hasNeighbour && maxRows == 0 && memoryBytes >= 64 * MIB;
   }
 
   @Override

@@ -83,8 +83,8 @@ class SameAsSparkTest {
   }
 
   /**
-   * Whether Faro's file has the same bytes as Spark's: nothing is spilled, each buffer can hold a whole block, and the
-   * blocks are as long as Spark's, which follow the application's configuration, not the case's.
+   * Returns whether Faro's file has the same bytes as Spark's: nothing is spilled, each buffer can hold a whole block,
+   * and the blocks are as long as Spark's, which follow the application's configuration, not the case's.
    */
   private static boolean isExact(RandomCase random, MapTask faro) {
     WriterConf conf = new WriterConf(faro.conf, true);
@@ -152,7 +152,7 @@ class SameAsSparkTest {
     assertTrue(faro.metrics.peakExecutionMemory() <= random.memoryBytes);
     assertEquals(random.rows.count > 0, faro.metrics.peakExecutionMemory() > 0);
     assertTrue(!random.hasRoom() || disk == 0, disk + " bytes spilled without a reason");
-    assertTrue(random.mostRows == 0 || random.rows.count < random.mostRows || disk > 0, "rows above the limit");
+    assertTrue(random.maxRows == 0 || random.rows.count < random.maxRows || disk > 0, "rows above the limit");
   }
 
   private static void checkStatus(MapTask faro, MapTask sparks) {

@@ -10,7 +10,7 @@ import java.util.Random;
 
 /** Random rows in the layout of {@code UnsafeRow}, and the row stream of rows. */
 public final class RowSamples {
-  /** What a field may have. */
+  /** Kind of a field's value. */
   private enum Kind {
     NOISE, COUNTER, SMALL, NULLS, TEXT, WIDE
   }

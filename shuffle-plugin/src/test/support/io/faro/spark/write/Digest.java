@@ -13,7 +13,9 @@ import scala.Product2;
 import scala.Tuple2;
 import scala.collection.JavaConverters;
 
-/** What rows a map output has, by partition, in any order: how many, their bytes, and the sum of their hashes. */
+/**
+ * Digest of a map output's rows, by partition, in any order: their number, their bytes, and the sum of their hashes.
+ */
 final class Digest {
   final long[] rows;
   final long[] bytes;
@@ -40,7 +42,7 @@ final class Digest {
     return digest;
   }
 
-  /** Of what Spark's own classes read. */
+  /** Returns the digest of the rows that Spark's own classes read. */
   static Digest written(MapTask task) throws Exception {
     Digest digest = new Digest(task.partitions);
     SerializerInstance serializer = task.dependency.serializer().newInstance();

@@ -32,7 +32,7 @@ import scala.reflect.ClassTag$;
 
 /** One map task of a shuffle of Spark SQL's rows, with memory of its own. {@link LocalSpark#use} comes before it. */
 final class MapTask {
-  /** What Faro's task and Spark's are in the names of their files. */
+  /** Numbers of Faro's task and of Spark's in the names of their files. */
   static final long FARO = 0;
   static final long SPARK = 1;
 
@@ -46,7 +46,7 @@ final class MapTask {
   final ShuffleDependency<Integer, UnsafeRow, UnsafeRow> dependency;
   private final SortShuffleManager manager;
   private final ShuffleHandle handle;
-  /** Whether Faro's writer may make row blocks, and how many it made. */
+  /** True if Faro's writer may make row blocks, and the number that it made. */
   boolean packs;
   long rowBlocks;
   /** {@code null} before {@link #write} ends well. */
@@ -132,8 +132,8 @@ final class MapTask {
   }
 
   /**
-   * How many pages of memory the task has. Bytes would not do after a failure: where an exception comes from a spill,
-   * Spark's memory manager keeps what it had found before, until the task ends.
+   * Returns how many pages of memory the task has. Bytes would not do after a failure: where an exception comes from a
+   * spill, Spark's memory manager keeps what it had found before, until the task ends.
    */
   int pages() throws ReflectiveOperationException {
     Field pages = TaskMemoryManager.class.getDeclaredField("allocatedPages");

@@ -9,7 +9,7 @@ import scala.Product2;
 
 /** Another consumer of a task's memory, as the operators below a shuffle are: takes memory and frees it at random. */
 final class Neighbour extends MemoryConsumer {
-  /** What it does when Spark asks it for memory. */
+  /** Reaction to Spark's request for memory. */
   enum OnSpill {
     NOTHING,
     FREES,
@@ -18,15 +18,15 @@ final class Neighbour extends MemoryConsumer {
   }
 
   private final Random random;
-  private final long most;
+  private final long max;
   private final int every;
   private final OnSpill onSpill;
 
-  /** {@code most}: bytes that it holds at most; {@code every}: it does something every so many rows. */
-  Neighbour(TaskMemoryManager memory, long seed, long most, int every, OnSpill onSpill) {
+  /** {@code max}: bytes that it holds at most; {@code every}: it does something every so many rows. */
+  Neighbour(TaskMemoryManager memory, long seed, long max, int every, OnSpill onSpill) {
     super(memory, memory.getTungstenMemoryMode());
     random = new Random(seed);
-    this.most = most;
+    this.max = max;
     this.every = every;
     this.onSpill = onSpill;
   }
@@ -53,7 +53,7 @@ final class Neighbour extends MemoryConsumer {
     if (getUsed() > 0 && random.nextInt(3) == 0) {
       free();
     } else {
-      take((long) ((most - getUsed()) * random.nextDouble()));
+      take((long) ((max - getUsed()) * random.nextDouble()));
     }
   }
 
@@ -75,13 +75,13 @@ final class Neighbour extends MemoryConsumer {
     long freed = getUsed();
     free();
     if (onSpill == OnSpill.FREES_AND_TAKES) {
-      take((long) (most * random.nextDouble()));
+      take((long) (max * random.nextDouble()));
     }
     return freed - getUsed();
   }
 
   @Override
   public String toString() {
-    return "a neighbour of at most " + most + " bytes every " + every + " rows, on spill: " + onSpill;
+    return "a neighbour of at most " + max + " bytes every " + every + " rows, on spill: " + onSpill;
   }
 }

@@ -13,7 +13,7 @@ final class RandomRows implements AutoCloseable {
   private static final int POOL_BYTES = 1 << 20;
   private static final int LONGEST_BYTES = 400 << 10;
 
-  /** How long rows are, and how many there are at most. */
+  /** Length of rows, and their maximum number. */
   enum Sizes {
     /** Rows without columns. */
     EMPTY(20_000),
@@ -21,13 +21,13 @@ final class RandomRows implements AutoCloseable {
     MIXED(6_000),
     LONG(40);
 
-    private final int most;
+    private final int max;
 
-    Sizes(int most) {
-      this.most = most;
+    Sizes(int max) {
+      this.max = max;
     }
 
-    /** Of one row, in bytes. */
+    /** Returns the length of one row, in bytes. */
     private int next(Random random) {
       switch (this) {
         case EMPTY:
@@ -57,7 +57,7 @@ final class RandomRows implements AutoCloseable {
   private final long outside = Platform.allocateMemory(LONGEST_BYTES);
 
   RandomRows(Random random, int partitions, Sizes sizes) {
-    this(random, partitions, sizes, random.nextInt(sizes.most));
+    this(random, partitions, sizes, random.nextInt(sizes.max));
   }
 
   RandomRows(Random random, int partitions, Sizes sizes, int count) {

@@ -56,7 +56,7 @@ class BlockInputStreamTest {
     assertEquals(-1, in.read());
   }
 
-  /** What a reader without Faro's codec does: it refuses. */
+  /** A reader without Faro's codec refuses row blocks. */
   @Test
   void stockLz4RefusesRowBlocks() {
     IOException e = assertThrows(IOException.class,
@@ -117,16 +117,16 @@ class BlockInputStreamTest {
     byte[] head = rowBlock(1);
     head[8] = 0x3f;
     ByteBuffer.wrap(head).order(ByteOrder.LITTLE_ENDIAN).putInt(9, 64 << 20).putInt(13, 32 << 20);
-    int[] most = new int[1];
+    int[] max = new int[1];
     InputStream empty = new ByteArrayInputStream(head) {
       @Override
       public synchronized int read(byte[] to, int from, int count) {
-        most[0] = Math.max(most[0], to.length);
+        max[0] = Math.max(max[0], to.length);
         return super.read(to, from, count);
       }
     };
     assertThrows(CorruptBlockException.class, () -> new BlockInputStream(empty).read());
-    assertEquals(64 << 10, most[0]);
+    assertEquals(64 << 10, max[0]);
   }
 
   @Test

@@ -13,7 +13,7 @@ import org.apache.spark.util.kvstore.InMemoryStore;
 import org.junit.jupiter.api.Test;
 
 class CollectorTest {
-  private static final long MOST_PACE = TimeUnit.SECONDS.toNanos(60);
+  private static final long MAX_PACE = TimeUnit.SECONDS.toNanos(60);
 
   private final FigureStore store = new FigureStore(new InMemoryStore());
   private final List<SparkListenerEvent> log = new ArrayList<>();
@@ -22,7 +22,7 @@ class CollectorTest {
   private long now = 1_000_000_000_000L;
   private long query = ShuffleFigures.NO_QUERY;
   private final Collector collector =
-      new Collector(store, log::add, () -> now, MOST_PACE, totals, shuffle -> query);
+      new Collector(store, log::add, () -> now, MAX_PACE, totals, shuffle -> query);
 
   private void take(Report report) throws Exception {
     collector.take(report, 5_000, () -> answered.add(report.executor));
@@ -84,7 +84,7 @@ class CollectorTest {
     for (int i = 0; i < 4_500; i++) {
       take(Figures.report("" + i, 2, "requests", 1));
     }
-    pass(MOST_PACE);
+    pass(MAX_PACE);
     assertEquals(4_700, answered.size());
   }
 
@@ -186,13 +186,13 @@ class CollectorTest {
   @Test
   void theBoardIsBounded() throws Exception {
     Report report = Figures.report("1", 1);
-    for (int i = 0; i < FigureStore.MOST_SHUFFLES + 10; i++) {
+    for (int i = 0; i < FigureStore.MAX_SHUFFLES + 10; i++) {
       report.number = i + 1;
       report.shuffles.clear();
       report.shuffles.put(i, Figures.counters("requests", 1));
       collector.take(report, 0, null);
     }
-    assertEquals(FigureStore.MOST_SHUFFLES, store.shuffles().size());
+    assertEquals(FigureStore.MAX_SHUFFLES, store.shuffles().size());
     assertEquals(10, store.shuffles().get(0).shuffle);
   }
 

@@ -164,7 +164,7 @@ class PageHtmlTest {
   @Test
   void aPlotHasABoundAndSaysWhatItLeavesOut() throws Exception {
     List<ExecutorFigures> many = new ArrayList<>();
-    for (int i = 0; i < Bars.MOST_ROWS + 5; i++) {
+    for (int i = 0; i < Bars.MAX_ROWS + 5; i++) {
       many.add(Figures.executor("" + i, "remoteBlocks.tcp", i));
     }
     String page = page(many, Collections.emptyList());

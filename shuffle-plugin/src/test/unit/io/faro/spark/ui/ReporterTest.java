@@ -69,7 +69,7 @@ class ReporterTest {
       throw new IOException("no such endpoint");
     }, 1);
     alone.run();
-    assertEquals(Reporter.MOST_FAILURES, asked.size());
+    assertEquals(Reporter.MAX_FAILURES, asked.size());
     alone.stop();
     assertTrue(told.isEmpty());
   }

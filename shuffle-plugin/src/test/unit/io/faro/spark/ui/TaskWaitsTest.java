@@ -76,11 +76,11 @@ class TaskWaitsTest {
 
   @Test
   void oldStagesAreForgotten() throws Exception {
-    for (int id = 0; id <= TaskWaits.MOST_STAGES; id++) {
+    for (int id = 0; id <= TaskWaits.MAX_STAGES; id++) {
       start(stage(id, id, 0));
     }
     assertEquals(Collections.emptyMap(), waits.ofStage(stage(-1, null, 5, 0)));
-    assertEquals(Collections.singletonMap(TaskWaits.MOST_STAGES, 5_000_000L),
-        waits.ofStage(stage(-1, null, 5, TaskWaits.MOST_STAGES)));
+    assertEquals(Collections.singletonMap(TaskWaits.MAX_STAGES, 5_000_000L),
+        waits.ofStage(stage(-1, null, 5, TaskWaits.MAX_STAGES)));
   }
 }

@@ -48,22 +48,22 @@ class TrafficTest {
 
   @Test
   void undrainedItKeepsTheNewestShuffles() {
-    for (int shuffle = 0; shuffle <= Traffic.MOST_SHUFFLES; shuffle++) {
+    for (int shuffle = 0; shuffle <= Traffic.MAX_SHUFFLES; shuffle++) {
       traffic.fellBack(shuffle, 1);
     }
     Map<Integer, Map<String, Long>> taken = traffic.drainShuffles(Integer.MAX_VALUE);
-    assertEquals(Traffic.MOST_SHUFFLES, taken.size());
+    assertEquals(Traffic.MAX_SHUFFLES, taken.size());
     assertFalse(taken.containsKey(0));
   }
 
   @Test
   void theSlowestPeersStayWhenThereAreTooManyPeers() {
     traffic.ended(0, "slow", Figures.delivered(Fabric.TCP, 1), 1_000_000);
-    for (int peer = 0; peer < 3 * Traffic.MOST_PEERS; peer++) {
+    for (int peer = 0; peer < 3 * Traffic.MAX_PEERS; peer++) {
       traffic.ended(0, "peer " + peer, Figures.delivered(Fabric.TCP, 1), peer % 100);
     }
-    List<PeerFigures> slowest = traffic.slowest(Report.MOST_PEERS);
-    assertEquals(Report.MOST_PEERS, slowest.size());
+    List<PeerFigures> slowest = traffic.slowest(Report.MAX_PEERS);
+    assertEquals(Report.MAX_PEERS, slowest.size());
     assertEquals("slow", slowest.get(0).peer);
     assertEquals(99, slowest.get(1).slowestNanos);
   }

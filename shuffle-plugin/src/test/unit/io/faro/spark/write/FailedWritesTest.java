@@ -103,7 +103,7 @@ class FailedWritesTest {
     }
   }
 
-  /** What number a new compressor gets: the lowest of those that are not in use. */
+  /** Returns the number that a new compressor gets: the lowest of those that are not in use. */
   private static long place() throws ReflectiveOperationException {
     Field handle = BlockCompressor.class.getDeclaredField("handle");
     handle.setAccessible(true);
@@ -196,7 +196,7 @@ class FailedWritesTest {
     nothingIsLeft(task);
   }
 
-  /** What happens to a task in mid-write. */
+  /** A fault of a task in mid-write. */
   private enum Trouble {
     THROWS {
       @Override

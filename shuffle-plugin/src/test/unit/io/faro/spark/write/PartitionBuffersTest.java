@@ -317,7 +317,10 @@ class PartitionBuffersTest {
     return blocks;
   }
 
-  /** What a writer with row blocks makes of these rows of one partition; its decoded bytes are checked. */
+  /**
+   * Returns the blocks that a writer with row blocks makes of these rows of one partition; its decoded bytes are
+   * checked.
+   */
   private List<int[]> packed(byte[]... rows) throws IOException {
     File data = directory.resolve("packed" + names++).toFile();
     long made;

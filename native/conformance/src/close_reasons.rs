@@ -1,4 +1,4 @@
-//! How connections end.
+//! Tests the ends of connections.
 
 use crate::{assert_filled, Bench, Rig};
 use faro_fabric::{CloseReason, ConnectionId, Event, Message, Outcome, Read, Rejected, Write};
@@ -69,7 +69,7 @@ fn all_ended(
     (outcomes, closed.expect("waited for above"))
 }
 
-/// What is pending when we leave ends as `Flushed` (or was done before).
+/// An operation that is pending at a disconnect ends as `Flushed` (or was done before).
 pub fn disconnect_flushes_and_closes_last(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     rig.sleep(1, true);
@@ -201,7 +201,7 @@ pub fn exposures_outlive_their_peer(bench: &dyn Bench) {
     assert_eq!(rig.counter(1, "exposures"), 0);
 }
 
-/// What one side sent is what the other received.
+/// Each side received as much as the other one sent.
 pub fn counters_add_up(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     let range = rig.writable(link.to, PAGE_BYTES, 0);

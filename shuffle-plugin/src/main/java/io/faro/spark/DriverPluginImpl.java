@@ -11,7 +11,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /** The driver's part of {@link FaroPlugin}: checks the settings, and opens the tab. */
-final class BehindInDriver implements DriverPlugin {
+final class DriverPluginImpl implements DriverPlugin {
   private static final Logger LOG = LoggerFactory.getLogger(FaroPlugin.class);
 
   private SparkContext context;

@@ -12,7 +12,7 @@ import org.slf4j.LoggerFactory;
  * shuffle manager. So the endpoint is opened here, and the first task finds out whether Faro can stand behind the
  * manager, before it reads anything.
  */
-final class BehindInExecutor implements ExecutorPlugin {
+final class ExecutorPluginImpl implements ExecutorPlugin {
   private static final Logger LOG = LoggerFactory.getLogger(FaroPlugin.class);
   /** Spark's id of the driver as an executor. */
   private static final String DRIVER = "driver";
