@@ -43,6 +43,13 @@ def java_jar(name, sources, class_path=(), against=COMPILE_AGAINST):
     return jar
 
 
+def command():
+    """The command `faro`."""
+    built = ["cargo", "build", "-q", "--locked", "-p", "faro-cli"]
+    subprocess.run(built, cwd=ROOT, check=True)
+    return ROOT / "target" / "debug" / "faro"
+
+
 def faulty_library():
     """The native library with fault injection, in a target folder of its own: nothing else must
     ever find it."""

@@ -4,7 +4,7 @@
 //! without RDMA. In addition every fabric moves bytes, within this process and, with `--peer`, to
 //! another host.
 
-mod args;
+pub(crate) mod args;
 mod channel;
 mod exchange;
 mod report;
@@ -20,7 +20,7 @@ use args::Choice;
 use faro_fabric::diagnose::{Finding, Host, Level, SettingNames};
 use faro_fabric::verbs::VerbsOptions;
 use std::io::Write;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 /// What a Spark user sets to follow a command's advice.
@@ -110,7 +110,7 @@ fn verbs_options(args: &Args) -> VerbsOptions {
 
 /// The address that an executor on this host announces.
 fn address(args: &Args) -> IpAddr {
-    let targets = args.peer.first().map(Peer::targets).unwrap_or_default();
+    let targets = args.peer.first().map(args::Peer::targets).unwrap_or_default();
     let peer = targets.into_iter().next().map(|(_, target)| target);
-    host::address(args.address, peer)
+    crate::host::address(args.address, peer)
 }

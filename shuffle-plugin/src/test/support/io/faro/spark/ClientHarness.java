@@ -52,7 +52,7 @@ final class ClientHarness {
     peers = new Peers(transport, store, new PerHost(lookUps), steps, steps, never, WAIT_MILLIS, counters);
     FallBack fallBack = new FallBack(spark, new PerHost(fallBackThreads), conf, counters, log);
     ToFile toFile = new ToFile(sparkConf, fileThreads, PIECE_BYTES);
-    client = new FaroBlockStoreClient(spark, true, conf, transport, peers, fallBack, toFile, left::contains, counters,
+    client = new FaroBlockStoreClient(spark, true, conf, transport, peers, null, fallBack, toFile, left::contains, counters,
         steps);
   }
 
