@@ -2,7 +2,7 @@ package io.faro.service;
 
 import io.faro.FaroException;
 
-/** The JNI boundary of the node service, as {@code io.faro.Native} is that of fetches; see native/jni/src/service.rs. */
+/** The JNI boundary of the node service; see native/jni/src/service.rs. */
 final class ServiceNative {
   private ServiceNative() {}
 

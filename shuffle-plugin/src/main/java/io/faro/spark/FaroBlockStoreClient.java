@@ -45,8 +45,9 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
   private boolean closed;
 
   /** {@code closesSpark}: {@link #close} closes {@code spark} too. */
-  FaroBlockStoreClient(BlockStoreClient spark, boolean closesSpark, FaroConf conf, FaroTransport transport, Peers peers,
-      Peers services, FallBack fallBack, ToFile toFile, SparksShuffles sparks, PluginCounters counters, LongSupplier nanos) {
+  FaroBlockStoreClient(BlockStoreClient spark, boolean closesSpark, FaroConf conf, FaroTransport transport,
+      Peers peers, Peers services, FallBack fallBack, ToFile toFile, SparksShuffles sparks, PluginCounters counters,
+      LongSupplier nanos) {
     this.spark = spark;
     this.closesSpark = closesSpark;
     this.conf = conf;

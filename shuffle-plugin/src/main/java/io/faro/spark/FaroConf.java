@@ -59,7 +59,8 @@ final class FaroConf {
     security = ChannelSecurity.of(conf);
     never = FaroKeys.FALLBACK.of(conf).equals("never") || security.forbidsSparksFetch;
     serviceDirectory = FaroKeys.SERVICE_DIRECTORY.of(conf);
-    wantsCommits = serviceDirectory != null || FaroKeys.STAGING.of(conf).equals("onCommit") || !FaroKeys.REGIONS.of(conf).equals("unpinned");
+    wantsCommits = serviceDirectory != null || FaroKeys.STAGING.of(conf).equals("onCommit")
+        || !FaroKeys.REGIONS.of(conf).equals("unpinned");
   }
 
   private static Map<String, String> settings(SparkConf conf, long memoryLimit) {
@@ -68,7 +69,8 @@ final class FaroConf {
       Object value = key == FaroKeys.MEMORY_LIMIT ? (Object) memoryLimit : key.of(conf);
       // These are this plug-in's, not the endpoint's.
       if (value != null && key != FaroKeys.FALLBACK && key != FaroKeys.READER && key != FaroKeys.WRITER
-          && key != FaroKeys.SERVICE_DIRECTORY && key != FaroKeys.ROW_BLOCKS && key != FaroKeys.SECURITY && key != FaroKeys.ENABLED) {
+          && key != FaroKeys.SERVICE_DIRECTORY && key != FaroKeys.ROW_BLOCKS && key != FaroKeys.SECURITY
+          && key != FaroKeys.ENABLED) {
         settings.put(key.setting, value.toString());
       }
     }

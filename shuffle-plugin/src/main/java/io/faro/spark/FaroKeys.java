@@ -104,8 +104,8 @@ final class FaroKeys {
 
   static final Key<String> SERVICE_DIRECTORY = key(
       "service.directory", "directory", "(none)", "an absolute path without a line break",
-      "Directory in which the node service of each host (`faro serve`) has its socket. With it, executors hand their map "
-          + "outputs over to the service, which serves them also when the executor has ended (docs/service.md). An "
+      "Directory in which the node service of each host (`faro serve`) has its socket. With it, executors hand their "
+          + "map outputs over to the service, which serves them also when the executor has ended (docs/service.md). An "
           + "executor that finds no service there serves by itself.",
       text -> text.startsWith("/") && text.indexOf('\n') < 0 ? text : null);
 

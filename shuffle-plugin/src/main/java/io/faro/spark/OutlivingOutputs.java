@@ -21,8 +21,8 @@ final class OutlivingOutputs {
     if (plugin.equals(UnsupportedSettings.LOCAL_DISK_IO)) {
       conf.set(UnsupportedSettings.IO_PLUGIN, FaroShuffleDataIO.class.getName());
     } else if (!plugin.equals(FaroShuffleDataIO.class.getName())) {
-      LOG.warn("Faro: Spark computes the map outputs of lost executors again although services keep them, because {}={} "
-          + "is set", UnsupportedSettings.IO_PLUGIN, plugin);
+      LOG.warn("Faro: Spark computes the map outputs of lost executors again although services keep them, because "
+          + "{}={} is set", UnsupportedSettings.IO_PLUGIN, plugin);
     }
     if (!conf.contains(READ_HOST_LOCAL)) {
       // Spark would ask an executor that has ended where its files are.
