@@ -2,7 +2,6 @@ package io.faro.e2e;
 
 import java.io.File;
 import java.io.IOException;
-import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
@@ -75,6 +74,11 @@ final class RowBlockCases {
         return new TreeSet<>(LocalFiles.all(c.jsc).keySet());
     }
 
+    /** Uses the RDD, for Spark deletes the files of a shuffle that nothing refers to. */
+    private static void keepUntilNow(JavaRDD<?> rdd) {
+        Check.that("the id of an RDD", rdd.id() >= 0);
+    }
+
     /** Counts the blocks of each method in a data file; their headers say where the next one is. */
     private static void count(byte[] file, int[] found) throws IOException {
         ByteBuffer bytes = ByteBuffer.wrap(file).order(ByteOrder.LITTLE_ENDIAN);
@@ -115,8 +119,7 @@ final class RowBlockCases {
                 for (File file : newFiles(c, before).values()) {
                     count(Files.readAllBytes(file.toPath()), methods);
                 }
-                // Spark deletes the files of a shuffle that nothing refers to.
-                Reference.reachabilityFence(rows);
+                keepUntilNow(rows);
                 // Where an executor has no native code, Spark writes; each part has a raw block at its end.
                 Check.that("row blocks: " + methods[3] + ", of lz4 " + methods[2], methods[3] > MAPS * REDUCES / 4);
                 return readers.size() >= executors;
@@ -135,7 +138,7 @@ final class RowBlockCases {
                 // Among frames of zstd it would be the only kind of block.
                 Check.that("a row block in " + file.getKey(), !text.contains("LZ4Block"));
             }
-            Reference.reachabilityFence(digests);
+            keepUntilNow(digests);
         }, c);
     }
 
