@@ -122,7 +122,8 @@ def _told_secrets(scenario, outcome):
     if not scenario.no_log_has:
         return []
     # The first line is the harness's own: the command, with all settings.
-    logs = {"driver": outcome.driver_log.partition("\n")[2], "service": outcome.service_log, **outcome.executor_logs}
+    driver = outcome.driver_log.partition("\n")[2]
+    logs = {"driver": driver, "faro serve": outcome.service_log, **outcome.executor_logs}
     return [
         f"the log of {name} has a secret"
         for name, log in logs.items()
