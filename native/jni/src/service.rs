@@ -46,9 +46,10 @@ pub extern "system" fn Java_io_faro_service_ServiceNative_connect<'local>(
         let directory = PathBuf::from(args::text(env, "directory", &directory)?);
         let token = secret_bytes(env, &token)?;
         let got = token.len();
-        let bytes = token.as_slice().try_into().map_err(|_| {
-            Failure::Argument(format!("a token of {got} bytes, 32 are one"))
-        })?;
+        let bytes = token
+            .as_slice()
+            .try_into()
+            .map_err(|_| Failure::Argument(format!("a token of {got} bytes, 32 are one")))?;
         let hello = Hello {
             application: args::text(env, "application", &application)?,
             executor: args::text(env, "executor", &executor)?,

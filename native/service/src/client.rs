@@ -6,9 +6,7 @@ use crate::socket::{receive, send, SocketError};
 use faro_sync::lock;
 use faro_wire::OutputId;
 use rustix::net::sockopt::{set_socket_timeout, socket_peercred, Timeout};
-use rustix::net::{
-    connect, socket_with, AddressFamily, SocketAddrUnix, SocketFlags, SocketType,
-};
+use rustix::net::{connect, socket_with, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::geteuid;
 use std::fs::File;
 use std::io;
@@ -69,11 +67,7 @@ impl Client {
     ///
     /// # Errors
     /// There is none, it is somebody else's, or it refuses.
-    pub fn connect(
-        directory: &Path,
-        hello: Hello,
-        timeout: Duration,
-    ) -> Result<Self, ClientError> {
+    pub fn connect(directory: &Path, hello: Hello, timeout: Duration) -> Result<Self, ClientError> {
         let path = directory.join(SOCKET);
         let socket = open(&path, timeout).map_err(|source| ClientError::Absent {
             path: path.clone(),

@@ -25,8 +25,8 @@ mod socket;
 mod store;
 
 pub use client::{Client, ClientError};
-pub use message::{Hello, Key, Refusal, Reply, Request, Token, MAX_MESSAGE, VERSION};
 pub use listener::Listener;
+pub use message::{Hello, Key, Refusal, Reply, Request, Token, MAX_MESSAGE, VERSION};
 pub use metrics::Metrics;
 pub use options::{Options, Users, SOCKET};
 pub use record::Record;

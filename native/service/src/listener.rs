@@ -2,8 +2,8 @@
 
 use crate::application::Application;
 use crate::handed::Handed;
-use crate::options::{Users, SOCKET};
 use crate::message::{MessageError, Refusal, Reply, Request};
+use crate::options::{Users, SOCKET};
 use crate::service::{Refused, Service, ServiceError};
 use crate::socket::{receive, send, Received, SocketError};
 use crate::store::KeepError;
@@ -124,7 +124,10 @@ fn open(path: &Path, open_to_all: bool) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
     bind(&socket, &SocketAddrUnix::new(path)?)?;
-    chmod(path, Mode::from_raw_mode(if open_to_all { 0o666 } else { 0o600 }))?;
+    chmod(
+        path,
+        Mode::from_raw_mode(if open_to_all { 0o666 } else { 0o600 }),
+    )?;
     set_socket_timeout(&socket, Timeout::Recv, Some(LOOK))?;
     listen(&socket, BACKLOG)?;
     Ok(socket)
@@ -216,8 +219,13 @@ impl Connection<'_> {
         let greeted = self.greeted(user)?;
         let application = greeted.map_err(|refused| {
             log::info!("an executor of user {user} is refused: {}", refused.1);
-            self.service.counters.refused.fetch_add(1, Ordering::Relaxed);
-            refuse(self.socket, refused).err().unwrap_or(SocketError::Closed)
+            self.service
+                .counters
+                .refused
+                .fetch_add(1, Ordering::Relaxed);
+            refuse(self.socket, refused)
+                .err()
+                .unwrap_or(SocketError::Closed)
         })?;
         set_socket_timeout(self.socket, Timeout::Recv, Some(LOOK)).map_err(of)?;
         let card = application.card();
@@ -237,9 +245,7 @@ impl Connection<'_> {
                 let text = "the first message is no greeting".to_owned();
                 Err((Refusal::Message, text))
             }
-            Err(error @ MessageError::Version { .. }) => {
-                Err((Refusal::Version, error.to_string()))
-            }
+            Err(error @ MessageError::Version { .. }) => Err((Refusal::Version, error.to_string())),
             Err(error) => Err((Refusal::Message, error.to_string())),
         })
     }
@@ -253,7 +259,10 @@ impl Connection<'_> {
             match self.answer(application, user, received) {
                 Ok(()) => self.reply(&Reply::Done)?,
                 Err(refused) => {
-                    self.service.counters.refused.fetch_add(1, Ordering::Relaxed);
+                    self.service
+                        .counters
+                        .refused
+                        .fetch_add(1, Ordering::Relaxed);
                     log::debug!("application {} is refused: {}", application.name, refused.1);
                     let ends = refused.0 == Refusal::Message;
                     refuse(self.socket, refused)?;

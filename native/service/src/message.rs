@@ -114,7 +114,9 @@ pub enum Request {
         has_data: bool,
     },
     /// A shuffle was removed.
-    Forget { shuffle: u32 },
+    Forget {
+        shuffle: u32,
+    },
     /// The application has ended.
     End,
 }
@@ -123,9 +125,14 @@ pub enum Request {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
     /// The card of the application's endpoint here.
-    Welcome { card: Vec<u8> },
+    Welcome {
+        card: Vec<u8>,
+    },
     Done,
-    Refused { why: Refusal, text: String },
+    Refused {
+        why: Refusal,
+        text: String,
+    },
 }
 
 /// Why the service refuses.

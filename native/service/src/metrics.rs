@@ -72,7 +72,9 @@ fn text(figures: &Figures) -> String {
             true => "counter",
             false => "gauge",
         };
-        text.push_str(&format!("# TYPE faro_service_{name} {kind}\nfaro_service_{name} {value}\n"));
+        text.push_str(&format!(
+            "# TYPE faro_service_{name} {kind}\nfaro_service_{name} {value}\n"
+        ));
     }
     text
 }

@@ -7,7 +7,7 @@ use crate::record::{Boot, Record};
 use crate::store::{Held, Holding, KeptAs, Store};
 use faro_sync::lock;
 use rustix::fs::{flock, FlockOperation};
-use rustix::process::{getrlimit, geteuid, setrlimit, Resource};
+use rustix::process::{geteuid, getrlimit, setrlimit, Resource};
 use std::collections::hash_map::Entry;
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File};
@@ -87,7 +87,10 @@ impl Service {
     /// `Path`, `Foreign`, `InUse`, `Boot`.
     pub fn open(options: Options) -> Result<Arc<Self>, ServiceError> {
         let open_to_all = options.users != Users::Own;
-        directory(&options.socket_directory, if open_to_all { 0o755 } else { 0o700 })?;
+        directory(
+            &options.socket_directory,
+            if open_to_all { 0o755 } else { 0o700 },
+        )?;
         directory(&options.data_directory, 0o700)?;
         let locks = [
             locked(&options.socket_directory)?,
@@ -124,7 +127,10 @@ impl Service {
             let entry = entry.map_err(of)?;
             let name = entry.file_name().to_string_lossy().into_owned();
             let Some(key) = Key::of_name(&name) else {
-                log::warn!("{name} in {} is not the service's and stays", place.display());
+                log::warn!(
+                    "{name} in {} is not the service's and stays",
+                    place.display()
+                );
                 continue;
             };
             match self.recover_one(&entry.path()) {
@@ -214,8 +220,7 @@ impl Service {
             Entry::Vacant(_) => Arc::new(self.make_store(key, hello, owner)?),
         };
         let now = Instant::now();
-        let started =
-            Application::start(key, hello, owner, Arc::clone(&store), &self.options, now);
+        let started = Application::start(key, hello, owner, Arc::clone(&store), &self.options, now);
         let application = started.map_err(|error| {
             if store.holding().outputs == 0 {
                 remove_directory(&self.place_of(key));
@@ -358,7 +363,11 @@ fn directory(path: &Path, mode: u32) -> Result<(), ServiceError> {
         source,
     };
     let mut builder = DirBuilder::new();
-    builder.recursive(true).mode(mode).create(path).map_err(of)?;
+    builder
+        .recursive(true)
+        .mode(mode)
+        .create(path)
+        .map_err(of)?;
     let is = fs::metadata(path).map_err(of)?.uid();
     let wanted = geteuid().as_raw();
     if is != wanted {
@@ -375,7 +384,11 @@ fn locked(directory: &Path) -> Result<File, ServiceError> {
         path: path.clone(),
         source,
     };
-    let file = File::options().create(true).truncate(false).write(true).open(&path);
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path);
     let file = file.map_err(of)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),

@@ -235,9 +235,13 @@ impl Store {
     ) -> Option<Kept> {
         let open = |part| {
             // Not a symbolic link, and not a pipe that would make the service wait.
-            let flags =
-                OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            let name = Link { id, generation, part }.name();
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let name = Link {
+                id,
+                generation,
+                part,
+            }
+            .name();
             rustix::fs::openat(&self.directory, name, flags, Mode::empty()).map(File::from)
         };
         let index = open(Part::Index).ok()?;
@@ -313,7 +317,12 @@ impl Store {
         let link = |file: &File, part| {
             // The kernel follows this link to the open file itself, not to a path.
             let from = format!("/proc/self/fd/{}", file.as_raw_fd());
-            let name = Link { id, generation, part }.name();
+            let name = Link {
+                id,
+                generation,
+                part,
+            }
+            .name();
             linkat(CWD, from, &self.directory, name, AtFlags::SYMLINK_FOLLOW)
         };
         if let Some(data) = &handed.data {
@@ -332,7 +341,16 @@ impl Store {
 
     fn found(&self, id: OutputId, kept: &Kept) -> Found {
         let generation = kept.generation;
-        let link = |part| self.path.join(Link { id, generation, part }.name());
+        let link = |part| {
+            self.path.join(
+                Link {
+                    id,
+                    generation,
+                    part,
+                }
+                .name(),
+            )
+        };
         let (index, data, held) = match &kept.place {
             Place::Linked => (link(Part::Index), link(Part::Data), None),
             Place::Held(held) => {
@@ -399,7 +417,14 @@ impl Store {
     fn unlink(&self, id: OutputId, generation: u64, has_data: bool) {
         let parts = [Some(Part::Index), has_data.then_some(Part::Data)];
         for part in parts.into_iter().flatten() {
-            self.remove_name(&Link { id, generation, part }.name());
+            self.remove_name(
+                &Link {
+                    id,
+                    generation,
+                    part,
+                }
+                .name(),
+            );
         }
     }
 

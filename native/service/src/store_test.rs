@@ -59,7 +59,9 @@ impl Place {
 }
 
 fn bytes_of(store: &Store, id: OutputId) -> Option<Vec<u8>> {
-    store.find(id).map(|found| fs::read(&found.files.data).unwrap())
+    store
+        .find(id)
+        .map(|found| fs::read(&found.files.data).unwrap())
 }
 
 #[test]
@@ -80,7 +82,12 @@ fn a_later_hand_over_replaces_the_earlier_one() {
     let place = Place::new();
     let store = place.store(1 << 30);
     store.keep(id(1), place.written(b"first")).unwrap();
-    assert!(store.keep(id(1), place.written(b"second")).unwrap().replaced);
+    assert!(
+        store
+            .keep(id(1), place.written(b"second"))
+            .unwrap()
+            .replaced
+    );
     assert_eq!(bytes_of(&store, id(1)).unwrap(), b"second");
     assert_eq!(place.names(), ["3_1_2.data", "3_1_2.index"]);
     let holding = store.holding();
@@ -93,7 +100,17 @@ fn a_quota_counts_what_is_here_and_not_what_was() {
     let store = place.store(100);
     store.keep(id(1), place.written(&[1; 60])).unwrap();
     let refused = store.keep(id(2), place.written(&[2; 60])).unwrap_err();
-    assert!(matches!(refused, KeepError::Quota { held: 84, more: 84, quota: 100 }), "{refused}");
+    assert!(
+        matches!(
+            refused,
+            KeepError::Quota {
+                held: 84,
+                more: 84,
+                quota: 100
+            }
+        ),
+        "{refused}"
+    );
     // In the place of itself it is no more.
     store.keep(id(1), place.written(&[3; 60])).unwrap();
     assert_eq!(store.forget(3).outputs, 1);
@@ -124,7 +141,9 @@ fn a_restart_finds_what_is_whole() {
     let place = Place::new();
     let store = place.store(1 << 30);
     for map in 0..10 {
-        store.keep(id(map), place.written(&[map as u8; 100])).unwrap();
+        store
+            .keep(id(map), place.written(&[map as u8; 100]))
+            .unwrap();
     }
     drop(store);
     let (store, removed) = place.recovered();
@@ -143,10 +162,16 @@ fn an_index_or_a_data_file_that_is_torn_at_any_byte_is_found() {
             let store = place.store(1 << 30);
             store.keep(id(1), place.written(b"all of it")).unwrap();
             drop(store);
-            let file = File::options().write(true).open(place.kept.path().join(part));
+            let file = File::options()
+                .write(true)
+                .open(place.kept.path().join(part));
             file.unwrap().set_len(end).unwrap();
             let (store, removed) = place.recovered();
-            assert_eq!((store.holding().outputs, removed), (0, 2), "{part} of {end} bytes");
+            assert_eq!(
+                (store.holding().outputs, removed),
+                (0, 2),
+                "{part} of {end} bytes"
+            );
             assert!(place.names().is_empty());
         }
     }
@@ -165,8 +190,16 @@ fn a_crash_between_the_two_links_leaves_no_output() {
     assert_eq!(removed, 1);
     assert_eq!(bytes_of(&store, id(1)).unwrap(), b"old");
     // And one that crashed before it removed the older links.
-    fs::copy(place.kept.path().join("3_1_1.data"), place.kept.path().join("3_1_9.data")).unwrap();
-    fs::copy(place.kept.path().join("3_1_1.index"), place.kept.path().join("3_1_9.index")).unwrap();
+    fs::copy(
+        place.kept.path().join("3_1_1.data"),
+        place.kept.path().join("3_1_9.data"),
+    )
+    .unwrap();
+    fs::copy(
+        place.kept.path().join("3_1_1.index"),
+        place.kept.path().join("3_1_9.index"),
+    )
+    .unwrap();
     let (store, removed) = place.recovered();
     assert_eq!((store.holding().outputs, removed), (1, 2));
     assert_eq!(place.names(), ["3_1_9.data", "3_1_9.index"]);
@@ -183,7 +216,13 @@ fn what_is_not_the_services_is_not_served() {
     let data = place.kept.path().join("3_1_1.data");
     fs::remove_file(&data).unwrap();
     std::os::unix::fs::symlink(&secret, &data).unwrap();
-    for name in ["3_01_1.data", "3_1.index", "-3_1_1.index", "x", "3_1_1_1.data"] {
+    for name in [
+        "3_01_1.data",
+        "3_1.index",
+        "-3_1_1.index",
+        "x",
+        "3_1_1_1.data",
+    ] {
         fs::write(place.kept.path().join(name), b"").unwrap();
     }
     let (store, removed) = place.recovered();
@@ -216,17 +255,32 @@ fn files_of_another_file_system_are_kept_open() {
         store.keep(id(map), place.written(b"more")).unwrap();
     }
     let refused = store.keep(id(6), place.written(b"too many")).unwrap_err();
-    assert!(matches!(refused, KeepError::Descriptors { held: 10, .. }), "{refused}");
+    assert!(
+        matches!(refused, KeepError::Descriptors { held: 10, .. }),
+        "{refused}"
+    );
     assert_eq!(store.forget(3).outputs, 5);
     store.keep(id(6), place.written(b"again")).unwrap();
 }
 
 #[test]
 fn only_names_that_the_store_writes_are_read() {
-    for name in ["3_1_2.data", "0_0_0.index", "2147483647_9223372036854775807_1.data"] {
+    for name in [
+        "3_1_2.data",
+        "0_0_0.index",
+        "2147483647_9223372036854775807_1.data",
+    ] {
         assert_eq!(Link::parse(name).unwrap().name(), name);
     }
-    for name in ["", ".data", "3_1_2.crc", "3_1_2_.data", "+3_1_2.data", "3_1_ 2.data", "3_1_2.data.data"] {
+    for name in [
+        "",
+        ".data",
+        "3_1_2.crc",
+        "3_1_2_.data",
+        "+3_1_2.data",
+        "3_1_ 2.data",
+        "3_1_2.data.data",
+    ] {
         assert_eq!(Link::parse(name), None, "{name}");
     }
 }

@@ -184,7 +184,9 @@ fn applications_are_apart() {
     host.handed(&first, 5, "of the first").unwrap();
     // The same id in the other application is another output, which is not there.
     let other = reader(2);
-    assert!(read(&other, second.card(), 5).iter().all(|(status, _)| *status != 0));
+    assert!(read(&other, second.card(), 5)
+        .iter()
+        .all(|(status, _)| *status != 0));
     // Its card does not open the first one's endpoint, wherever it is said to be.
     let mut forged = Card::decode(second.card()).unwrap();
     forged.addresses = Card::decode(first.card()).unwrap().addresses;
@@ -233,10 +235,16 @@ fn a_quota_and_a_number_of_applications_are_kept_to() {
     let (first, _second) = (host.client(1).unwrap(), host.client(2).unwrap());
     assert_eq!(refusal(host.client(3).map(|_| ())), Refusal::Full);
     host.handed(&first, 1, "small").unwrap();
-    assert_eq!(refusal(host.handed(&first, 2, &"x".repeat(200))), Refusal::Quota);
+    assert_eq!(
+        refusal(host.handed(&first, 2, &"x".repeat(200))),
+        Refusal::Quota
+    );
     // The connection goes on.
     host.handed(&first, 3, "small").unwrap();
-    assert_eq!((host.figure("outputs"), host.figure("refused_total")), (2, 2));
+    assert_eq!(
+        (host.figure("outputs"), host.figure("refused_total")),
+        (2, 2)
+    );
 }
 
 #[test]
@@ -296,7 +304,10 @@ fn what_is_left_of_another_boot_or_without_a_record_is_removed() {
         host.handed(client, 5, "before").unwrap();
     }
     let dir = host.stop();
-    for (at, one) in fs::read_dir(dir.path().join("data/applications")).unwrap().enumerate() {
+    for (at, one) in fs::read_dir(dir.path().join("data/applications"))
+        .unwrap()
+        .enumerate()
+    {
         let record = one.unwrap().path().join("application");
         match at {
             0 => fs::remove_file(record).unwrap(),
@@ -330,7 +341,10 @@ fn registered(host: &Host) -> OwnedFd {
     let socket = connection(host);
     send(socket.as_fd(), &Request::Hello(hello(1)).encode(), &[]).unwrap();
     let reply = receive(socket.as_fd()).unwrap();
-    assert!(matches!(Reply::decode(&reply.bytes), Ok(Reply::Welcome { .. })));
+    assert!(matches!(
+        Reply::decode(&reply.bytes),
+        Ok(Reply::Welcome { .. })
+    ));
     socket
 }
 

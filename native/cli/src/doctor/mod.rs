@@ -110,7 +110,11 @@ fn verbs_options(args: &Args) -> VerbsOptions {
 
 /// The address that an executor on this host announces.
 fn address(args: &Args) -> IpAddr {
-    let targets = args.peer.first().map(args::Peer::targets).unwrap_or_default();
+    let targets = args
+        .peer
+        .first()
+        .map(args::Peer::targets)
+        .unwrap_or_default();
     let peer = targets.into_iter().next().map(|(_, target)| target);
     crate::host::address(args.address, peer)
 }

@@ -21,7 +21,12 @@ Executors find the service by spark.faro.service.directory, which is its --socke
 SIGINT end it; what it keeps stays in --data-dir for the next one, until the machine starts anew.")]
 pub struct Args {
     /// Directory of the Unix socket that executors connect to; made if it is missing
-    #[arg(long, env = "FARO_SERVE_SOCKET_DIR", default_value = "/run/faro", value_name = "DIR")]
+    #[arg(
+        long,
+        env = "FARO_SERVE_SOCKET_DIR",
+        default_value = "/run/faro",
+        value_name = "DIR"
+    )]
     pub socket_dir: PathBuf,
 
     /// Directory of the links to map outputs, on the file system of spark.local.dir; made if it is
@@ -34,11 +39,21 @@ pub struct Args {
     pub address: Option<IpAddr>,
 
     /// First TCP port for readers; each application takes the next one that is free; 0: any
-    #[arg(long, env = "FARO_SERVE_PORT", default_value_t = 0, value_name = "PORT")]
+    #[arg(
+        long,
+        env = "FARO_SERVE_PORT",
+        default_value_t = 0,
+        value_name = "PORT"
+    )]
     pub port: u16,
 
     /// How readers reach it
-    #[arg(long, env = "FARO_SERVE_FABRIC", default_value = "auto", value_name = "FABRIC")]
+    #[arg(
+        long,
+        env = "FARO_SERVE_FABRIC",
+        default_value = "auto",
+        value_name = "FABRIC"
+    )]
     pub fabric: Fabric,
 
     /// Most memory for blocks in transfer, of each application

@@ -34,7 +34,9 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<u8, CliError> {
     let (address, users) = (options.advertise, options.users.clone());
     let service = Service::open(options).map_err(ServeError::Service)?;
     let listener = Listener::start(&service).map_err(ServeError::Service)?;
-    let metrics = args.metrics_port.map(|port| Metrics::start(service.clone(), port));
+    let metrics = args
+        .metrics_port
+        .map(|port| Metrics::start(service.clone(), port));
     let metrics = metrics.transpose().map_err(ServeError::Service)?;
     if let Some(metrics) = &metrics {
         log::info!("metrics at http://{}/metrics", metrics.address());
@@ -54,8 +56,13 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<u8, CliError> {
     drop(listener);
     let figures = service.figures();
     service.close();
-    let figures = figures.iter().map(|(name, value)| format!("{name}={value}"));
-    log::info!("faro serve summary: {}", figures.collect::<Vec<_>>().join(" "));
+    let figures = figures
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"));
+    log::info!(
+        "faro serve summary: {}",
+        figures.collect::<Vec<_>>().join(" ")
+    );
     Ok(0)
 }
 
