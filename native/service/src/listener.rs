@@ -161,6 +161,8 @@ fn accept_all(
             let connections = Counted(Arc::clone(connections));
             move || {
                 let _counted = connections;
+                // Dropped before it: when none is counted, nothing of the service is in use here.
+                let (service, stop, connection) = (service, stop, connection);
                 Connection {
                     service: &service,
                     socket: &connection,
