@@ -14,25 +14,31 @@ DEMO_JAR := target/demo/faro-spark.jar
 SOURCES := Cargo.toml Cargo.lock pom.xml $(shell find native jvm shuffle-plugin \
 	\( -name target -o -name tests -o -name test \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help setup setup-tests jar check check-reproducible test test-tpcds test-containers test-cluster demo bench bench-softroce bench-memory bench-exchange bench-load bench-peers clean
+.PHONY: help setup setup-tests jar check check-reproducible test test-tpcds test-containers test-cluster demo bench bench-softroce bench-memory bench-exchange bench-load bench-peers bench-scale release test-release simulate test-yarn test-pods clean
 
 help:
 	@echo 'make setup   what a build needs: as root installs it, otherwise prints the command'
 	@echo 'make setup-tests   the same for the tests and benchmarks'
-	@echo 'make jar     $(JAR), the one jar that Spark needs, and its bill of materials beside it'
+	@echo 'make jar     $(JAR), the one jar that Spark needs; beside it bills of materials and the command faro'
+	@echo 'make release dist/release: a Maven repository, a wheel, the command faro, checksums (docs/release.md)'
 	@echo 'make demo    stock Spark and Faro side by side: queries, a repartition, a sort, a join (6 minutes)'
 	@echo 'make test    every test: native, RDMA in a guest, Java, Spark end to end (45 minutes)'
+	@echo 'make test-release   uses what make release made: spark-submit --packages, pip, the command faro (5 minutes)'
 	@echo 'make test-tpcds     all TPC-DS queries, Faro against stock Spark, on two versions (90 minutes)'
 	@echo 'make test-containers  executors in cgroups of a default container size, with 4 and 16 tasks, as root'
+	@echo 'make simulate  endpoints over a network, a clock and faults that a seed decides: 10,000 seeds (SEEDS=, FROM=, SEED=, PROFILE=)'
+	@echo 'make test-pods  executors in namespaces with the restrictions of a pod, as root (3 minutes)'
 	@echo 'make test-cluster   the compose cluster of docker/, on TCP and in a guest with RDMA (as root)'
+	@echo 'make test-yarn      Spark on YARN: two nodes on loopback with the shuffle service, two Spark versions'
 	@echo 'make check   formatting, lints, module graphs, licences of the dependencies'
-	@echo 'make check-reproducible   builds the jar twice, at different places, and compares the bytes'
+	@echo 'make check-reproducible   builds the release twice, at different places, and compares the bytes'
 	@echo 'make bench   measures against stock Spark and writes docs/benchmarks.md'
 	@echo 'make bench-softroce   RDMA against perftest and UCX, into the same file'
 	@echo 'make bench-memory     what registered memory costs, into the same file'
 	@echo 'make bench-load       one server under the load of 1 to 1,000 clients, into docs/scaling.md'
 	@echo 'make bench-exchange   the policies of the exchange over RDMA, into docs/scaling.md'
 	@echo 'make bench-peers      beside Comet, Celeborn and Uniffle (the latter two where they are installed)'
+	@echo 'make bench-scale      TPC-DS at scale factor 10 and large shuffles (2 hours; tests/bench/scale/run does parts)'
 	@echo 'make clean   removes what was built; $${FARO_CACHE:-~/.cache/faro} stays'
 
 setup:
@@ -44,12 +50,15 @@ setup-tests:
 jar: setup $(JAR)
 
 # The order-only set-up comes first and makes nothing out of date.
-$(JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-library tests/setup/sbom.py | setup
-	@tests/setup/build-jar $@
+$(JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-native tests/setup/commands.py tests/setup/sbom.py | setup
+	@tests/setup/build-jar $@ --command
 
-$(DEMO_JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-library tests/setup/sbom.py | setup
+$(DEMO_JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-native tests/setup/commands.py tests/setup/sbom.py | setup
 	@FARO_JAR_ARCHS="" tests/setup/build-jar $@ --beside Spark 'tests/demo/run --fetch spark' \
 	  --beside 'TPC-DS-derived data' 'tests/demo/run --fetch data'
+
+release: jar
+	@tests/release/build
 
 check: setup
 	@tests/setup/check
@@ -60,14 +69,28 @@ check-reproducible: setup
 test: setup-tests jar
 	@tests/run
 
+test-release: setup-tests release
+	@tests/release/run
+
 test-tpcds: setup-tests jar
 	@tests/spark/tpcds --all
 
 test-containers: setup-tests jar
 	@tests/spark/containers --all
 
+test-pods: setup-tests jar
+	@tests/spark/pods --all
+
 test-cluster: setup-tests jar
 	@tests/cluster/run
+
+# SEED=N runs one seed and prints each step. PROFILE=NAME: that kind of run only.
+simulate: setup
+	@cargo run --release --locked --quiet -p faro-simulation --bin simulate -- \
+	  $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),10000) --from $(or $(FROM),0)) \
+	  $(if $(PROFILE),--profile $(PROFILE)) $(if $(JOBS),--jobs $(JOBS))
+test-yarn: setup-tests jar
+	@tests/yarn/run --all
 
 demo: $(DEMO_JAR)
 	@tests/demo/run --jar $(DEMO_JAR)
@@ -90,6 +113,12 @@ bench-load: setup-tests
 bench-exchange: setup-tests
 	@tests/bench/exchange/run
 	if [[ -x tests/bench/collective/run ]]; then tests/bench/collective/run; fi
+
+bench-scale: setup-tests jar
+	@tests/bench/scale/run
+	tests/bench/scale/run --workloads A1 B2 S B1 J TERA X2000
+	tests/bench/scale/run --links
+	tests/bench/scale/run --report
 
 clean:
 	@rm -rf target dist jvm/target shuffle-plugin/target

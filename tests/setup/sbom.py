@@ -1,9 +1,10 @@
-"""The software bill of materials of the jar: a CycloneDX document in JSON.
+"""The bills of materials of the jar and of the program `faro`: CycloneDX documents in JSON.
 
-It has the Rust crates, what the toolchain links in besides, and the native libraries with their
-SHA-256. It is a function of Cargo.lock, pom.xml and the libraries: no time, no random number, no
-path of this machine. cargo-cyclonedx is not used: it names the workspace's crates by their absolute
-path, does not see the toolchain's part, and has 140 packages to compile on a new machine.
+They have the Rust crates, what the toolchain links in besides, and the native libraries or programs
+with their SHA-256. They are functions of Cargo.lock, pom.xml and these files: no time, no random
+number, no path of this machine. cargo-cyclonedx is not used: it names the workspace's crates by
+their absolute path, does not see the toolchain's part, and has 140 packages to compile on a new
+machine.
 """
 
 from __future__ import annotations
@@ -13,14 +14,18 @@ import json
 import re
 import subprocess
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Callable, NamedTuple
 from urllib.parse import quote
 
 ROOT = Path(__file__).resolve().parents[2]
+# The crates of the native library and of the program.
 CRATE = "faro-jni"
+COMMAND = "faro-cli"
 ENTRY = "META-INF/sbom/faro-spark.cdx.json"
 BUNDLED = "faro:bundledCode"
+LICENCE = [{"expression": "Apache-2.0"}]
 
 
 class Locked(NamedTuple):
@@ -44,23 +49,24 @@ def locked() -> dict[str, Locked]:
 
 
 class Crates:
-    """The crates that a library is built from, with build scripts and tests left out."""
+    """The crates that a library or program is built from, with build scripts and tests left out."""
 
     LINE = re.compile(r"(\d+)(\S+) v(\S+)(?: \(.*\))?\t(.*?)(?: \(\*\))?")
 
-    def __init__(self, targets: list[str]):
+    def __init__(self, crate: str, architectures: Iterable[str]):
+        self.crate = crate
         self.licences: dict[str, str] = {}
         self.uses: dict[str, set[str]] = {}
         self.linked: set[str] = set()
-        for target in targets:
+        for target in [f"{arch}-unknown-linux-gnu" for arch in architectures]:
             self.linked.update(self._walk(target, "normal,no-proc-macro"))
             self._walk(target, "normal")
 
     def _walk(self, target: str, edges: str) -> list[str]:
         """Adds the tree of a target; returns the crates in it."""
-        command = ["cargo", "tree", "--locked", "-p", CRATE, "--target", target, "--edges", edges]
+        command = ["cargo", "tree", "--locked", "-p", self.crate, "--target", target]
         tree = subprocess.run(
-            [*command, "--prefix", "depth", "--format", "{p}\t{l}"],
+            [*command, "--edges", edges, "--prefix", "depth", "--format", "{p}\t{l}"],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             text=True,
@@ -80,6 +86,10 @@ class Crates:
                 self.uses[path[depth - 1]].add(crate)
             seen.append(crate)
         return seen
+
+    def root(self) -> str:
+        """The crate itself, as `name@version`."""
+        return next(crate for crate in self.licences if crate.startswith(f"{self.crate}@"))
 
     def components(self) -> list[dict]:
         packages = locked()
@@ -122,10 +132,10 @@ class Crates:
 
 
 def toolchain(library: bytes) -> list[dict]:
-    """What compiler and linker put into a library."""
+    """What compiler and linker put into a library or program."""
     rust = re.search(rb"rustc version (\d[\w.-]*) \((\w+)", library)
     if not rust:
-        raise ValueError("sbom: the library does not say which rustc compiled it")
+        raise ValueError("sbom: the file does not say which rustc compiled it")
     version = rust[1].decode()
     parts = [
         {
@@ -157,30 +167,21 @@ def toolchain(library: bytes) -> list[dict]:
     return parts
 
 
-def document(libraries: dict[str, Path]) -> str:
-    """The text of the document, for a jar with these libraries (by architecture)."""
-    version = re.search(r"<version>(.*?)</version>", (ROOT / "pom.xml").read_text())[1]
-    jar, api = f"pkg:maven/io.faro/faro-spark@{version}", f"pkg:maven/io.faro/faro-jvm@{version}"
-    licence = [{"expression": "Apache-2.0"}]
-    crates = Crates([f"{arch}-unknown-linux-gnu" for arch in libraries])
-    root = next(crate for crate in crates.licences if crate.startswith(f"{CRATE}@"))
-    components = [
-        {
-            "type": "library",
-            "bom-ref": api,
-            "group": "io.faro",
-            "name": "faro-jvm",
-            "version": version,
-            "scope": "required",
-            "licenses": licence,
-            "purl": api,
-        }
-    ]
-    edges = {jar: {api}, **crates.uses}
-    parts = {}
-    for arch, path in libraries.items():
+class Files(NamedTuple):
+    """Libraries or programs as components, what leads from them to crates, and their crates."""
+
+    components: list[dict]
+    edges: dict[str, set[str]]
+    crates: list[dict]
+
+
+def built_of(crate: str, files: dict[str, Path], name_of: Callable[[str, Path], str]) -> Files:
+    """The files of a crate, by architecture."""
+    crates = Crates(crate, files)
+    components, edges, parts = [], dict(crates.uses), {}
+    for arch, path in files.items():
         content = path.read_bytes()
-        name = f"META-INF/native/linux-{arch}/{path.name}"
+        name = name_of(arch, path)
         components.append(
             {
                 "type": "file",
@@ -191,9 +192,16 @@ def document(libraries: dict[str, Path]) -> str:
         )
         linked = {part["bom-ref"]: part for part in toolchain(content)}
         parts.update(linked)
-        edges[jar].add(name)
-        edges[name] = {root, *linked}
-    components += [*crates.components(), *(parts[ref] for ref in sorted(parts))]
+        edges[name] = {crates.root(), *linked}
+    return Files(components, edges, [*crates.components(), *(parts[ref] for ref in sorted(parts))])
+
+
+def version() -> str:
+    return re.search(r"<version>(.*?)</version>", (ROOT / "pom.xml").read_text())[1]
+
+
+def text_of(subject: dict, components: list[dict], edges: dict[str, set[str]]) -> str:
+    """The text of the document about a subject."""
     bom = {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
         "bomFormat": "CycloneDX",
@@ -201,15 +209,7 @@ def document(libraries: dict[str, Path]) -> str:
         "version": 1,
         "metadata": {
             "lifecycles": [{"phase": "build"}],
-            "component": {
-                "type": "library",
-                "bom-ref": jar,
-                "group": "io.faro",
-                "name": "faro-spark",
-                "version": version,
-                "licenses": licence,
-                "purl": jar,
-            },
+            "component": {"version": version(), "licenses": LICENCE, **subject},
             "properties": [{"name": "cdx:reproducible", "value": "true"}],
         },
         "components": components,
@@ -218,3 +218,28 @@ def document(libraries: dict[str, Path]) -> str:
     content = json.dumps(bom, sort_keys=True)
     bom["serialNumber"] = f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_OID, content)}"
     return json.dumps(bom, indent=2) + "\n"
+
+
+def maven_library(name: str) -> dict:
+    purl = f"pkg:maven/io.faro/{name}@{version()}"
+    return {"type": "library", "bom-ref": purl, "group": "io.faro", "name": name, "purl": purl}
+
+
+def document(libraries: dict[str, Path]) -> str:
+    """The text of the document, for a jar with these libraries (by architecture)."""
+    jar, api = maven_library("faro-spark"), maven_library("faro-jvm")
+    api_part = {**api, "version": version(), "scope": "required", "licenses": LICENCE}
+    files = built_of(
+        CRATE, libraries, lambda arch, path: f"META-INF/native/linux-{arch}/{path.name}"
+    )
+    names = {file["bom-ref"] for file in files.components}
+    edges = {jar["bom-ref"]: {api["bom-ref"], *names}, **files.edges}
+    return text_of(jar, [api_part, *files.components, *files.crates], edges)
+
+
+def of_commands(programs: dict[str, Path]) -> str:
+    """The text of the document for these programs `faro` (by architecture)."""
+    files = built_of(COMMAND, programs, lambda arch, _: f"faro-{arch}")
+    subject = {"type": "application", "bom-ref": "faro", "name": "faro"}
+    edges = {"faro": {file["bom-ref"] for file in files.components}, **files.edges}
+    return text_of(subject, [*files.components, *files.crates], edges)

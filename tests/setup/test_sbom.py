@@ -1,8 +1,10 @@
 """The jar of `make jar`: its bill of materials names what is in it, and nothing in it says where or
-when it was built."""
+when it was built. The same of the command beside it."""
 
+import hashlib
 import json
 import os
+import platform
 import re
 import subprocess
 import zipfile
@@ -46,27 +48,35 @@ def crates(bill):
     return {part["bom-ref"]: part for part in bill["components"] if part["bom-ref"] in packages}
 
 
-def tree(jar, edges):
-    """The crates that cargo builds the jar's libraries from, as `name@version`."""
+def tree_of(crate, architectures, edges):
+    """The crates that cargo builds a crate from, as `name@version`."""
     found = set()
-    for name in jar.namelist():
-        match = LIBRARY.fullmatch(name)
-        if match:
-            command = ["cargo", "tree", "--locked", "-p", "faro-jni", "-e", edges]
-            command += ["--target", f"{match[1]}-unknown-linux-gnu", "--prefix", "none"]
-            lines = subprocess.check_output(command, cwd=sbom.ROOT, text=True)
-            found.update(re.findall(r"^(\S+) v(\S+)", lines, re.M))
+    for arch in architectures:
+        command = ["cargo", "tree", "--locked", "-p", crate, "-e", edges]
+        command += ["--target", f"{arch}-unknown-linux-gnu", "--prefix", "none"]
+        lines = subprocess.check_output(command, cwd=sbom.ROOT, text=True)
+        found.update(re.findall(r"^(\S+) v(\S+)", lines, re.M))
     return {"@".join(crate) for crate in found}
+
+
+def tree(jar, edges):
+    """The crates of the jar's libraries."""
+    matches = [LIBRARY.fullmatch(name) for name in jar.namelist()]
+    return tree_of("faro-jni", [match[1] for match in matches if match], edges)
 
 
 def test_same_document_beside_the_jar(text):
     assert JAR.with_suffix(".cdx.json").read_text() == text
 
 
-def test_schema(text):
+def answer_of_validator(text):
     python = subprocess.check_output(["tests/setup/tools", "cyclonedx"], cwd=sbom.ROOT, text=True)
     command = [python.strip(), "-c", VALIDATE]
-    assert subprocess.check_output(command, input=text, text=True).strip() == "valid"
+    return subprocess.check_output(command, input=text, text=True).strip()
+
+
+def test_schema(text):
+    assert answer_of_validator(text) == "valid"
 
 
 def test_every_crate_and_no_other(jar, crates):
@@ -129,3 +139,36 @@ def test_jar_has_no_time_order_or_path_of_the_build(jar):
     for place in (sbom.ROOT, cargo_home, Path.home() / ".cache"):
         path = f"{place}/".encode()
         assert [name for name in names if path in jar.read(name)] == []
+
+
+class TestCommand:
+    @pytest.fixture(scope="class")
+    def text(self):
+        return JAR.with_name("faro.cdx.json").read_text()
+
+    @pytest.fixture(scope="class")
+    def programs(self):
+        """The commands beside the jar, by architecture."""
+        found = {arch: JAR.with_name(f"faro-{arch}") for arch in ("x86_64", "aarch64")}
+        return {arch: path for arch, path in found.items() if path.exists()}
+
+    def test_schema(self, text):
+        assert answer_of_validator(text) == "valid"
+
+    def test_names_the_programs_and_every_crate(self, text, programs):
+        parts = json.loads(text)["components"]
+        assert platform.machine() in programs
+        assert {part["name"]: part["hashes"] for part in parts if part["type"] == "file"} == {
+            path.name: [{"alg": "SHA-256", "content": hashlib.sha256(content).hexdigest()}]
+            for path in programs.values()
+            for content in [path.read_bytes()]
+        }
+        packages = sbom.locked()
+        crates = {part["bom-ref"] for part in parts if part["bom-ref"] in packages}
+        assert crates == tree_of("faro-cli", programs, "normal")
+
+    def test_has_no_path_of_the_build(self, programs):
+        for path in programs.values():
+            content = path.read_bytes()
+            for place in (sbom.ROOT, Path.home() / ".cargo", Path.home() / ".cache"):
+                assert f"{place}/".encode() not in content

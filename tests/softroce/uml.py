@@ -14,6 +14,8 @@ import tempfile
 import threading
 from pathlib import Path
 
+import kernels
+
 TOOLS = Path(__file__).resolve().parent / "guest"
 # Exit codes of the runner's own.
 BROKEN, SKIPPED, LATE = 125, 77, 124
@@ -35,13 +37,17 @@ class Impossible(Exception):
 
 def run(options, kernel):
     """The exit code of the command."""
+    try:
+        around_defects = kernels.environment(kernel)
+    except kernels.NoGuest as error:
+        raise Broken(str(error)) from error
     sweep()
     exchange = Path(tempfile.mkdtemp(prefix=PREFIX))
     lock = (exchange / "lock").open("w")
     fcntl.flock(lock, fcntl.LOCK_EX)
     try:
         mark = b"\0softroce" + secrets.token_hex(16).encode()
-        write_settings(exchange, options, mark)
+        write_settings(exchange, options, mark, around_defects)
         make_disk(exchange / "disk")
         guest = Guest(command_line(options, kernel, exchange), exchange, mark)
         late = not guest.follow(options.timeout + AROUND)
@@ -105,18 +111,7 @@ def sweep():
             continue
 
 
-# User-mode Linux 7.2 can forget to unmap pages (seen with 7.2.12). The process then reads and
-# writes memory that the kernel has given to other pages. In `arch/um/kernel/tlb.c`:
-# - `madvise(MADV_DONTNEED)` on more pages than one gather holds (some 40 MB) marks a range that
-#   ends within a page table. CONFIG_PT_RECLAIM frees the table.
-# - If another thread runs before the rest is marked, `um_tlb_sync` unmaps up to the end of the mark
-#   and notes that the whole table is done.
-# glibc trims its arenas by that call, so in a guest it does not trim them. A threshold that is set
-# ends glibc's adjusting of the other one, so that is set to the largest to which glibc would go.
-MALLOC = {"MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_MMAP_THRESHOLD_": str(32 << 20)}
-
-
-def write_settings(exchange, options, mark):
+def write_settings(exchange, options, mark, around_defects):
     netem = [
         word
         for name in ("loss", "delay", "rate")
@@ -142,7 +137,7 @@ def write_settings(exchange, options, mark):
     # Words such as `_` or `BASH_FUNC_x%%` are not for `export`.
     exports = "\n".join(
         f"export {name}={shlex.quote(value)}"
-        for name, value in {**MALLOC, **os.environ}.items()
+        for name, value in {**around_defects, **os.environ}.items()
         if name.isidentifier() and name != "_"
     )
     (exchange / "command").write_text(

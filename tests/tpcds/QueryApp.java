@@ -88,26 +88,11 @@ public final class QueryApp {
         String tasks = times.summary();
         TreeMap<String, Double> spent = counters(jsc);
         before.forEach((key, value) -> spent.merge(key, -value, Double::sum));
-        try (PrintWriter out = new PrintWriter(output, "UTF-8")) {
-            for (Row row : rows) {
-                out.println(cells(row));
-            }
-        }
+        AnswerFile.write(rows, output);
         try (PrintWriter out = new PrintWriter(output + ".plan", "UTF-8")) {
             PlanText.write(asked, out);
         }
         return seconds + " " + rows.size() + " " + tasks + " " + spent;
-    }
-
-    /** Doubles are marked: sums of them depend on the order in which blocks arrive. */
-    private static String cells(Row row) {
-        StringBuilder line = new StringBuilder();
-        for (int i = 0; i < row.size(); i++) {
-            Object value = row.get(i);
-            boolean approximate = value instanceof Double || value instanceof Float;
-            line.append(i == 0 ? "" : "\t").append(approximate ? "~" : "=").append(value);
-        }
-        return line.toString();
     }
 
     private static TreeMap<String, Double> counters(JavaSparkContext jsc) {

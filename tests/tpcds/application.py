@@ -11,6 +11,7 @@ from harness.conversation import Broken, Conversation
 
 HERE = Path(__file__).resolve().parent
 COUNTERS = HERE.parent / "spark" / "jobs" / "io" / "faro" / "e2e" / "FaroCounters.java"
+CLASSES = ("QueryApp", "AnswerFile", "PlanText", "TaskTimes")
 START_LIMIT = 180  # seconds
 PLAIN_ANSWER = 30
 
@@ -37,7 +38,7 @@ def jar(version):
     """The application, compiled against the Spark that runs it."""
     return build.java_jar(
         f"queries-{version.name}",
-        [*(HERE / f"{name}.java" for name in ("QueryApp", "PlanText", "TaskTimes")), COUNTERS],
+        [*(HERE / f"{name}.java" for name in CLASSES), COUNTERS],
         against=version.name,
     )
 

@@ -42,6 +42,8 @@ mod services;
 
 pub use config::{Config, FabricChoice, Security};
 pub use endpoint::{Endpoint, EndpointError};
+#[cfg(feature = "simulation")]
+pub use endpoint::{Stepped, Turn};
 pub use faro_fabric::verbs::VerbsOptions;
 pub use faro_region::StagedFile;
 pub use faro_secure::{Protection, SharedSecret};

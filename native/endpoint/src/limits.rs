@@ -50,10 +50,12 @@ pub const ENDED_LINES: u32 = 16;
 pub const TICK: Duration = Duration::from_millis(50);
 /// Longest sleep of an idle progress thread.
 pub const IDLE: Duration = Duration::from_secs(1);
-/// How long connecting may take where another fabric is tried afterwards.
+/// How long connecting may take where another fabric or another address is tried afterwards.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long it may take by the last or only fabric. Of TCP a lost first packet is sent again after 1 s, 3 s and 7 s.
+/// How long it may take at the last or only address of the last or only fabric. Of TCP a lost first packet is sent again after 1 s, 3 s and 7 s.
 pub const LAST_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Addresses of one peer that are tried by one fabric.
+pub const MOST_LOCATIONS: usize = 4;
 /// How long a request without any buffer may wait for the arena.
 pub const MEMORY_WAIT: Duration = Duration::from_secs(5);
 /// How long no memory returns to the arena until requests that hold parts of blocks, and wait for more memory, give

@@ -9,8 +9,7 @@ use crate::limits::{PEER_SHARE, PEER_SHARE_OF_FREE};
 use faro_fabric::EndpointId;
 use faro_pool::{lease_sizes, Account, Lease, Pool, PoolError, Purpose, PAGE_BYTES, SIZE_CLASSES};
 use faro_region::ChunkCache;
-use faro_sync::lock;
-use std::collections::HashMap;
+use faro_sync::{lock, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -173,6 +172,8 @@ impl Memory {
         purpose: Purpose,
     ) -> Result<Vec<Lease>, PoolError> {
         let sizes = lease_sizes((bytes % PAGE_BYTES as u64) as usize);
+        let parts = sizes.len() + usize::from(bytes >= PAGE_BYTES as u64);
+        self.look_for(parts, bytes, purpose)?;
         let small = sizes.into_iter().map(|size| self.try_lease(size, purpose));
         let small = small.collect::<Result<Vec<_>, _>>()?;
         let pages = u32::try_from(bytes / PAGE_BYTES as u64).unwrap_or(u32::MAX);
@@ -184,6 +185,41 @@ impl Memory {
         };
         leases.extend(small);
         Ok(leases)
+    }
+
+    /// A lease for each of these lengths: all or none.
+    ///
+    /// # Errors
+    /// As `Pool::try_lease`.
+    pub(crate) fn try_lease_each<C: FromIterator<Lease>>(
+        &self,
+        lengths: &[usize],
+        purpose: Purpose,
+    ) -> Result<C, PoolError> {
+        let class = |length: &usize| SIZE_CLASSES.into_iter().find(|class| class >= length);
+        let bytes = lengths
+            .iter()
+            .map(|length| class(length).unwrap_or(*length) as u64);
+        self.look_for(lengths.len(), bytes.sum(), purpose)?;
+        let leases = lengths
+            .iter()
+            .map(|length| self.try_lease(*length, purpose));
+        leases.collect()
+    }
+
+    /// Looks for memory for several leases when there is little, so that a refusal finds none of them taken. Those that
+    /// were would return, and that would look as if others had returned memory: the thread would try again at once,
+    /// without end, and never find that it waits for a silent peer.
+    fn look_for(&self, leases: usize, bytes: u64, purpose: Purpose) -> Result<(), PoolError> {
+        if leases < 2 || !self.is_half_full(purpose) {
+            return Ok(());
+        }
+        // One more, of which small leases are parts; what a reader may have at most has room.
+        let most = (self.pool.share_bytes(purpose) / PAGE_BYTES as u64).saturating_sub(1);
+        let pages = (bytes / PAGE_BYTES as u64 + 1).min(most);
+        let pages = u32::try_from(pages).unwrap_or(u32::MAX);
+        self.at_the_caches_cost(pages, || self.pool.try_lease_pages(pages, purpose))
+            .map(drop)
     }
 
     /// Tries `lease`, which takes up to `pages` pages. If all of the arena is taken, the chunk cache
@@ -248,6 +284,43 @@ impl Memory {
 mod tests {
     use super::*;
     use faro_region::{Region, RegionId, CHUNK_BYTES};
+
+    #[test]
+    fn a_refusal_of_several_leases_wakes_nobody() {
+        let pool = Pool::new(2 * faro_pool::SLAB_BYTES as u64).unwrap();
+        let cache = ChunkCache::new(Arc::clone(&pool), 8).unwrap();
+        let memory = Memory::new(
+            Arc::clone(&pool),
+            cache,
+            RegionMode::Unpinned,
+            Staging::OnDemand,
+        );
+        let woken = Arc::new(AtomicU64::new(0));
+        let counts = Arc::clone(&woken);
+        pool.on_release(Box::new(move || {
+            counts.fetch_add(1, Ordering::Relaxed);
+        }));
+        let page = || memory.try_lease(PAGE_BYTES, Purpose::Read).ok();
+        let mut held: Vec<Lease> = std::iter::from_fn(page).collect();
+        let returns = |held: &mut Vec<Lease>| {
+            drop(held.pop());
+            woken.swap(0, Ordering::Relaxed)
+        };
+        assert_eq!(returns(&mut held), 1, "a thread was refused");
+        // A page is free, which has room for the smaller one of the two leases.
+        let bytes = (PAGE_BYTES + 3_000) as u64;
+        for _ in 0..3 {
+            assert!(memory.try_lease_all(bytes, Purpose::Read).is_err());
+            let each = [PAGE_BYTES, 3_000];
+            assert!(memory
+                .try_lease_each::<Vec<_>>(&each, Purpose::Read)
+                .is_err());
+        }
+        assert_eq!(woken.load(Ordering::Relaxed), 0);
+        assert_eq!(returns(&mut held), 1);
+        let leases = memory.try_lease_all(bytes, Purpose::Read);
+        assert_eq!(leases.map(|leases| leases.len()).ok(), Some(2));
+    }
 
     #[test]
     fn chunks_stay_when_readers_have_their_share_and_go_when_all_is_taken() {

@@ -8,8 +8,8 @@ use crate::memory::Memory;
 use crate::net::{Closed, Doorbell, Net, PeerTable, Service, Source};
 use crate::services::Services;
 use faro_fabric::rare_log::RareLog;
-use faro_fabric::{CloseReason, ConnectionId, EndpointId, Event, FabricError, Message};
-use faro_sync::panic_message;
+use faro_fabric::{CloseReason, ConnectionId, EndpointId, Event, FabricError, FabricKind, Message};
+use faro_sync::{panic_message, simulated};
 use faro_wire::message::Incoming;
 use faro_wire::WireError;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -52,10 +52,14 @@ impl Progress {
             doorbell,
             services,
             shared,
-            last_tick: Instant::now(),
+            last_tick: simulated::now(),
             broken: RareLog::default(),
             ended: RareLog::up_to(ENDED_LINES),
         }
+    }
+
+    pub(crate) fn kind(&self) -> FabricKind {
+        self.net.kind()
     }
 
     /// Runs until the doorbell says close. If the fabric fails for good, or this code panics, the
@@ -69,20 +73,10 @@ impl Progress {
             Err(panic) => format!("its thread panicked: {}", panic_message(&*panic)),
         };
         let (kind, doorbell) = (self.net.kind(), Arc::clone(&self.doorbell));
-        log::error!(
-            "{} fabric: {detail}; until this process ends, blocks take the other fabrics or Spark's \
-             own fetch",
-            fabric_name(kind)
-        );
-        self.shared.peers.fabric_lost(kind, &detail);
         // A second panic drops the rest of the state. A request that is dropped tells its caller.
         match catch_unwind(AssertUnwindSafe(|| self.lose_fabric(detail))) {
-            Ok(mut services) => {
-                while !doorbell.is_closing() {
-                    doorbell.answer();
-                    for service in services.all() {
-                        service.redirect_commands();
-                    }
+            Ok(mut without) => {
+                while without.turn() {
                     doorbell.wait();
                 }
             }
@@ -98,20 +92,29 @@ impl Progress {
     /// The fabric has failed for good.
     fn run_until_end(&mut self) -> Result<(), FabricError> {
         let mut events = Vec::new();
-        loop {
-            self.take_commands();
-            if self.doorbell.is_closing() {
-                self.close();
-                return Ok(());
-            }
-            self.net.flush();
-            let timeout = self.timeout();
-            self.net.poll(&mut events, timeout)?;
-            for event in events.drain(..) {
-                self.on_event(event);
-            }
-            self.tick();
+        while self.turn(&mut events)? {}
+        Ok(())
+    }
+
+    /// One turn: commands, events, time. `events` is empty before and after it. False: this endpoint closes, and has
+    /// said so to all peers.
+    ///
+    /// # Errors
+    /// The fabric has failed for good.
+    pub(crate) fn turn(&mut self, events: &mut Vec<Event>) -> Result<bool, FabricError> {
+        self.take_commands();
+        if self.doorbell.is_closing() {
+            self.close();
+            return Ok(false);
         }
+        self.net.flush();
+        let timeout = self.timeout();
+        self.net.poll(events, timeout)?;
+        for event in events.drain(..) {
+            self.on_event(event);
+        }
+        self.tick();
+        Ok(true)
     }
 
     fn take_commands(&mut self) {
@@ -159,7 +162,7 @@ impl Progress {
                 message,
             } => {
                 if let Err(error) = self.on_message(connection, &message) {
-                    if let Some(left_out) = self.broken.at(Instant::now()) {
+                    if let Some(left_out) = self.broken.at(simulated::now()) {
                         let id = connection.0;
                         log::warn!("connection {id}: {error}; closing the connection{left_out}");
                     }
@@ -186,7 +189,7 @@ impl Progress {
                 .on_read_ended(net, connection, token, target, &outcome),
             Event::Closed { connection, reason } => {
                 if !matches!(reason, CloseReason::Local | CloseReason::Peer { .. }) {
-                    if let Some(left_out) = self.ended.at(Instant::now()) {
+                    if let Some(left_out) = self.ended.at(simulated::now()) {
                         let (fabric, id) = (fabric_name(net.kind()), connection.0);
                         log::info!("{fabric} connection {id}: {reason}{left_out}");
                     }
@@ -231,7 +234,7 @@ impl Progress {
     }
 
     fn tick(&mut self) {
-        let now = Instant::now();
+        let now = simulated::now();
         if now.duration_since(self.last_tick) < TICK {
             return;
         }
@@ -260,20 +263,49 @@ impl Progress {
         self.redirect_commands();
     }
 
-    /// Ends all connections, so that what is under way goes on by another fabric. Returns the services,
-    /// whose commands are to be redirected from now on.
-    fn lose_fabric(mut self, detail: String) -> Services {
+    /// The fabric has failed for good: ends all connections, so that what is under way goes on by another one.
+    pub(crate) fn lose_fabric(mut self, detail: String) -> WithoutFabric {
+        let kind = self.net.kind();
+        log::error!(
+            "{} fabric: {detail}; until this process ends, blocks take the other fabrics or Spark's \
+             own fetch",
+            fabric_name(kind)
+        );
+        self.shared.peers.fabric_lost(kind, &detail);
         let reason = CloseReason::Lost { detail };
         for connection in self.net.connections() {
             self.closed(connection, &reason);
         }
         // `net` is dropped here: its sockets close, so that peers notice at once.
-        self.services
+        WithoutFabric {
+            doorbell: self.doorbell,
+            services: self.services,
+        }
     }
 
     fn redirect_commands(&mut self) {
         for service in self.services.all() {
             service.redirect_commands();
         }
+    }
+}
+
+/// A progress thread whose fabric has failed for good: commands that still come go by another fabric, or fail.
+pub(crate) struct WithoutFabric {
+    doorbell: Arc<Doorbell>,
+    services: Services,
+}
+
+impl WithoutFabric {
+    /// Redirects the commands that have come. False: this endpoint closes.
+    pub(crate) fn turn(&mut self) -> bool {
+        if self.doorbell.is_closing() {
+            return false;
+        }
+        self.doorbell.answer();
+        for service in self.services.all() {
+            service.redirect_commands();
+        }
+        true
     }
 }

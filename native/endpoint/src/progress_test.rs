@@ -177,13 +177,13 @@ fn a_request_goes_on(doom: Doom) {
         scheme: scheme.to_owned(),
         location: "there".to_owned(),
     });
-    let peer = peers.add(&Card {
+    let card = Card {
         endpoint: 2,
         name: "executor-2".to_owned(),
         addresses: addresses.to_vec(),
         secret: faro_secure::Secret::new([0; 32]),
-    });
-    let peer = peer.unwrap();
+    };
+    let peer = peers.add(&card, &[]).unwrap();
     let block = BlockId {
         map_id: 0.into(),
         shuffle_id: 0.into(),

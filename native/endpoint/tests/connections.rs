@@ -14,7 +14,7 @@ use faro_wire::message::Fetch;
 use faro_wire::Card;
 use scripted::Scripted;
 use std::cmp::Ordering;
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
 use support::{block, collect, config, counter, fetch, pattern, until, Server, TIMEOUT};
@@ -413,4 +413,39 @@ fn a_connection_that_was_lost_is_made_anew_and_is_one_again() {
         });
     }
     nothing_went_wrong(&servers);
+}
+
+/// The peer's card has an address at which nobody listens here; the host's name has one that answers.
+#[test]
+fn addresses_that_the_client_knows_come_before_the_cards() {
+    let nobody = IpAddr::from([127, 0, 0, 9]);
+    let server = Server::start(Config {
+        advertise: nobody,
+        ..config("server", FabricChoice::Tcp)
+    });
+    server.put(0, 1, &[pattern(1, 700_000)]);
+    let client = Endpoint::start(config("client", FabricChoice::Tcp)).unwrap();
+    let known_at = [IpAddr::from([127, 0, 0, 8]), IpAddr::from([127, 0, 0, 1])];
+    let card = server.endpoint.card();
+    let peer = client.add_peer_at(&card, &known_at).unwrap();
+    fetch_from(&client, peer, 1);
+    assert_eq!(
+        counter(&client, "routeBackoffs"),
+        0,
+        "an address that fails is no route that fails"
+    );
+    client.close();
+}
+
+/// The other way round: none of the known addresses answers, the card's does.
+#[test]
+fn the_cards_address_is_tried_last() {
+    let server = Server::start(config("server", FabricChoice::Tcp));
+    server.put(0, 1, &[pattern(1, 700_000)]);
+    let client = Endpoint::start(config("client", FabricChoice::Tcp)).unwrap();
+    let known_at = [8, 9].map(|last| IpAddr::from([127, 0, 0, last]));
+    let card = server.endpoint.card();
+    let peer = client.add_peer_at(&card, &known_at).unwrap();
+    fetch_from(&client, peer, 1);
+    client.close();
 }

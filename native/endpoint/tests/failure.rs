@@ -509,3 +509,22 @@ fn rdma_that_cannot_be_used() {
         }
     }
 }
+
+/// What waits for Java's answer refers to all that an endpoint has.
+#[test]
+fn an_endpoint_that_closes_with_open_questions_keeps_no_memory() {
+    let server = Endpoint::start(config("server", FabricChoice::Tcp)).unwrap();
+    let client = client();
+    let peer = client.add_peer(&server.card()).unwrap();
+    let request = client
+        .fetch(peer, &[block(0, 0, 0, 1)], support::TIMEOUT)
+        .unwrap();
+    until("the server asks where the map output is", || {
+        !server.unresolved(1, Duration::ZERO).is_empty()
+    });
+    let arena = Arc::downgrade(server.pool());
+    server.close();
+    drop(server);
+    assert!(arena.upgrade().is_none(), "its arena is returned");
+    collect(&client, &[request]);
+}

@@ -10,9 +10,11 @@
 
 pub mod diagnose;
 mod error;
+mod frame;
 pub mod rare_log;
+mod reactor;
+mod session;
 pub mod shm;
-mod stream;
 pub mod tcp;
 pub mod verbs;
 
@@ -138,6 +140,17 @@ pub enum Exposure {
     Writable(Lease),
     /// A peer may read.
     Readable(Arc<Lease>),
+}
+
+impl Exposure {
+    /// The memory.
+    #[must_use]
+    pub fn lease(&self) -> &Lease {
+        match self {
+            Self::Writable(lease) => lease,
+            Self::Readable(lease) => lease,
+        }
+    }
 }
 
 /// Answer to [`Fabric::revoke`].

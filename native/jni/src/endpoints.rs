@@ -13,6 +13,7 @@ use faro_wire::BlockId;
 use jni::objects::{JByteArray, JByteBuffer, JClass, JString};
 use jni::sys::{jint, jlong};
 use jni::{Env, EnvUnowned};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -98,6 +99,7 @@ pub extern "system" fn Java_io_faro_Native_addPeer<'local>(
     _class: JClass<'local>,
     endpoint: jlong,
     card: JByteArray<'local>,
+    known_at: JString<'local>,
 ) -> jlong {
     env.with_env(|env| -> Outcome<jlong> {
         if card.is_null() {
@@ -105,9 +107,19 @@ pub extern "system" fn Java_io_faro_Native_addPeer<'local>(
         }
         let held = get(endpoint)?;
         let card = env.convert_byte_array(&card)?;
-        Ok(held.endpoint.add_peer(&card)? as jlong)
+        let known_at = addresses(&args::text(env, "addresses", &known_at)?)?;
+        Ok(held.endpoint.add_peer_at(&card, &known_at)? as jlong)
     })
     .resolve::<Typed>()
+}
+
+/// IP addresses, one in a line.
+fn addresses(text: &str) -> Outcome<Vec<IpAddr>> {
+    let address = |line: &str| {
+        let bad = |_| Failure::Argument(format!("'{line}' is not an IPv4 or IPv6 address"));
+        line.parse().map_err(bad)
+    };
+    text.lines().map(address).collect()
 }
 
 /// `Native.fetch`; a timeout of 0 is the endpoint's own.

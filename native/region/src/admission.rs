@@ -13,7 +13,7 @@
 //! more, must not keep its slot for ever.
 
 use crate::table::Chunk;
-use std::collections::HashMap;
+use faro_sync::HashMap;
 
 /// The access at which a chunk gets a slot.
 const ACCESSES: u16 = 3;
@@ -34,8 +34,8 @@ pub(crate) struct Admission {
 impl Admission {
     pub(crate) fn new(slots: usize) -> Self {
         Self {
-            now: HashMap::new(),
-            before: HashMap::new(),
+            now: HashMap::default(),
+            before: HashMap::default(),
             // Enough to count the chunks that will find a slot. More would admit chunks that are
             // evicted before they are used again.
             capacity: 4 * slots,

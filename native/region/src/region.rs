@@ -4,6 +4,7 @@
 //! Its `Source` opens the file when bytes are wanted and decides how long it stays open.
 
 use crate::RegionError;
+use faro_sync::simulated;
 use rustix::io::{preadv2, Errno, ReadWriteFlags};
 use std::fmt;
 use std::fs::File;
@@ -66,8 +67,8 @@ pub struct Region {
     source: Box<dyn Source>,
     /// Length when it was exported; at least 1.
     bytes: u64,
-    /// `false` once the file system has refused `RWF_NOWAIT`. (ext4, xfs, btrfs and tmpfs of recent
-    /// kernels know it; NFS and FUSE do not.)
+    /// `false` once the file system has refused `RWF_NOWAIT`, or a container the call. (ext4, xfs, btrfs
+    /// and tmpfs of recent kernels know it; NFS and FUSE do not.)
     nowait: AtomicBool,
 }
 
@@ -163,6 +164,11 @@ impl OpenRegion<'_> {
     /// # Errors
     /// What `preadv2` says, other than that it would have to wait.
     pub fn read_cached(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        match simulated::page_is_resident() {
+            None => {}
+            Some(true) => return self.read(offset, buffer).map(|()| buffer.len()),
+            Some(false) => return Ok(0),
+        }
         let mut done = 0;
         while done < buffer.len() && self.region.knows_nowait() {
             let mut rest = [IoSliceMut::new(&mut buffer[done..])];
@@ -176,7 +182,8 @@ impl OpenRegion<'_> {
                 Ok(count) => done += count,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,
-                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+                // `PERM`: a container's list of system calls does not have this one.
+                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::PERM) => {
                     self.region.nowait.store(false, Ordering::Relaxed);
                 }
                 Err(error) => return Err(error.into()),

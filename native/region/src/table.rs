@@ -25,7 +25,7 @@
 //! than there are slots, would evict each other at every use.
 
 use crate::RegionId;
-use std::collections::HashMap;
+use faro_sync::HashMap;
 
 /// Position of a slot.
 pub type Slot = usize;
@@ -109,7 +109,7 @@ impl Table {
             accesses: 0,
         };
         Self {
-            by_chunk: HashMap::new(),
+            by_chunk: HashMap::default(),
             slots: vec![entry; slots],
             hand: 0,
             empty: Vec::new(),

@@ -17,6 +17,8 @@ pub struct BlockCompressor {
     block_bytes: usize,
     /// Makes row blocks, where they are wanted.
     packer: Option<Box<RowPacker>>,
+    /// Of the last block.
+    codec_bytes: usize,
 }
 
 enum Kind {
@@ -59,6 +61,7 @@ impl BlockCompressor {
             kind,
             block_bytes: block_bytes.min(MOST_ORIGINAL),
             packer: None,
+            codec_bytes: 0,
         })
     }
 
@@ -78,12 +81,7 @@ impl BlockCompressor {
 
     /// Bytes that a block of a piece of `bytes` bytes takes at most.
     pub fn most_bytes(&self, bytes: usize) -> usize {
-        match self.kind {
-            Kind::None => bytes,
-            // LZ4_COMPRESSBOUND.
-            Kind::Lz4 { .. } => HEADER_BYTES + bytes + bytes / 255 + 16,
-            Kind::Zstd(_) => zstd_safe::compress_bound(bytes),
-        }
+        self.kind.most_bytes(bytes)
     }
 
     /// Writes the block of a piece to the start of `out` and returns its bytes. A piece of no bytes has no block:
@@ -92,11 +90,14 @@ impl BlockCompressor {
     /// # Errors
     /// A piece longer than a block, too little room, or what the codec says.
     pub fn compress(&mut self, piece: &[u8], out: &mut [u8]) -> Result<usize, CompressError> {
+        self.codec_bytes = 0;
         if piece.is_empty() {
             return Ok(0);
         }
-        self.check(piece, out)?;
-        self.kind.block(piece, out)
+        check(&self.kind, self.block_bytes, piece, out)?;
+        let bytes = self.kind.block(piece, out)?;
+        self.codec_bytes = bytes;
+        Ok(bytes)
     }
 
     /// As [`compress`](Self::compress), for a piece that begins at a row. Where it is whole rows, it may become a row
@@ -105,27 +106,24 @@ impl BlockCompressor {
     /// # Errors
     /// As of `compress`.
     pub fn compress_rows(&mut self, piece: &[u8], out: &mut [u8]) -> Result<usize, CompressError> {
+        let Some(packer) = &mut self.packer else {
+            return self.compress(piece, out);
+        };
+        self.codec_bytes = 0;
         if piece.is_empty() {
             return Ok(0);
         }
-        self.check(piece, out)?;
-        match &mut self.packer {
-            Some(packer) => packer.compress(piece, out, &mut self.kind),
-            None => self.kind.block(piece, out),
-        }
+        check(&self.kind, self.block_bytes, piece, out)?;
+        let packed = packer.compress(piece, out, &mut self.kind)?;
+        self.codec_bytes = packed.codec_bytes;
+        Ok(packed.bytes)
     }
 
-    /// Whether a block of the piece is allowed, and has room.
-    fn check(&self, piece: &[u8], out: &[u8]) -> Result<(), CompressError> {
-        let (bytes, most) = (piece.len(), self.block_bytes);
-        if bytes > most {
-            return Err(CompressError::TooLong { bytes, most });
-        }
-        let (room, most) = (out.len(), self.most_bytes(bytes));
-        if room < most {
-            return Err(CompressError::NoRoom { room, most });
-        }
-        Ok(())
+    /// Bytes of the block that the codec alone makes of the last piece: for a row block, what it took or, from the
+    /// pieces that were made in both ways, about what it would take, and never less than the row block. 0: the last
+    /// piece had no block.
+    pub fn codec_bytes(&self) -> usize {
+        self.codec_bytes
     }
 
     /// How many pieces became row blocks so far.
@@ -154,6 +152,31 @@ impl BlockCompressor {
             Kind::Lz4 { end, .. } => end,
         }
     }
+}
+
+impl Kind {
+    fn most_bytes(&self, bytes: usize) -> usize {
+        match self {
+            Self::None => bytes,
+            // LZ4_COMPRESSBOUND.
+            Self::Lz4 { .. } => HEADER_BYTES + bytes + bytes / 255 + 16,
+            Self::Zstd(_) => zstd_safe::compress_bound(bytes),
+        }
+    }
+}
+
+/// Whether a block of the piece is allowed, and has room.
+fn check(kind: &Kind, longest: usize, piece: &[u8], out: &[u8]) -> Result<(), CompressError> {
+    let bytes = piece.len();
+    if bytes > longest {
+        let most = longest;
+        return Err(CompressError::TooLong { bytes, most });
+    }
+    let (room, most) = (out.len(), kind.most_bytes(bytes));
+    if room < most {
+        return Err(CompressError::NoRoom { room, most });
+    }
+    Ok(())
 }
 
 impl PieceCodec for Kind {

@@ -16,8 +16,41 @@ pub(crate) trait PieceCodec {
 
 /// A block of so many bytes, and which kind of block it is.
 enum Made {
-    Rows(usize),
+    Rows {
+        bytes: usize,
+        /// What the codec alone made of the piece, where it was tried.
+        codec: Option<usize>,
+    },
     Codec(usize),
+}
+
+/// The bytes of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Packed {
+    pub bytes: usize,
+    /// Bytes of the block that the codec alone makes of the piece: an estimate where it was not tried, and never less
+    /// than `bytes`.
+    pub codec_bytes: usize,
+}
+
+/// What the codec alone took in the tries so far.
+#[derive(Debug, Default)]
+struct Tried {
+    original: u64,
+    codec: u64,
+}
+
+impl Tried {
+    fn add(&mut self, original: usize, codec: usize) {
+        self.original += original as u64;
+        self.codec += codec as u64;
+    }
+
+    /// Bytes that the codec alone would take; `None` before the first try.
+    fn estimate(&self, original: usize) -> Option<usize> {
+        let bytes = (original as u64 * self.codec).checked_div(self.original)?;
+        usize::try_from(bytes).ok()
+    }
 }
 
 pub(crate) struct RowPacker {
@@ -27,6 +60,7 @@ pub(crate) struct RowPacker {
     encoder: BodyEncoder,
     choices: Choices,
     guard: Guard,
+    tried: Tried,
     /// The second block of a piece that is made in two ways.
     spare: Vec<u8>,
     /// Pieces that became row blocks.
@@ -45,25 +79,28 @@ impl RowPacker {
                 dictionaries: true,
             },
             guard: Guard::default(),
+            tried: Tried::default(),
             spare: Vec::new(),
             row_blocks: 0,
         }
     }
 
-    /// Writes the piece's block and returns its bytes. `out` has room for the block of the codec alone.
+    /// Writes the piece's block. `out` has room for the block of the codec alone.
     pub fn compress(
         &mut self,
         piece: &[u8],
         out: &mut [u8],
         codec: &mut impl PieceCodec,
-    ) -> Result<usize, CompressError> {
-        match self.make(piece, out, codec)? {
-            Made::Rows(bytes) => {
+    ) -> Result<Packed, CompressError> {
+        let (bytes, codec_bytes) = match self.make(piece, out, codec)? {
+            Made::Rows { bytes, codec } => {
                 self.row_blocks += 1;
-                Ok(bytes)
+                let codec = codec.or_else(|| self.tried.estimate(piece.len()));
+                (bytes, codec.map_or(bytes, |codec| codec.max(bytes)))
             }
-            Made::Codec(bytes) => Ok(bytes),
-        }
+            Made::Codec(bytes) => (bytes, bytes),
+        };
+        Ok(Packed { bytes, codec_bytes })
     }
 
     fn make(
@@ -79,18 +116,21 @@ impl RowPacker {
         let packed = self.pack(piece, out, codec, plan == Plan::Both);
         let Some(bytes) = packed else {
             let bytes = codec.block(piece, out)?;
+            self.tried.add(piece.len(), bytes);
             self.guard.tell(None, bytes, piece.len());
             return Ok(Made::Codec(bytes));
         };
         if plan == Plan::Packed && !self.guard.is_changed(bytes, piece.len()) {
-            return Ok(Made::Rows(bytes));
+            return Ok(Made::Rows { bytes, codec: None });
         }
         let Some(spare) = spare(&mut self.spare, out.len()) else {
-            return Ok(Made::Rows(bytes));
+            return Ok(Made::Rows { bytes, codec: None });
         };
         let other = codec.block(piece, spare)?;
+        self.tried.add(piece.len(), other);
         if self.guard.tell(packed, other, piece.len()) {
-            return Ok(Made::Rows(bytes));
+            let codec = Some(other);
+            return Ok(Made::Rows { bytes, codec });
         }
         out[..other].copy_from_slice(&spare[..other]);
         Ok(Made::Codec(other))

@@ -13,8 +13,10 @@
 mod barrier;
 #[cfg(loom)]
 mod modelled;
+pub mod simulated;
 
 pub use barrier::device_write_barrier;
+pub use simulated::{HashMap, HashSet, TableKeys};
 
 #[cfg(not(loom))]
 mod primitive {

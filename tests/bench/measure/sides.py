@@ -81,6 +81,9 @@ def all_sides(faro_jar: Path) -> dict[str, Side]:
     return {
         "stock": Side(),
         "faro-tcp": Side({**FARO, "spark.faro.fabric": "tcp"}, faro),
+        "faro-tcp-lz4": Side(
+            {**FARO, "spark.faro.fabric": "tcp", "spark.faro.rowBlocks": "false"}, faro
+        ),
         "faro-spark": Side(
             {**FARO, "spark.faro.fabric": "auto", "spark.faro.reader": "spark"}, faro
         ),

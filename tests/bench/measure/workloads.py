@@ -17,6 +17,7 @@ from . import sides as known
 
 HERE = Path(__file__).resolve().parents[1]
 FARO_COUNTERS = HERE.parent / "spark" / "jobs" / "io" / "faro" / "e2e" / "FaroCounters.java"
+ANSWER_FILE = HERE.parent / "tpcds" / "AnswerFile.java"
 TMPFS = Path("/dev/shm")
 START_SECONDS = 180
 RUN_SECONDS = 240
@@ -92,6 +93,7 @@ def compiled(home, target):
             str(classes),
             *map(str, sorted((HERE / "workloads").rglob("*.java"))),
             str(FARO_COUNTERS),
+            str(ANSWER_FILE),
         ],
         check=True,
     )
@@ -101,9 +103,10 @@ def compiled(home, target):
 
 
 class Application:
-    """`name` is the side's. Its daemons, where it has some, start with it."""
+    """`name` is the side's. Its daemons, where it has some, start with it. `prefix` is a command
+    that runs the driver, `environment` what is added to the driver's."""
 
-    def __init__(self, name, side, conf, home, place, jar, logs):
+    def __init__(self, name, side, conf, home, place, jar, logs, prefix=(), environment=None):
         self.side = name
         self.faro = side.faro
         self.logs = logs
@@ -118,6 +121,7 @@ class Application:
             conf["spark.executor.extraClassPath"] = ":".join(jars)
             conf["spark.driver.extraClassPath"] = ":".join(jars)
         command = [
+            *prefix,
             self.home / "bin" / "spark-submit",
             "--master",
             MASTER,
@@ -138,7 +142,7 @@ class Application:
             logs / f"{name}-driver.log",
             keep="BENCH ",
             cwd=place,
-            env=launch.environment_for(self.home),
+            env={**launch.environment_for(self.home), **(environment or {})},
         )
         self.pids = []
 
@@ -155,14 +159,20 @@ class Application:
             self._ask(prepare)
         self.pids = [int(pid) for pid in self._ask("executors").split()]
 
-    def run(self, command):
+    def run(self, command, seconds=RUN_SECONDS):
         beside = [self.talk.pid, *(self.daemons.pids if self.daemons else [])]
         before = {pid: cpu.process_nanos(pid) for pid in [*self.pids, *beside]}
         wire = cpu.loopback_bytes()
-        said = self._ask(command)
+        said = self._ask(command, seconds)
         wire = cpu.loopback_bytes() - wire
-        spent = {pid: cpu.process_nanos(pid) - had for pid, had in before.items()}
         figures = {name: int(value) for name, value in re.findall(r"(\w+)=(-?\d+)", said)}
+        try:
+            spent = {pid: cpu.process_nanos(pid) - had for pid, had in before.items()}
+        except OSError:
+            seconds = figures["jobMillis"] / 1e3
+            raise RuntimeError(
+                f"an executor ended during '{command}', which took {seconds:.1f} s"
+            ) from None
         return {
             "job_s": figures["jobMillis"] / 1e3,
             "reduce_s": figures["reduceMillis"] / 1e3,
@@ -172,6 +182,9 @@ class Application:
             "fetch_wait_s": figures["fetchWaitMillis"] / 1e3,
             "remote_blocks": figures["remoteBlocks"],
             "remote_bytes": figures["remoteBytes"],
+            "local_bytes": figures["localBytes"],
+            "written_bytes": figures["writtenBytes"],
+            "spilled_bytes": figures["spilledBytes"],
         }
 
     def clean(self):
@@ -266,13 +279,13 @@ def _alternate(name, group, applications, warm_ups, rounds, broken, progress):
             result[side]["faro"] = {
                 key: value - counters[side].get(key, 0) for key, value in after.items()
             }
-            problem = _not_through_faro(result[side], group.reads_all)
+            problem = not_through_faro(result[side], group.reads_all)
             if problem:
                 broken[side] = f"{name}: {problem}"
     return result
 
 
-def _not_through_faro(side, exactly):
+def not_through_faro(side, exactly):
     """Whether what Spark counted as remote was all counted by Faro too, and nothing fell back."""
     faro = side["faro"]
     for unit, key in (("remote_blocks", "remoteBlocks."), ("remote_bytes", "remoteBytes.")):

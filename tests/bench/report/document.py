@@ -9,6 +9,9 @@ HEAD = """# Benchmarks
 writes its sections between the markers. `tests/bench/run --ladder`, `--spark`, `--tpcds` and
 `--secure` measure one part; `--peers` is `make bench-peers`, and `--cpu` finds out with `perf`
 where the workloads' CPU goes. `--quick` is a smoke run that does not change this file.
+`make bench-scale` measures TPC-DS at scale factor 10, large shuffles and links of 1 to 25 Gbit/s,
+and compares `faro advise` with what was measured; `tests/bench/scale/run --help` says how to do it
+in parts.
 """
 
 

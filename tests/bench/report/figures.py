@@ -7,6 +7,7 @@ NAMES = {
     "stock": "stock Spark",
     "stock-2": "stock Spark, second heat",
     "faro-tcp": "Faro tcp",
+    "faro-tcp-lz4": "Faro tcp, without row blocks",
     "faro-shm": "Faro shm",
     "netty-ctr": "Netty, AES-CTR",
     "netty-gcm": "Netty, AES-GCM",
@@ -46,6 +47,8 @@ def with_spread(figure):
     if figure is None:
         return "–"
     middle, least, most = figure
+    if least == most:
+        return number(middle)
     return f"{number(middle)} ({number(least)}–{number(most)})"
 
 

@@ -15,7 +15,7 @@ AIM = 0.9
 def write(results):
     queries, broken = results["workloads"], results["broken"]
     sides = [side for side in results["sides"] if side not in broken]
-    totals = {side: _sums(queries, side) for side in sides}
+    totals = {side: sums(queries, side) for side in sides}
     parts = [
         "## TPC-DS queries",
         (
@@ -45,11 +45,15 @@ def write(results):
     return "\n\n".join(parts)
 
 
-def _sums(queries, side):
+def sums(queries, side):
     """A side's rounds, each summed over all queries, as if they were of one workload."""
     rounds = [queries[name][side]["rounds"] for name in queries if side in queries[name]]
     count = min(map(len, rounds), default=0)
-    keys = ("job_s", "cpu_s", "remote_bytes")
+    keys = [
+        key
+        for key in (rounds[0][0] if count else {})
+        if all(one.get(key) is not None for runs in rounds for one in runs)
+    ]
     return {
         "rounds": [{key: sum(one[i][key] for one in rounds) for key in keys} for i in range(count)]
     }

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import zipfile
 from pathlib import Path
 
 import spark_home
@@ -48,6 +49,15 @@ def command():
     built = ["cargo", "build", "-q", "--locked", "-p", "faro-cli"]
     subprocess.run(built, cwd=ROOT, check=True)
     return ROOT / "target" / "debug" / "faro"
+
+
+def other_version(jar, target, files=None):
+    """A copy of Faro's jar that says it is version 9.9.9, or that has these files, by name."""
+    files = files or {"META-INF/faro.properties": b"version=9.9.9\n"}
+    with zipfile.ZipFile(jar) as old, zipfile.ZipFile(target, "w") as new:
+        for item in old.infolist():
+            new.writestr(item, files.get(item.filename, old.read(item)))
+    return target
 
 
 def faulty_library():

@@ -106,6 +106,10 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir, archive
         conf["spark.executorEnv.JAVA_HOME"] = str(java_of_hosts(place))
     if scenario.no_library:
         conf["spark.executorEnv.JAVA_HOME"] = str(java_without_library(place))
+    if scenario.other_version:
+        other = build.other_version(faro_jar, place / "other.jar")
+        if scenario.other_version == "executor":
+            conf["spark.executorEnv.JAVA_HOME"] = str(java_with_jar_first(place, other))
     if scenario.volumes:
         conf["spark.executorEnv.JAVA_HOME"] = str(java_with_volumes(place))
 
@@ -129,7 +133,7 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir, archive
             scenario.executors,
             scenario.cores,
             behind=scenario.behind,
-            jars=jars_beside(scenario, jobs_jar),
+            jars=jars_beside(scenario, jobs_jar, place),
         )
         outcome = drive(command, environment, place)
         if node_service:
@@ -153,9 +157,12 @@ def program_of(scenario, jobs_jar, scratch):
     return ["io.faro.e2e.Jobs", jobs_jar, scratch, *scenario.cases]
 
 
-def jars_beside(scenario, jobs_jar):
-    """The jars beside Faro's: the scenario's shuffle manager, and what a Python program calls."""
+def jars_beside(scenario, jobs_jar, place):
+    """The jars beside Faro's: the scenario's shuffle manager, another version, and what a Python
+    program calls."""
     found = [comet.jar()] if scenario.comet else []
+    if scenario.other_version == "jars":
+        found.append(place / "other.jar")
     needs_jobs = scenario.python or scenario.behind.startswith("io.faro.e2e.")
     return [*found, jobs_jar] if needs_jobs else found
 
@@ -196,8 +203,10 @@ exec {java_program()} "$@"
     )
 
 
-def java_of_hosts(place):
-    """Gives each executor a host of its own: all workers of a local-cluster have the same."""
+def java_of_hosts(place, host="127.0.0.$((2 + id))", before="", prefix=""):
+    """Gives each executor a host of its own: all workers of a local-cluster have the same. `host`
+    is its address, in which the shell replaces the executor's number `id`; `before`: lines in front
+    of the start; `prefix`: words in front of it."""
     return java_home(
         place,
         f"""
@@ -208,8 +217,8 @@ for i in "${{!words[@]}}"; do
     --hostname) host=$((i + 1)) ;;
   esac
 done
-words[host]=127.0.0.$((2 + id))
-exec {java_program()} "${{words[@]}}"
+words[host]={host}
+{before}exec {prefix}{java_program()} "${{words[@]}}"
 """,
     )
 
@@ -223,6 +232,23 @@ case " $* " in
   *" --executor-id 0 "*) set -- -Dfaro.library.path={place}/no-library.so "$@" ;;
 esac
 exec {java_program()} "$@"
+""",
+    )
+
+
+def java_with_jar_first(place, jar):
+    """Puts the jar first on the class path of executor 0."""
+    return java_home(
+        place,
+        f"""
+words=("$@")
+for i in "${{!words[@]}}"; do
+  if [[ ${{words[i]}} == -cp && " $* " == *" --executor-id 0 "* ]]; then
+    words[i + 1]={jar}:${{words[i + 1]}}
+    break
+  fi
+done
+exec {java_program()} "${{words[@]}}"
 """,
     )
 
@@ -316,7 +342,7 @@ def submit_command(
     return command + [str(part) for part in program]
 
 
-def drive(command, environment, place):
+def drive(command, environment, place, limit=TIME_LIMIT):
     outcome = Outcome()
     log = place / "driver.log"
     with log.open("wb") as out:
@@ -326,7 +352,7 @@ def drive(command, environment, place):
             command, stdin=subprocess.DEVNULL, stdout=out, env=environment, cwd=place
         )
         try:
-            outcome.exit_code = driver.wait(TIME_LIMIT)
+            outcome.exit_code = driver.wait(limit)
         except subprocess.TimeoutExpired:
             outcome.timed_out = True
             outcome.exit_code = -1

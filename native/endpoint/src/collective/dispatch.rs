@@ -41,7 +41,7 @@ impl Dispatch {
     /// # Errors
     /// `NoKey`.
     pub(super) fn add_peer(&self, card: &Card) -> Result<EndpointId, CollectiveError> {
-        self.peers.add(card).map_err(CollectiveError::NoKey)?;
+        self.peers.add(card, &[]).map_err(CollectiveError::NoKey)?;
         Ok(card.endpoint)
     }
 

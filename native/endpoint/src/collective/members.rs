@@ -9,9 +9,9 @@ use crate::counters::Counter;
 use crossbeam_channel::{Receiver, Sender};
 use faro_fabric::{ConnectionId, FabricKind};
 use faro_pool::Lease;
-use faro_sync::lock;
+use faro_sync::{lock, HashMap};
 use faro_wire::message::{Abort, AbortCause, ClearToSend, Join, WrittenBuffer};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 

@@ -12,9 +12,9 @@ use crate::net::{Closed, Link, Net, Route, Service, Source, UNTRACKED};
 use crossbeam_channel::Receiver;
 use faro_exchange::MAX_MEMBERS;
 use faro_fabric::{CloseReason, ConnectionId, EndpointId, Exposure, Revoked, Write};
+use faro_sync::HashMap;
 use faro_wire::message::{Abort, ClearToSend, DataReady, Join, RemoteBuffer, ToMember};
 use faro_wire::WireError;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Times that a JOIN is repeated because its connection ended, before its member counts as lost.
@@ -56,11 +56,11 @@ impl CollectiveService {
             dispatch,
             commands,
             counters,
-            waiting: HashMap::new(),
-            receives: HashMap::new(),
-            joins: HashMap::new(),
-            accepted: HashMap::new(),
-            owed: HashMap::new(),
+            waiting: HashMap::default(),
+            receives: HashMap::default(),
+            joins: HashMap::default(),
+            accepted: HashMap::default(),
+            owed: HashMap::default(),
         }
     }
 

@@ -8,8 +8,8 @@
 
 use faro_exchange::collective::{Action, Plan};
 use faro_pool::{Lease, PAGE_BYTES};
+use faro_sync::HashMap;
 use faro_wire::message::WrittenBuffer;
-use std::collections::HashMap;
 use std::ops::Range;
 
 /// A part on its way to or from a partner.
@@ -111,7 +111,7 @@ impl Step {
             items,
             offered: 0,
             applied: 0,
-            arrived: HashMap::new(),
+            arrived: HashMap::default(),
         }
     }
 

@@ -3,8 +3,12 @@
 mod error;
 mod metrics;
 mod start;
+#[cfg(feature = "simulation")]
+mod stepped;
 
 pub use error::EndpointError;
+#[cfg(feature = "simulation")]
+pub use stepped::{Stepped, Turn};
 
 use crate::collective::{Dispatch, Member};
 use crate::counters::Counters;
@@ -20,6 +24,7 @@ use faro_region::StagedFile;
 use faro_sync::lock;
 use faro_wire::message::MAX_BLOCKS;
 use faro_wire::{BlockId, Card, OutputId};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -52,8 +57,19 @@ impl Endpoint {
     /// # Errors
     /// `Card`, `NoKey`.
     pub fn add_peer(&self, card: &[u8]) -> Result<u64, EndpointError> {
+        self.add_peer_at(card, &[])
+    }
+
+    /// The same; `known_at` are addresses of the peer's host as this host sees them, for example those
+    /// of its name. They are tried in their order, and then the card's.
+    ///
+    /// # Errors
+    /// `Card`, `NoKey`.
+    pub fn add_peer_at(&self, card: &[u8], known_at: &[IpAddr]) -> Result<u64, EndpointError> {
         let card = Card::decode(card).map_err(EndpointError::Card)?;
-        self.peers.add(&card).map_err(EndpointError::NoKey)
+        self.peers
+            .add(&card, known_at)
+            .map_err(EndpointError::NoKey)
     }
 
     /// Starts a fetch of 1 to 32,768 blocks; its completions come from `completions`. It may go
@@ -192,6 +208,7 @@ impl Endpoint {
             }
         }
         self.io.stop();
+        self.catalog.close();
     }
 }
 

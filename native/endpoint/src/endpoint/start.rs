@@ -28,11 +28,13 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Most I/O threads: they wait for disks, not for processors.
 const MAX_IO_THREADS: usize = 8;
+/// Fabrics of an endpoint, best first.
+pub(crate) type Fabrics = Vec<Box<dyn Fabric>>;
+
 /// Ports after the configured one that RDMA's control channel tries.
 const CONTROL_PORTS: u16 = 32;
 
@@ -42,17 +44,46 @@ impl Endpoint {
     /// # Errors
     /// A limit too small for the arena, an address that cannot be bound, threads that cannot start.
     pub fn start(config: Config) -> Result<Arc<Self>, EndpointError> {
+        let key = StaticKey::random().map_err(EndpointError::NoRandomness)?;
+        let secret = Secret::random().map_err(EndpointError::NoRandomness)?;
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let io = |memory: &Arc<Memory>, catalog: &Arc<Catalog>| {
+            let threads = cores.clamp(2, MAX_IO_THREADS);
+            IoPool::start(threads, Arc::clone(memory), Arc::clone(catalog))
+                .map_err(EndpointError::Thread)
+        };
+        let (endpoint, threads) = Self::assemble(config, key, secret, open_fabrics, io)?;
+        for progress in threads {
+            let thread = std::thread::Builder::new()
+                .name(format!("faro-{}", fabric_name(progress.kind())))
+                .spawn(move || progress.run())
+                .map_err(EndpointError::Thread)?;
+            lock(&endpoint.progress).push(thread);
+        }
+        Ok(endpoint)
+    }
+
+    /// An endpoint and its progress threads, which are not started. `open` opens the fabrics, best first; `io` makes
+    /// what reads files.
+    ///
+    /// # Errors
+    /// See `start`.
+    pub(crate) fn assemble(
+        config: Config,
+        key: StaticKey,
+        secret: Secret,
+        open: impl FnOnce(&Config, &OwnIdentity, &Arc<Pool>) -> Result<Fabrics, EndpointError>,
+        io: impl FnOnce(&Arc<Memory>, &Arc<Catalog>) -> Result<IoPool, EndpointError>,
+    ) -> Result<(Arc<Self>, Vec<Progress>), EndpointError> {
         let pool = Pool::with_options(PoolOptions {
             idle_release: config.idle_release,
             ..PoolOptions::new(config.memory_limit)
         })?;
-        let key = StaticKey::random().map_err(EndpointError::NoRandomness)?;
         let id = key.id();
-        let secret = Secret::random().map_err(EndpointError::NoRandomness)?;
         let shared = config.security.secret.as_ref();
         let identity = OwnIdentity::new(key, &secret, shared, &config.security.application)
             .map_err(EndpointError::NoKey)?;
-        let fabrics = open_fabrics(&config, &identity, &pool)?;
+        let fabrics = open(&config, &identity, &pool)?;
         let card = Card {
             endpoint: id,
             name: config.name.clone(),
@@ -75,13 +106,7 @@ impl Endpoint {
         let catalog = Arc::new(Catalog::new(config.memory_limit));
         let cache = ChunkCache::new(Arc::clone(&pool), slots(config.memory_limit))?;
         let memory = Memory::new(Arc::clone(&pool), cache, config.regions, config.staging);
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let io = IoPool::start(
-            cores.clamp(2, MAX_IO_THREADS),
-            Arc::clone(&memory),
-            Arc::clone(&catalog),
-        )
-        .map_err(EndpointError::Thread)?;
+        let io = io(&memory, &catalog)?;
         let (own_host, idle_timeout) = (host_of(&card), config.request_timeout);
         let connection_idle = config.connection_idle;
         let exchange = Arc::new(Exchange::new(id, own_host, config.exchange, idle_timeout));
@@ -126,21 +151,18 @@ impl Endpoint {
             let doorbell = Arc::clone(doorbell);
             pool.on_release(Box::new(move || doorbell.memory_returned()));
         }
-        for thread in threads {
-            let thread = endpoint.spawn(id, thread, idle_timeout, connection_idle)?;
-            let mut progress = lock(&endpoint.progress);
-            progress.push(thread);
-        }
-        Ok(endpoint)
+        let progress = |thread| endpoint.progress_of(id, thread, idle_timeout, connection_idle);
+        let threads = threads.into_iter().map(progress).collect();
+        Ok((endpoint, threads))
     }
 
-    fn spawn(
+    fn progress_of(
         &self,
         id: EndpointId,
         thread: Thread,
         request_timeout: Duration,
         connection_idle: Duration,
-    ) -> Result<JoinHandle<()>, EndpointError> {
+    ) -> Progress {
         let (memory, counters) = (&self.memory, &self.counters);
         let fetch = FetchService::new(
             Arc::clone(&self.queue),
@@ -175,11 +197,7 @@ impl Endpoint {
         };
         let (peers, counters) = (Arc::clone(&self.peers), Arc::clone(counters));
         let net = Net::new(id, thread.fabric, peers, counters, connection_idle);
-        let progress = Progress::new(net, thread.doorbell, services, shared);
-        std::thread::Builder::new()
-            .name(format!("faro-{}", fabric_name(thread.kind)))
-            .spawn(move || progress.run())
-            .map_err(EndpointError::Thread)
+        Progress::new(net, thread.doorbell, services, shared)
     }
 }
 
@@ -218,8 +236,8 @@ fn open_fabrics(
     config: &Config,
     identity: &OwnIdentity,
     pool: &Arc<Pool>,
-) -> Result<Vec<Box<dyn Fabric>>, EndpointError> {
-    let mut fabrics: Vec<Box<dyn Fabric>> = Vec::new();
+) -> Result<Fabrics, EndpointError> {
+    let mut fabrics: Fabrics = Vec::new();
     let wanted = |kind| matches!(config.fabric, FabricChoice::Auto) || config.fabric == kind;
     if wanted(FabricChoice::Shm) {
         match ShmFabric::new(ShmConfig {

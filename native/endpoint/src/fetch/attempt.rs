@@ -16,6 +16,7 @@ use crate::limits::BUFFER_WINDOW_BYTES;
 use crate::memory::Memory;
 use faro_fabric::ConnectionId;
 use faro_pool::{Lease, Purpose};
+use faro_sync::simulated;
 use faro_wire::message::{FetchResponse, ReadOffer, WrittenBuffer};
 use faro_wire::{crc32c, WireError};
 use std::collections::VecDeque;
@@ -102,7 +103,7 @@ impl Attempt {
     /// It has the memory that it waited for, if it waited; its deadline begins again.
     pub(super) fn fed(&mut self) {
         if self.starved_since.take().is_some() {
-            self.progress(Instant::now());
+            self.progress(simulated::now());
         }
     }
 

@@ -6,7 +6,7 @@ use faro_wire::codes::{FabricCode, FetchErrorCode};
 use faro_wire::message::BlockEntry;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Blocks that arrived, or an error for some that will not.
 pub struct Completion {
@@ -101,6 +101,12 @@ impl Completions {
         let _ = self.queues[at as usize].0.send(completion);
     }
 
+    /// Some wait in the first queue.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn has_any(&self) -> bool {
+        !self.queues[0].1.is_empty()
+    }
+
     /// Waits for the first one of a queue, then takes what is there. A queue that does not exist never
     /// has one.
     pub(crate) fn take(
@@ -113,10 +119,9 @@ impl Completions {
         let Some((_, receiver)) = self.queues.get(queue) else {
             return;
         };
-        let deadline = Instant::now() + timeout;
         while out.len() < max {
             let next = if out.is_empty() {
-                receiver.recv_deadline(deadline).ok()
+                receiver.recv_timeout(timeout).ok()
             } else {
                 receiver.try_recv().ok()
             };

@@ -7,6 +7,7 @@ use crate::fabrics::fabric_name;
 use crate::limits::{BUSY_RETRY, MAX_BUSY_RETRY};
 use crate::net::{Link, Net};
 use faro_fabric::EndpointId;
+use faro_sync::simulated;
 use faro_wire::codes::FetchErrorCode;
 use faro_wire::message::{Failed, FailureCode, ToServer};
 use std::time::{Duration, Instant};
@@ -19,7 +20,7 @@ impl FetchService {
         let code = match failed.code {
             FailureCode::DeadlinePassed => FetchErrorCode::TimedOut,
             FailureCode::Busy if failed.retry_ms > 0 => {
-                let now = Instant::now();
+                let now = simulated::now();
                 request.busy.waits(now);
                 if !request.busy.has_waited(now, request.idle_timeout) {
                     let hint = Duration::from_millis(u64::from(failed.retry_ms));

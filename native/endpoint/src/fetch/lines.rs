@@ -8,7 +8,8 @@
 use super::Request;
 use crate::limits::MAX_BUSY_DOUBLINGS;
 use faro_fabric::EndpointId;
-use std::collections::{BTreeMap, HashMap};
+use faro_sync::HashMap;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 struct Line {

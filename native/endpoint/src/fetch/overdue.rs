@@ -5,6 +5,7 @@ use super::FetchService;
 use crate::limits::MEMORY_WAIT;
 use crate::net::Net;
 use faro_fabric::CloseReason;
+use faro_sync::simulated;
 use faro_wire::codes::FetchErrorCode;
 use std::time::Instant;
 
@@ -28,7 +29,7 @@ impl FetchService {
             return;
         };
         if attempt.starved_since.is_none() {
-            let now = Instant::now();
+            let now = simulated::now();
             attempt.starved_since = Some(now);
             let at = now + MEMORY_WAIT.min(attempt.request.idle_timeout / 2);
             if at < attempt.look_at {

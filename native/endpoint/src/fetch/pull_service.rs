@@ -8,8 +8,8 @@ use super::FetchService;
 use crate::net::Net;
 use faro_fabric::{ConnectionId, Outcome, Read, Rejected, RemoteRange};
 use faro_pool::{Lease, PoolError, Purpose};
+use faro_sync::simulated;
 use faro_wire::codes::FetchErrorCode;
-use std::time::Instant;
 
 /// Why a read was not posted.
 enum NotPosted {
@@ -19,6 +19,15 @@ enum NotPosted {
     NoRoom,
     /// The fabric will never take it.
     Impossible,
+}
+
+impl NotPosted {
+    fn of(refused: PoolError) -> Self {
+        match refused {
+            PoolError::Exhausted { .. } => Self::NoMemory,
+            _ => Self::Impossible,
+        }
+    }
 }
 
 impl FetchService {
@@ -84,11 +93,10 @@ impl FetchService {
         }
         if pull.reserved.is_empty() {
             let end = stream.whole_blocks(pull.position());
-            let lengths = pull.lengths_to(end).into_iter();
-            // All or none: what was leased before a refusal is dropped here.
-            pull.reserved = lengths
-                .map(|bytes| self.lease(bytes))
-                .collect::<Result<_, _>>()?;
+            let leases = self
+                .memory
+                .try_lease_each(&pull.lengths_to(end), Purpose::Read);
+            pull.reserved = leases.map_err(NotPosted::of)?;
         }
         while let Some(range) = pull.next() {
             let Some(target) = pull.reserved.pop_front() else {
@@ -116,12 +124,8 @@ impl FetchService {
     }
 
     fn lease(&self, bytes: usize) -> Result<Lease, NotPosted> {
-        self.memory
-            .try_lease(bytes, Purpose::Read)
-            .map_err(|error| match error {
-                PoolError::Exhausted { .. } => NotPosted::NoMemory,
-                _ => NotPosted::Impossible,
-            })
+        let lease = self.memory.try_lease(bytes, Purpose::Read);
+        lease.map_err(NotPosted::of)
     }
 
     fn post_read(
@@ -166,7 +170,7 @@ impl FetchService {
         let Some(attempt) = self.attempts.get_mut(&id) else {
             return;
         };
-        let now = Instant::now();
+        let now = simulated::now();
         attempt.progress(now);
         self.heard.insert(attempt.connection, now);
         self.moved = now;
@@ -232,7 +236,7 @@ impl FetchService {
             return;
         };
         if self.no_pulls.insert(attempt.connection) {
-            if let Some(left_out) = self.corrupt_reads.at(Instant::now()) {
+            if let Some(left_out) = self.corrupt_reads.at(simulated::now()) {
                 log::warn!(
                     "bytes read from a peer's memory have CRC-32C {got:#010x} where the peer read \
                      {expected:#010x} from its file; from now on it writes them on this connection{left_out}"

@@ -1,8 +1,8 @@
 //! The requests of an endpoint, from their caller to a progress thread and back.
 
 use super::completion::{Completion, Completions};
+use super::completion_sink::CompletionSink;
 use super::deliver::Ready;
-use super::ends::Ends;
 use super::Request;
 use crate::counters::Counters;
 use crate::fabrics::fabric_code;
@@ -51,7 +51,7 @@ pub(crate) struct RequestQueue {
     inboxes: Vec<(FabricKind, Inbox<Command>)>,
     /// Requests that wait for their peer's permit.
     scheduled: ClientQueue<Request>,
-    ends: Arc<Ends>,
+    sink: Arc<CompletionSink>,
     counters: Arc<Counters>,
     next_id: AtomicU64,
     closing: AtomicBool,
@@ -68,7 +68,7 @@ impl RequestQueue {
             peers,
             inboxes,
             scheduled: ClientQueue::new(exchange),
-            ends: Ends::new(Arc::clone(&counters)),
+            sink: CompletionSink::new(Arc::clone(&counters)),
             counters,
             next_id: AtomicU64::new(1),
             closing: AtomicBool::new(false),
@@ -90,7 +90,7 @@ impl RequestQueue {
         }
         let endpoint = self.peers.endpoint(peer);
         let endpoint = endpoint.ok_or(AdmitError::UnknownPeer(peer))?;
-        let in_flight = &self.ends.in_flight;
+        let in_flight = &self.sink.in_flight;
         if in_flight.fetch_add(1, Ordering::AcqRel) >= MAX_REQUESTS {
             in_flight.fetch_sub(1, Ordering::AcqRel);
             let limit = MAX_REQUESTS;
@@ -98,8 +98,8 @@ impl RequestQueue {
         }
         self.counters.requests.add(1);
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let ends = Arc::clone(&self.ends);
-        let request = Request::new(id, endpoint, blocks, idle_timeout, ends);
+        let sink = Arc::clone(&self.sink);
+        let request = Request::new(id, endpoint, blocks, idle_timeout, sink);
         self.send_all(self.scheduled.submit(endpoint, request));
         Ok(id)
     }
@@ -168,7 +168,7 @@ impl RequestQueue {
 
     /// Time has passed: requests that waited for others may be due.
     pub(crate) fn tick(&self, now: Instant) {
-        for endpoint in self.ends.take_lost() {
+        for endpoint in self.sink.take_lost() {
             self.send_all(self.scheduled.ended(endpoint));
         }
         if self.has_waiting() {
@@ -198,9 +198,9 @@ impl RequestQueue {
         counters.remote_bytes.add(lengths.sum());
         if last {
             request.ended();
-            self.ends.in_flight.fetch_sub(1, Ordering::AcqRel);
+            self.sink.in_flight.fetch_sub(1, Ordering::AcqRel);
         }
-        self.ends.completions.push(Completion {
+        self.sink.completions.push(Completion {
             request: request.id,
             first_block: ready.first_block as u32,
             block_count: delivery.blocks.len() as u32,
@@ -229,7 +229,8 @@ impl RequestQueue {
     /// Tells the caller of an error.
     fn conclude(&self, mut request: Request, code: FetchErrorCode, detail: String) {
         request.ended();
-        self.ends.failed(&request, code, detail);
+        self.sink
+            .failed(request.id, request.missing_range(), code, detail);
     }
 
     /// Hands out an error for the block before `handed_out`, which the arena cannot hold.
@@ -238,7 +239,8 @@ impl RequestQueue {
         if last {
             request.ended();
         }
-        self.ends.failed_block(request, detail, last);
+        self.sink
+            .failed_block(request.id, request.handed_out - 1, detail, last);
         if last {
             self.send_all(self.scheduled.ended(request.endpoint));
         }
@@ -251,7 +253,13 @@ impl RequestQueue {
 
     /// The queues of completions, for the caller's threads.
     pub(crate) fn completions(&self) -> &Completions {
-        &self.ends.completions
+        &self.sink.completions
+    }
+
+    /// Requests that have not ended.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn in_flight(&self) -> usize {
+        self.sink.in_flight.load(Ordering::Acquire)
     }
 
     /// From now on every request fails with `Closing`.

@@ -1,15 +1,16 @@
 //! What a caller wants, and what was handed out of it.
 
-use super::ends::Ends;
+use super::completion_sink::CompletionSink;
 use faro_fabric::{EndpointId, FabricKind};
 use faro_wire::codes::FetchErrorCode;
 use faro_wire::BlockId;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A caller's request for blocks of one peer. It is ended once, by its last blocks or by an error; if it
-/// is dropped before, because a thread panicked, the drop ends it with an error.
+/// A caller's request for blocks of one peer. It is ended once, by its last blocks or by an error;
+/// if it is dropped before, because a thread panicked, the drop ends it with an error.
 pub(crate) struct Request {
     /// The caller's name for it.
     pub(crate) id: u64,
@@ -20,7 +21,8 @@ pub(crate) struct Request {
     pub(crate) handed_out: usize,
     /// Attempts ask for the blocks before this one only.
     until: usize,
-    /// Blocks that the arena cannot hold, by position, with their bytes. All come after `handed_out`.
+    /// Blocks that the arena cannot hold, by position, with their bytes. All come after
+    /// `handed_out`.
     too_large: VecDeque<(usize, u64)>,
     /// How long it may go without progress.
     pub(crate) idle_timeout: Duration,
@@ -28,7 +30,7 @@ pub(crate) struct Request {
     pub(crate) writes_only: bool,
     pub(crate) faults: Faults,
     pub(crate) busy: Busy,
-    ends: Arc<Ends>,
+    sink: Arc<CompletionSink>,
     /// The caller has its last completion.
     ended: bool,
 }
@@ -39,7 +41,7 @@ impl Request {
         endpoint: EndpointId,
         blocks: Vec<BlockId>,
         idle_timeout: Duration,
-        ends: Arc<Ends>,
+        sink: Arc<CompletionSink>,
     ) -> Self {
         let until = blocks.len();
         Self {
@@ -53,7 +55,7 @@ impl Request {
             writes_only: false,
             faults: Faults::default(),
             busy: Busy::default(),
-            ends,
+            sink,
             ended: false,
         }
     }
@@ -61,6 +63,11 @@ impl Request {
     /// The caller has, or is about to get, its last completion.
     pub(super) fn ended(&mut self) {
         self.ended = true;
+    }
+
+    /// The positions of the blocks that were not handed out.
+    pub(super) fn missing_range(&self) -> Range<usize> {
+        self.handed_out..self.blocks.len()
     }
 
     /// The blocks that were not handed out.
@@ -78,8 +85,8 @@ impl Request {
         self.until == self.blocks.len()
     }
 
-    /// The lengths of `wanted` are known. True: some block is above `room`, so that the attempt asks for
-    /// too much.
+    /// The lengths of `wanted` are known. True: some block is above `room`, so that the attempt
+    /// asks for too much.
     pub(super) fn leave_out(&mut self, lengths: &[u64], room: u64) -> bool {
         let at = (self.handed_out..).zip(lengths.iter().copied());
         let mut found: VecDeque<_> = at.filter(|(_, bytes)| *bytes > room).collect();
@@ -93,7 +100,8 @@ impl Request {
         true
     }
 
-    /// The bytes of the next block, if it is one that the arena cannot hold. It counts as handed out.
+    /// The bytes of the next block, if it is one that the arena cannot hold. It counts as handed
+    /// out.
     pub(super) fn next_too_large(&mut self) -> Option<u64> {
         let at = self.handed_out;
         let (_, bytes) = *self.too_large.front().filter(|(next, _)| *next == at)?;
@@ -110,9 +118,10 @@ impl Drop for Request {
         if !self.ended {
             self.ended();
             let detail = "a thread that worked on the request panicked".to_owned();
-            let ends = Arc::clone(&self.ends);
-            ends.failed(self, FetchErrorCode::ConnectionLost, detail);
-            ends.lost(self.endpoint);
+            let code = FetchErrorCode::ConnectionLost;
+            self.sink
+                .failed(self.id, self.missing_range(), code, detail);
+            self.sink.lost(self.endpoint);
         }
     }
 }

@@ -14,10 +14,11 @@ use crossbeam_channel::Receiver;
 use faro_fabric::rare_log::RareLog;
 use faro_fabric::{CloseReason, ConnectionId, EndpointId, Exposure, Outcome, Revoked};
 use faro_pool::{Lease, Purpose, PAGE_BYTES};
+use faro_sync::{simulated, HashMap, HashSet};
 use faro_wire::codes::FetchErrorCode;
 use faro_wire::message::{DataWritten, Fetch, ToClient, ToServer};
 use faro_wire::WireError;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -86,20 +87,20 @@ impl FetchService {
             commands,
             memory,
             counters,
-            waiting: HashMap::new(),
-            attempts: HashMap::new(),
+            waiting: HashMap::default(),
+            attempts: HashMap::default(),
             awaiting_memory: BTreeSet::new(),
             awaiting_room: AwaitingRoom::default(),
-            by_request: HashMap::new(),
+            by_request: HashMap::default(),
             deadlines: Deadlines::default(),
             put_back: BTreeMap::new(),
             aside: Later::default(),
             lines: Lines::default(),
-            moved: Instant::now(),
-            memory_returned: Instant::now(),
-            reads: HashMap::new(),
-            heard: HashMap::new(),
-            no_pulls: HashSet::new(),
+            moved: simulated::now(),
+            memory_returned: simulated::now(),
+            reads: HashMap::default(),
+            heard: HashMap::default(),
+            no_pulls: HashSet::default(),
             corrupt_reads: RareLog::default(),
             next_token: 1,
             next_wire_id: 1,
@@ -110,7 +111,7 @@ impl FetchService {
     fn start(&mut self, net: &mut Net, mut request: Request, route: &Route) {
         let is_called = std::mem::take(&mut request.busy.is_called);
         if !is_called && self.lines.has(request.endpoint) {
-            return self.lines.join(request, Instant::now());
+            return self.lines.join(request, simulated::now());
         }
         match net.open_to(route, request.idle_timeout) {
             Link::Open(connection) => self.issue(net, connection, request),
@@ -128,7 +129,7 @@ impl FetchService {
         let id = self.next_wire_id;
         self.next_wire_id += 1;
         let deadline_ms = u32::try_from(request.idle_timeout.as_millis()).unwrap_or(u32::MAX);
-        let mut attempt = Attempt::new(request, connection, Instant::now());
+        let mut attempt = Attempt::new(request, connection, simulated::now());
         // A buffer at once: a thousand tiny blocks then take a single round trip.
         let buffer = self.first_buffer(net, &mut attempt);
         let fetch = Fetch {
@@ -196,7 +197,7 @@ impl Service for FetchService {
         message: ToClient,
     ) -> Result<(), WireError> {
         self.queue.progress(source.endpoint);
-        let now = Instant::now();
+        let now = simulated::now();
         self.heard.insert(source.connection, now);
         self.moved = now;
         let attempt = self.attempts.get_mut(&id);
@@ -266,7 +267,7 @@ impl Service for FetchService {
         _outcome: &Outcome,
     ) {
         if self.awaiting_room.has_any(connection) {
-            self.heard.insert(connection, Instant::now());
+            self.heard.insert(connection, simulated::now());
             self.has_room(net, connection);
         }
     }
@@ -299,7 +300,7 @@ impl Service for FetchService {
     }
 
     fn on_memory(&mut self, net: &mut Net) {
-        self.memory_returned = Instant::now();
+        self.memory_returned = simulated::now();
         self.offer_buffers(net);
         self.send_put_back();
     }

@@ -1,10 +1,11 @@
 //! The one kind of cache that the catalog uses: weighted, sharded, and not emptied by a scan.
 
+use faro_sync::TableKeys;
 use quick_cache::sync::DefaultLifecycle;
-use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
+use quick_cache::{OptionsBuilder, Weighter};
 use std::hash::Hash;
 
-pub(super) type Cache<K, V, W> = quick_cache::sync::Cache<K, V, W>;
+pub(super) type Cache<K, V, W> = quick_cache::sync::Cache<K, V, W, TableKeys>;
 
 /// Each has its part of the room, so there are few: a large offset table has to fit into one.
 const SHARDS: usize = 16;
@@ -29,14 +30,14 @@ where
             entries,
             weight,
             weighter,
-            DefaultHashBuilder::default(),
+            TableKeys::default(),
             DefaultLifecycle::default(),
         );
     };
     Cache::with_options(
         options,
         weighter,
-        DefaultHashBuilder::default(),
+        TableKeys::default(),
         DefaultLifecycle::default(),
     )
 }

@@ -24,7 +24,7 @@ use super::stores::Stores;
 use crate::limits::{MAX_KNOWN_BYTES, SWEPT_FILES, TICK};
 use crate::payer::Payer;
 use faro_fabric::rare_log::RareLog;
-use faro_sync::lock;
+use faro_sync::{lock, simulated};
 use faro_wire::{BlockStatus, OutputId};
 use quick_cache::Weighter;
 use std::sync::{Arc, Mutex};
@@ -78,8 +78,8 @@ impl Catalog {
             known: cache::new(bytes, outputs, OutputBytes),
             stores: Stores::new(open_files, bytes),
             questions: Questions::new(),
-            looked: Mutex::new(Instant::now()),
-            swept: Mutex::new(Instant::now()),
+            looked: Mutex::new(simulated::now()),
+            swept: Mutex::new(simulated::now()),
             unanswered: Mutex::default(),
         }
     }
@@ -118,6 +118,12 @@ impl Catalog {
         self.questions.take(max, timeout)
     }
 
+    /// Questions wait to be taken.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn has_questions(&self) -> bool {
+        self.questions.has_any()
+    }
+
     /// Answers a question; opens the files on the caller's thread.
     pub(crate) fn answer(&self, id: OutputId, files: Option<&OutputFiles>) {
         let opened = files
@@ -127,6 +133,11 @@ impl Catalog {
         for resume in self.questions.answered(id) {
             resume(opened.clone());
         }
+    }
+
+    /// Nothing waits for answers any more: this endpoint has closed.
+    pub(crate) fn close(&self) {
+        self.questions.close();
     }
 
     /// Expires questions older than `age`, once per tick. Every progress thread calls it, because any of
@@ -183,7 +194,7 @@ impl Catalog {
 
     /// Looks at some open files, once per tick, and closes those that were deleted or replaced.
     fn sweep(&self) {
-        if is_due(&self.swept, Instant::now()) {
+        if is_due(&self.swept, simulated::now()) {
             self.stores.descriptors.sweep(SWEPT_FILES);
         }
     }

@@ -9,10 +9,9 @@ use crate::limits::{MAX_UNRESOLVED, MAX_UNRESOLVED_OF_PEER};
 use crate::payer::{Payer, GUESTS_SHARE};
 use crossbeam_channel::{Receiver, Sender};
 use faro_fabric::EndpointId;
-use faro_sync::lock;
+use faro_sync::{lock, simulated, HashMap};
 use faro_wire::{BlockStatus, OutputId};
 use std::collections::hash_map::Entry;
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -108,7 +107,7 @@ impl Questions {
             return Asked::Full;
         }
         let question = Question {
-            since: Instant::now(),
+            since: simulated::now(),
             peer,
             waiting: vec![resume()],
         };
@@ -116,6 +115,12 @@ impl Questions {
         open.of_guests += usize::from(peer.is_guest);
         *open.of_peer.entry(peer.endpoint).or_default() += 1;
         Asked::Waiting
+    }
+
+    /// Some wait in the queue.
+    #[cfg(feature = "simulation")]
+    pub(super) fn has_any(&self) -> bool {
+        !self.queue.1.is_empty()
     }
 
     /// Waits up to `timeout` for questions; at most `max` of them.
@@ -135,6 +140,13 @@ impl Questions {
         question
             .map(|question| question.waiting)
             .unwrap_or_default()
+    }
+
+    /// Closes all questions; what waits for the answers is dropped. It has references to all that an endpoint has, so
+    /// that a question which stays open would keep its arena for ever.
+    pub(super) fn close(&self) {
+        let open = std::mem::take(&mut *lock(&self.open));
+        drop(open);
     }
 
     /// The questions that have been open for longer than `age`.

@@ -41,7 +41,7 @@
 //! other direction too.
 
 use faro_fabric::{ConnectionId, EndpointId};
-use std::collections::HashMap;
+use faro_sync::HashMap;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -91,8 +91,8 @@ impl Connections {
     pub(super) fn new(own: EndpointId) -> Self {
         Self {
             own,
-            by_endpoint: HashMap::new(),
-            endpoints: HashMap::new(),
+            by_endpoint: HashMap::default(),
+            endpoints: HashMap::default(),
             surplus: Vec::new(),
         }
     }

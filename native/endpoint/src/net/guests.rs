@@ -2,7 +2,8 @@
 
 use crate::limits::{MAX_CONNECTIONS_OF_PEER, MAX_GUEST_CONNECTIONS};
 use faro_fabric::{ConnectionId, EndpointId};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use faro_sync::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The accepted connections of one progress thread.
 #[derive(Default)]

@@ -10,7 +10,7 @@
 //! request in the last round trip of a minute without any.
 
 use faro_fabric::ConnectionId;
-use std::collections::HashMap;
+use faro_sync::HashMap;
 use std::time::{Duration, Instant};
 
 /// How long a connection is unused before it may be closed for the sake of others.
@@ -39,7 +39,7 @@ pub(super) struct Idleness {
 impl Idleness {
     pub(super) fn new(idle: Duration, now: Instant) -> Self {
         Self {
-            by_connection: HashMap::new(),
+            by_connection: HashMap::default(),
             idle,
             now,
             looked: now,

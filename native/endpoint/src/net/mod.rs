@@ -42,12 +42,13 @@ use faro_fabric::{
     Message, Read, Rejected, RemoteRange, Revoked, Write,
 };
 use faro_pool::Lease;
+use faro_sync::simulated;
 use faro_wire::message::{ToClient, ToMember, ToServer};
 use guests::Accepted;
 use idle::Idleness;
 use outbox::{Outbox, Post};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Token of a write whose end no service waits for.
 pub(crate) const UNTRACKED: u64 = u64::MAX;
@@ -95,7 +96,7 @@ impl Net {
             fabric,
             connections: Connections::new(own),
             accepted: Accepted::default(),
-            idleness: Idleness::new(connection_idle, Instant::now()),
+            idleness: Idleness::new(connection_idle, simulated::now()),
             outbox: Outbox::default(),
             peers,
             counters,
@@ -177,7 +178,7 @@ impl Net {
             link @ (Link::Open(_) | Link::Opening) => return link,
         }
         let timeout = self.peers.connect_timeout(endpoint, route.fabric);
-        let deadline = Instant::now() + timeout.min(at_most);
+        let deadline = simulated::now() + timeout.min(at_most);
         match self.fabric.connect(&route.location, &route.peer, deadline) {
             Ok(connection) => {
                 self.connections.begun(endpoint, connection);
@@ -226,7 +227,7 @@ impl Net {
         timeout: Duration,
     ) -> Result<(), FabricError> {
         let polled = self.fabric.poll(events, timeout);
-        self.idleness.set_time(Instant::now());
+        self.idleness.set_time(simulated::now());
         for event in events.iter() {
             if let Event::Message { connection, .. }
             | Event::WriteEnded { connection, .. }

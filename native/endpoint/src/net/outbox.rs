@@ -6,7 +6,8 @@
 //! the window of writes of each job.
 
 use faro_fabric::{ConnectionId, Fabric, Message, Rejected, Write};
-use std::collections::{HashMap, VecDeque};
+use faro_sync::HashMap;
+use std::collections::VecDeque;
 
 /// A message or a write.
 pub(super) enum Post {

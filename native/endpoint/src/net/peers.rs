@@ -5,17 +5,17 @@
 //! Executors come and go for months. A peer that was not asked for anything for [`PEER_IDLE`] is
 //! forgotten, and its handle is unknown from then on; the caller adds its card again.
 
-use super::routes::{Line, Route, Routes};
+use super::routes::{Failure, Line, Route, Routes};
 use crate::counters::Counters;
 use crate::fabrics::fabric_name;
-use crate::limits::{CONNECT_TIMEOUT, PEER_IDLE};
+use crate::limits::{CONNECT_TIMEOUT, MOST_LOCATIONS, PEER_IDLE};
 use crate::schedule::{host_of, Exchange};
 use faro_fabric::shm::same_host;
 use faro_fabric::{EndpointId, FabricKind, Identity};
 use faro_secure::{KeyError, SharedSecret};
-use faro_sync::lock;
-use faro_wire::Card;
-use std::collections::HashMap;
+use faro_sync::{lock, simulated, HashMap};
+use faro_wire::{Card, CardAddress};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -95,11 +95,12 @@ impl PeerTable {
     }
 
     /// The handle of the endpoint on `card`, which is the same for one endpoint until it is forgotten.
+    /// `known_at`: addresses of its host as this host sees them; they are tried before the card's.
     ///
     /// # Errors
     /// `KeyError`.
-    pub(crate) fn add(&self, card: &Card) -> Result<u64, KeyError> {
-        let used = Instant::now();
+    pub(crate) fn add(&self, card: &Card, known_at: &[IpAddr]) -> Result<u64, KeyError> {
+        let used = simulated::now();
         let mut state = self.lock();
         if let Some(peer) = state.peers.get_mut(&card.endpoint) {
             peer.used = used;
@@ -107,7 +108,7 @@ impl PeerTable {
         }
         let routes = self.fabrics.iter();
         let peer = Arc::new(self.membership.identity(card)?);
-        let routes = routes.filter_map(|fabric| self.route(*fabric, card, &peer));
+        let routes = routes.filter_map(|fabric| self.route(*fabric, card, known_at, &peer));
         let mut routes = Routes::new(card.name.clone(), routes.collect());
         for (fabric, cause) in &state.lost {
             routes.fabric_lost(*fabric, cause);
@@ -126,19 +127,33 @@ impl PeerTable {
         Ok(handle)
     }
 
-    fn route(&self, fabric: FabricKind, card: &Card, peer: &Arc<Identity>) -> Option<Route> {
-        let is_this = |scheme: &str| scheme == fabric_name(fabric);
-        let address = card.addresses.iter().find(|a| is_this(&a.scheme))?;
-        // Shared memory of another host is no route that fails: it is none.
-        let near = |ours: &String| same_host(ours, &address.location);
-        if fabric == FabricKind::Shm && !self.shm_location.as_ref().is_some_and(near) {
-            return None;
-        }
-        Some(Route {
+    /// With the other locations that the fabric has.
+    fn route(
+        &self,
+        fabric: FabricKind,
+        card: &Card,
+        known_at: &[IpAddr],
+        peer: &Arc<Identity>,
+    ) -> Option<(Route, Vec<String>)> {
+        let is_this = |address: &&CardAddress| address.scheme == fabric_name(fabric);
+        let of_card = card.addresses.iter().filter(is_this);
+        let of_card: Vec<&str> = of_card.map(|address| address.location.as_str()).collect();
+        let first = of_card.first()?;
+        let mut locations = match fabric {
+            // Shared memory of another host is no route that fails: it is none.
+            FabricKind::Shm => {
+                let near = |ours: &String| same_host(ours, first);
+                self.shm_location.as_ref().filter(|ours| near(ours))?;
+                vec![(*first).to_owned()]
+            }
+            FabricKind::Tcp | FabricKind::Verbs => locations(&of_card, known_at),
+        };
+        let route = Route {
             fabric,
-            location: address.location.clone(),
+            location: locations.remove(0),
             peer: Arc::clone(peer),
-        })
+        };
+        Some((route, locations))
     }
 
     /// Whether the card of that endpoint was added, and not forgotten.
@@ -150,7 +165,7 @@ impl PeerTable {
     pub(crate) fn endpoint(&self, handle: u64) -> Option<EndpointId> {
         let mut state = self.lock();
         let endpoint = *state.by_handle.get(&handle)?;
-        state.peers.get_mut(&endpoint)?.used = Instant::now();
+        state.peers.get_mut(&endpoint)?.used = simulated::now();
         Some(endpoint)
     }
 
@@ -181,7 +196,7 @@ impl PeerTable {
     /// There is none: why.
     pub(crate) fn route_to(&self, peer: EndpointId) -> Result<Route, String> {
         match self.lock().peers.get(&peer) {
-            Some(peer) => peer.routes.choose(Instant::now()).cloned(),
+            Some(peer) => peer.routes.choose(simulated::now()).cloned(),
             None => Err("no such peer".to_owned()),
         }
     }
@@ -196,22 +211,25 @@ impl PeerTable {
 
     /// The route failed: its back-off begins.
     pub(crate) fn back_off(&self, peer: EndpointId, fabric: FabricKind, cause: &str) {
-        let now = Instant::now();
+        let now = simulated::now();
         let mut state = self.lock();
         let peer = state.peers.get_mut(&peer);
-        let line = peer.and_then(|peer| peer.routes.failed(fabric, cause, now));
+        let failure = peer.and_then(|peer| peer.routes.failed(fabric, cause, now));
         drop(state);
-        if line.is_some() {
-            self.counters.demotions.add(1);
-        }
-        log(line);
+        log(failure.map(|failure| match failure {
+            Failure::Elsewhere(line) => line,
+            Failure::BackOff(line) => {
+                self.counters.demotions.add(1);
+                line
+            }
+        }));
     }
 
     /// Blocks arrived by that route.
     pub(crate) fn carried(&self, peer: EndpointId, fabric: FabricKind) {
         let mut state = self.lock();
         let peer = state.peers.get_mut(&peer);
-        let line = peer.and_then(|peer| peer.routes.carried(fabric, Instant::now()));
+        let line = peer.and_then(|peer| peer.routes.carried(fabric, simulated::now()));
         drop(state);
         log(line);
     }
@@ -240,6 +258,27 @@ impl PeerTable {
     }
 }
 
+/// The card's port at the addresses that this host knows, then what the card says; `of_card` is not
+/// empty, and neither is the answer.
+fn locations(of_card: &[&str], known_at: &[IpAddr]) -> Vec<String> {
+    let ports = of_card.first().and_then(|first| first.parse().ok());
+    let known = ports.map_or(Vec::new(), |first: SocketAddr| {
+        let known = known_at.iter();
+        known
+            .map(|ip| SocketAddr::new(*ip, first.port()).to_string())
+            .collect()
+    });
+    let mut all: Vec<String> = Vec::new();
+    // The card's own first one keeps its place among them.
+    let known = known.into_iter().take(MOST_LOCATIONS - 1);
+    for location in known.chain(of_card.iter().map(|&location| location.to_owned())) {
+        if all.len() < MOST_LOCATIONS && !all.contains(&location) {
+            all.push(location);
+        }
+    }
+    all
+}
+
 fn log(line: Option<Line>) {
     if let Some((level, text)) = line {
         log::log!(level, "{text}");
@@ -251,6 +290,23 @@ mod tests {
     use super::*;
     use crate::schedule::ExchangeConfig;
     use std::time::Duration;
+
+    #[test]
+    fn what_this_host_knows_comes_before_what_the_card_says() {
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        let of_card = ["10.0.0.7:41234"];
+        assert_eq!(locations(&of_card, &[]), of_card);
+        assert_eq!(locations(&of_card, &[ip("10.0.0.7")]), of_card, "once");
+        assert_eq!(
+            locations(&of_card, &[ip("192.168.9.7"), ip("fd00::7")]),
+            ["192.168.9.7:41234", "[fd00::7]:41234", "10.0.0.7:41234"]
+        );
+        let many: Vec<IpAddr> = (1..9).map(|n| ip(&format!("10.1.0.{n}"))).collect();
+        let most = locations(&of_card, &many);
+        assert_eq!(most.len(), MOST_LOCATIONS);
+        assert_eq!(most.last().unwrap(), of_card[0]);
+        assert_eq!(locations(&["@x"], &many), ["@x"], "no address with a port");
+    }
 
     #[test]
     fn a_peer_that_is_asked_for_nothing_is_forgotten() {
@@ -271,8 +327,11 @@ mod tests {
             addresses: Vec::new(),
             secret: faro_secure::Secret::new([0; 32]),
         };
-        let (first, second) = (peers.add(&card(10)).unwrap(), peers.add(&card(20)).unwrap());
-        assert_eq!(peers.add(&card(10)), Ok(first));
+        let (first, second) = (
+            peers.add(&card(10), &[]).unwrap(),
+            peers.add(&card(20), &[]).unwrap(),
+        );
+        assert_eq!(peers.add(&card(10), &[]), Ok(first));
         let start = Instant::now();
         peers.forget_idle(start);
         peers.forget_idle(start + PEER_IDLE / 2);
@@ -284,7 +343,7 @@ mod tests {
             (peers.endpoint(first), peers.endpoint(second)),
             (None, None)
         );
-        let again = peers.add(&card(20)).unwrap();
+        let again = peers.add(&card(20), &[]).unwrap();
         assert!(again != second && again != first, "no handle is used twice");
         assert_eq!(peers.endpoint(again), Some(20));
     }

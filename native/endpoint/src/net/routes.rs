@@ -10,6 +10,10 @@
 //! by a lesser route (a peer that has ended is no reason to look at a cable), and not again before
 //! the better route has worked in between. Every other change is a line at `info`.
 //!
+//! A fabric may reach a peer at several addresses: a host name can have more than one, and a network
+//! can make of one address another (NAT, split DNS, two links). They are tried in their order, each
+//! with a time of its own, before the route counts as failed; the one that carried blocks is kept.
+//!
 //! Pure: the time comes in, log lines go out.
 
 use crate::fabrics::fabric_name;
@@ -23,7 +27,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone)]
 pub(crate) struct Route {
     pub(crate) fabric: FabricKind,
-    /// As the peer's card has it.
+    /// As the fabric reads it.
     pub(crate) location: String,
     pub(crate) peer: Arc<Identity>,
 }
@@ -43,8 +47,23 @@ enum Health {
     FabricLost,
 }
 
+/// What a failure leads to.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The same fabric is tried at another address, at once.
+    Elsewhere(Line),
+    /// The route's back-off begins.
+    BackOff(Line),
+}
+
 struct Entry {
+    /// Its location is `locations[at]`.
     route: Route,
+    /// All that this fabric has, best first; never empty.
+    locations: Vec<String>,
+    at: usize,
+    /// Locations that have failed since one carried blocks or the last back-off began.
+    failed: usize,
     health: Health,
     /// Length of the next back-off.
     next: Duration,
@@ -58,6 +77,17 @@ impl Entry {
             Health::Good => true,
             Health::BackOff { until, .. } => until <= now,
             Health::FabricLost => false,
+        }
+    }
+
+    fn is_last_location(&self) -> bool {
+        self.failed + 1 >= self.locations.len()
+    }
+
+    fn go_to_next_location(&mut self) {
+        self.at = (self.at + 1) % self.locations.len();
+        if let Some(location) = self.locations.get(self.at) {
+            location.clone_into(&mut self.route.location);
         }
     }
 
@@ -78,9 +108,14 @@ pub(crate) struct Routes {
 }
 
 impl Routes {
-    /// `routes`: best first.
-    pub(crate) fn new(name: String, routes: Vec<Route>) -> Self {
-        let entry = |route| Entry {
+    /// `routes`: best first, each with the other locations of its fabric, best first too.
+    pub(crate) fn new(name: String, routes: Vec<(Route, Vec<String>)>) -> Self {
+        let entry = |(route, others): (Route, Vec<String>)| Entry {
+            locations: std::iter::once(route.location.clone())
+                .chain(others)
+                .collect(),
+            at: 0,
+            failed: 0,
             route,
             health: Health::Good,
             next: BACKOFF_MIN,
@@ -90,10 +125,13 @@ impl Routes {
         Self { name, entries }
     }
 
-    /// How long connecting by that fabric may take: little where another route is tried afterwards.
+    /// How long connecting by that fabric may take: little where another route or address is tried
+    /// afterwards.
     pub(crate) fn connect_timeout(&self, fabric: FabricKind) -> Duration {
         match self.entries.last() {
-            Some(last) if last.route.fabric == fabric => LAST_CONNECT_TIMEOUT,
+            Some(last) if last.route.fabric == fabric && last.is_last_location() => {
+                LAST_CONNECT_TIMEOUT
+            }
             Some(_) | None => CONNECT_TIMEOUT,
         }
     }
@@ -121,9 +159,14 @@ impl Routes {
             .find(|entry| entry.route.fabric == fabric)
     }
 
-    /// The route failed, and its back-off begins. `None`: there is no such route, or its fabric is
-    /// lost.
-    pub(crate) fn failed(&mut self, fabric: FabricKind, cause: &str, now: Instant) -> Option<Line> {
+    /// The route failed at the location that `choose` gave. `None`: there is no such route, or its
+    /// fabric is lost.
+    pub(crate) fn failed(
+        &mut self,
+        fabric: FabricKind,
+        cause: &str,
+        now: Instant,
+    ) -> Option<Failure> {
         let name = self.name.clone();
         let entry = self.find(fabric)?;
         let warned = match entry.health {
@@ -131,16 +174,28 @@ impl Routes {
             Health::BackOff { warned, .. } => warned,
             Health::FabricLost => return None,
         };
+        entry.cause = match entry.failed {
+            0 => cause.to_owned(),
+            _ => format!("{}, then {cause}", entry.cause),
+        };
+        let (is_last, failed_at) = (entry.is_last_location(), entry.route.location.clone());
+        entry.go_to_next_location();
+        let fabric = fabric_name(fabric);
+        if !is_last {
+            entry.failed += 1;
+            let next = &entry.route.location;
+            let line =
+                format!("{name}: {fabric} failed at {failed_at} and is tried at {next}: {cause}");
+            return Some(Failure::Elsewhere((Level::Info, line)));
+        }
         let pause = entry.next;
         let until = now + pause;
         entry.health = Health::BackOff { until, warned };
         entry.next = (pause * 2).min(BACKOFF_MAX);
-        cause.clone_into(&mut entry.cause);
-        let (fabric, pause) = (fabric_name(fabric), pause.as_secs());
-        Some((
-            Level::Info,
-            format!("{name}: {fabric} failed and is not tried for {pause} s: {cause}"),
-        ))
+        entry.failed = 0;
+        let (pause, cause) = (pause.as_secs(), &entry.cause);
+        let line = format!("{name}: {fabric} failed and is not tried for {pause} s: {cause}");
+        Some(Failure::BackOff((Level::Info, line)))
     }
 
     /// This endpoint's fabric is gone: the route is never used again.
@@ -157,6 +212,7 @@ impl Routes {
         let at = self.entries.iter().position(is_this)?;
         let (better, rest) = self.entries.split_at_mut(at);
         if let Some(entry) = rest.first_mut() {
+            entry.failed = 0;
             match entry.health {
                 // What arrives during the back-off was sent before the failure, and proves nothing.
                 Health::BackOff { until, .. } if until <= now => {
@@ -213,7 +269,15 @@ mod tests {
             location: "there".to_owned(),
             peer: Arc::new(Identity::public(7)),
         };
-        Routes::new("executor-3".to_owned(), fabrics.iter().map(route).collect())
+        let routes = fabrics.iter().map(|fabric| (route(fabric), Vec::new()));
+        Routes::new("executor-3".to_owned(), routes.collect())
+    }
+
+    fn line_of(failure: Option<Failure>) -> Line {
+        match failure {
+            Some(Failure::BackOff(line)) => line,
+            other => panic!("{other:?} instead of a back-off"),
+        }
     }
 
     fn chosen(routes: &Routes, now: Instant) -> FabricKind {
@@ -227,7 +291,7 @@ mod tests {
         let (mut routes, mut now) = (routes(&PAIR), Instant::now());
         for pause in [2, 4, 8, 16, 32, 60, 60] {
             assert_eq!(chosen(&routes, now), FabricKind::Verbs);
-            let (level, line) = routes.failed(FabricKind::Verbs, "cable cut", now).unwrap();
+            let (level, line) = line_of(routes.failed(FabricKind::Verbs, "cable cut", now));
             assert_eq!(level, Level::Info);
             assert_eq!(
                 line,
@@ -239,7 +303,7 @@ mod tests {
         }
         let (_, line) = routes.carried(FabricKind::Verbs, now).unwrap();
         assert_eq!(line, "executor-3: verbs works again");
-        let (_, line) = routes.failed(FabricKind::Verbs, "cable cut", now).unwrap();
+        let (_, line) = line_of(routes.failed(FabricKind::Verbs, "cable cut", now));
         assert!(
             line.contains("not tried for 2 s"),
             "from the beginning: {line}"
@@ -317,6 +381,42 @@ mod tests {
         routes.failed(FabricKind::Tcp, "refused", now);
         let why = routes.choose(now).err().unwrap();
         assert!(why.contains("verbs: device gone; tcp: refused"), "{why}");
+    }
+
+    #[test]
+    fn addresses_are_tried_in_their_order_before_the_route_fails() {
+        let route = Route {
+            fabric: FabricKind::Tcp,
+            location: "a".to_owned(),
+            peer: Arc::new(Identity::public(7)),
+        };
+        let others = vec!["b".to_owned(), "c".to_owned()];
+        let mut routes = Routes::new("executor-3".to_owned(), vec![(route, others)]);
+        let mut now = Instant::now();
+        let at = |routes: &Routes, now| routes.choose(now).map(|route| route.location.clone());
+        for (location, timeout) in [
+            ("a", CONNECT_TIMEOUT),
+            ("b", CONNECT_TIMEOUT),
+            ("c", LAST_CONNECT_TIMEOUT),
+        ] {
+            assert_eq!(at(&routes, now).as_deref(), Ok(location));
+            assert_eq!(routes.connect_timeout(FabricKind::Tcp), timeout);
+            let failure = routes.failed(FabricKind::Tcp, &format!("no {location}"), now);
+            assert_eq!(
+                matches!(failure, Some(Failure::Elsewhere(_))),
+                location != "c"
+            );
+        }
+        let why = "executor-3 cannot be reached: tcp: no a, then no b, then no c";
+        assert_eq!(at(&routes, now), Err(why.to_owned()));
+        now += BACKOFF_MIN;
+        assert_eq!(at(&routes, now).as_deref(), Ok("a"), "from the beginning");
+        routes.failed(FabricKind::Tcp, "no a", now);
+        routes.carried(FabricKind::Tcp, now);
+        assert_eq!(at(&routes, now).as_deref(), Ok("b"), "what works is kept");
+        routes.failed(FabricKind::Tcp, "cut", now);
+        routes.failed(FabricKind::Tcp, "no c", now);
+        assert_eq!(at(&routes, now).as_deref(), Ok("a"), "all have their turn");
     }
 
     #[test]

@@ -25,7 +25,8 @@
 use super::order::{Due, Order};
 use super::permits::Permits;
 use faro_fabric::EndpointId;
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use faro_sync::HashMap;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 /// A peer that work waits for or is under way with; no other is kept.
@@ -65,7 +66,7 @@ impl<T> Admission<T> {
             order,
             slice,
             max_wait,
-            peers: HashMap::new(),
+            peers: HashMap::default(),
             queue: BTreeSet::new(),
             permits,
             moves: Vec::new(),

@@ -3,7 +3,7 @@
 use super::usage::Side;
 use super::{Admission, Exchange};
 use faro_fabric::EndpointId;
-use faro_sync::lock;
+use faro_sync::{lock, simulated};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -42,7 +42,7 @@ impl<T> ClientQueue<T> {
 
     /// A new request: returns what is to be sent now.
     pub(crate) fn submit(&self, peer: EndpointId, request: T) -> Vec<T> {
-        let now = Instant::now();
+        let now = simulated::now();
         self.exchange.wanted(peer);
         self.with(now, |state, out| match state.closed {
             true => out.push(request),
@@ -52,7 +52,7 @@ impl<T> ClientQueue<T> {
 
     /// A request that was sent has ended: returns what is to be sent now.
     pub(crate) fn ended(&self, peer: EndpointId) -> Vec<T> {
-        let now = Instant::now();
+        let now = simulated::now();
         self.with(now, |state, out| state.admission.ended(peer, 1, now, out))
     }
 
@@ -60,7 +60,7 @@ impl<T> ClientQueue<T> {
     pub(crate) fn progress(&self, peer: EndpointId) {
         // Without a bound nothing depends on which peer is slow.
         if self.bounded.load(Ordering::Relaxed) {
-            let now = Instant::now();
+            let now = simulated::now();
             lock(&self.state).admission.progress(peer, now);
         }
     }

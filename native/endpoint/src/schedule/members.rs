@@ -1,8 +1,9 @@
 //! The endpoints that take part in the exchange, as far as this one knows.
 
 use faro_fabric::EndpointId;
+use faro_sync::HashMap;
 use faro_wire::Card;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// This endpoint and the peers that it has met, with the hosts that they are on.
@@ -20,7 +21,7 @@ impl Members {
         Self {
             own,
             members: BTreeMap::from([(own, host)]),
-            away: HashMap::new(),
+            away: HashMap::default(),
             looked: None,
         }
     }

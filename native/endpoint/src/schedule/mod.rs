@@ -32,7 +32,7 @@ pub(crate) use server_queue::ServerQueue;
 
 use admission::Admission;
 use faro_fabric::EndpointId;
-use faro_sync::lock;
+use faro_sync::{lock, simulated};
 use members::Members;
 use order::{Order, Plan};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -166,7 +166,7 @@ impl Exchange {
                 Order::new(MIN_PERMITS, Vec::new())
             }
         };
-        Admission::new(order, self.config.slice, self.max_wait, Instant::now())
+        Admission::new(order, self.config.slice, self.max_wait, simulated::now())
     }
 
     /// The current plan, if it is another than the one of that generation. Made here when members

@@ -3,7 +3,8 @@
 use super::{ExchangePolicy, MIN_PERMITS, UNBOUNDED_MEMBERS};
 use faro_exchange::{ExchangeError, Member, Policy, Schedule};
 use faro_fabric::EndpointId;
-use std::collections::{BTreeMap, HashMap};
+use faro_sync::HashMap;
+use std::collections::BTreeMap;
 
 /// When a peer is due: its round, and its position among the round's peers. Peers that the
 /// schedule does not know yet come after all others.
@@ -34,12 +35,12 @@ impl Order {
         Self {
             permits: usize::MAX,
             rounds: Vec::new(),
-            due: HashMap::new(),
+            due: HashMap::default(),
         }
     }
 
     pub(super) fn new(permits: usize, rounds: Vec<Vec<EndpointId>>) -> Self {
-        let mut due = HashMap::new();
+        let mut due = HashMap::default();
         for (round, peers) in (0..).zip(&rounds) {
             due.extend(
                 (0..)

@@ -9,7 +9,7 @@
 //! would only lose more.
 
 use faro_fabric::EndpointId;
-use std::collections::HashMap;
+use faro_sync::HashMap;
 use std::time::{Duration, Instant};
 
 /// A straggler has made no progress while the others made this many steps for each permit.
@@ -53,7 +53,7 @@ impl Permits {
             limit,
             spare,
             slice,
-            held: HashMap::new(),
+            held: HashMap::default(),
             progress_count: 0,
             last_progress: None,
             silence: Duration::ZERO,

@@ -3,8 +3,7 @@
 use super::Admission;
 use crate::counters::{Gauge, Peak};
 use faro_fabric::EndpointId;
-use faro_sync::lock;
-use std::collections::HashMap;
+use faro_sync::{lock, HashMap};
 use std::sync::Mutex;
 
 /// Which side of a fetch this endpoint is on.

@@ -9,7 +9,7 @@
 
 use crate::payer::{Payer, GUESTS_SHARE};
 use faro_fabric::EndpointId;
-use std::collections::HashMap;
+use faro_sync::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ impl Budget {
             of_all,
             held: 0,
             of_guests: 0,
-            by_peer: HashMap::new(),
+            by_peer: HashMap::default(),
         }
     }
 

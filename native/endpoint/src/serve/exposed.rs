@@ -10,8 +10,8 @@ use crate::limits::MAX_EXPOSED;
 use crate::net::Net;
 use faro_fabric::{ConnectionId, Exposure, FabricKind, RemoteRange};
 use faro_pool::Lease;
+use faro_sync::HashMap;
 use faro_wire::message::{OfferedSlice, ReadOffer, RemoteBuffer};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What one peer may read.

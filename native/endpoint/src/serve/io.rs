@@ -2,45 +2,17 @@
 
 use super::job::{Job, Turn};
 use super::lookup::{look_up, LookedUp};
-use super::service::Returned;
+use super::work::{Returned, Shared, Task, Work};
 use crate::files::{Catalog, Output};
 use crate::limits::{AT_ONCE_BLOCKS, AT_ONCE_BYTES, MAX_PREFETCHES};
 use crate::memory::Memory;
 use crate::net::Inbox;
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::Receiver;
 use faro_region::{ChunkCache, Sleep, CHUNK_BYTES};
 use faro_sync::{lock, panic_message};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-
-/// A job and the progress thread that it returns to.
-pub(super) struct Work {
-    pub(super) job: Box<Job>,
-    pub(super) home: Inbox<Returned>,
-}
-
-/// What a thread does next.
-enum Task {
-    Turn(Work),
-    /// Bring chunks of an output into the chunk cache; `evict`: others may be evicted for them.
-    Prefetch {
-        output: Arc<Output>,
-        chunks: Range<u64>,
-        evict: bool,
-    },
-    Stop,
-}
-
-/// What the threads share.
-pub(super) struct Shared {
-    pub(super) memory: Arc<Memory>,
-    pub(super) catalog: Arc<Catalog>,
-    /// Work that waited for its files comes back by it, too. The channel has no bound of its own: every
-    /// job is in it at most once, and jobs are bounded by the budget of each progress thread; prefetches
-    /// are left out when it is long.
-    queue: Sender<Task>,
-}
 
 /// A handle to the threads; dropping it lets them finish.
 pub(crate) struct IoPool {
@@ -57,27 +29,33 @@ impl IoPool {
         memory: Arc<Memory>,
         catalog: Arc<Catalog>,
     ) -> std::io::Result<Self> {
-        let (queue, work) = crossbeam_channel::unbounded();
+        let (mut pool, worker) = Self::without_threads(memory, catalog);
+        let mut threads = Vec::with_capacity(count);
+        for number in 0..count {
+            let worker = worker.clone();
+            let name = format!("faro-io-{number}");
+            let thread = std::thread::Builder::new().name(name);
+            threads.push(thread.spawn(move || worker.run())?);
+        }
+        pool.threads = Mutex::new(threads);
+        pool.count = count;
+        Ok(pool)
+    }
+
+    /// A pool whose tasks the caller does, by the worker.
+    pub(crate) fn without_threads(memory: Arc<Memory>, catalog: Arc<Catalog>) -> (Self, Worker) {
+        let (queue, tasks) = crossbeam_channel::unbounded();
         let shared = Arc::new(Shared {
             memory,
             catalog,
             queue,
         });
-        let mut threads = Vec::with_capacity(count);
-        for number in 0..count {
-            let (shared, work) = (Arc::clone(&shared), work.clone());
-            let name = format!("faro-io-{number}");
-            threads.push(
-                std::thread::Builder::new()
-                    .name(name)
-                    .spawn(move || run(&shared, &work))?,
-            );
-        }
-        Ok(Self {
-            shared,
-            threads: Mutex::new(threads),
-            count,
-        })
+        let pool = Self {
+            shared: Arc::clone(&shared),
+            threads: Mutex::default(),
+            count: 0,
+        };
+        (pool, Worker { shared, tasks })
     }
 
     /// A turn of a small job whose bytes are in memory, on the caller's thread; any other job comes
@@ -114,7 +92,7 @@ impl IoPool {
     /// Queues a turn of `job`, which then returns to `home`.
     pub(super) fn submit(&self, job: Box<Job>, home: &Inbox<Returned>) {
         let home = home.clone();
-        submit(&self.shared, Work { job, home });
+        self.shared.submit(Work { job, home });
     }
 
     /// Brings an output into the chunk cache, as far as there is room without evicting others.
@@ -125,8 +103,8 @@ impl IoPool {
         }
     }
 
-    /// Brings what a job will read into the chunk cache, as far as its outputs are known. Others are
-    /// evicted for it: this is known to be read.
+    /// Brings what a job will read into the chunk cache, as far as its outputs are known. Others
+    /// are evicted for it: this is known to be read.
     pub(super) fn prefetch_for(&self, job: &Job) {
         for (output, chunks) in job.chunks(|id| self.shared.catalog.ready(id)) {
             self.queue_prefetch(output, chunks, true);
@@ -161,17 +139,38 @@ impl IoPool {
     }
 }
 
-pub(super) fn submit(shared: &Shared, work: Work) {
-    if let Err(error) = shared.queue.send(Task::Turn(work)) {
-        if let Task::Turn(Work { job, home }) = error.into_inner() {
-            let detail = "the I/O threads have ended".to_owned();
-            home.send(Returned::Turned(job, Turn::Broken { detail }));
-        }
-    }
+/// Does the tasks of a pool: each of its threads has one.
+#[derive(Clone)]
+pub(crate) struct Worker {
+    shared: Arc<Shared>,
+    tasks: Receiver<Task>,
 }
 
-fn run(shared: &Arc<Shared>, queue: &Receiver<Task>) {
-    while let Ok(task) = queue.recv() {
+impl Worker {
+    fn run(&self) {
+        while let Ok(task) = self.tasks.recv() {
+            if !self.perform(task) {
+                return;
+            }
+        }
+    }
+
+    /// Does the next task, if there is one.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn step(&self) {
+        if let Ok(task) = self.tasks.try_recv() {
+            self.perform(task);
+        }
+    }
+
+    /// There is a task.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn has_task(&self) -> bool {
+        !self.tasks.is_empty()
+    }
+
+    /// False: the thread is to end.
+    fn perform(&self, task: Task) -> bool {
         let Work { job, home } = match task {
             Task::Turn(work) => work,
             Task::Prefetch {
@@ -179,15 +178,14 @@ fn run(shared: &Arc<Shared>, queue: &Receiver<Task>) {
                 chunks,
                 evict,
             } => {
-                prefetch(&shared.memory.cache, &output, chunks, evict);
-                continue;
+                prefetch(&self.shared.memory.cache, &output, chunks, evict);
+                return true;
             }
-            Task::Stop => return,
+            Task::Stop => return false,
         };
         let serial = job.serial;
-        let turn =
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| turn(shared, job, &home)));
-        match turn {
+        let turn = std::panic::AssertUnwindSafe(|| turn(&self.shared, job, &home));
+        match std::panic::catch_unwind(turn) {
             Ok(Some(returned)) => home.send(returned),
             Ok(None) => {}
             Err(panic) => {
@@ -198,6 +196,7 @@ fn run(shared: &Arc<Shared>, queue: &Receiver<Task>) {
                 home.send(Returned::Lost(serial));
             }
         }
+        true
     }
 }
 

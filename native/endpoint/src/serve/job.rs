@@ -8,9 +8,10 @@ use crate::net::Encoded;
 use crate::payer::Payer;
 use faro_pool::{Account, Lease, PoolError, PAGE_BYTES};
 use faro_region::{Sleep, CHUNK_BYTES};
+use faro_sync::{HashMap, TableKeys};
 use faro_wire::message::{BlockEntry, Fetch, FetchResponse, RemoteBuffer, ToClient, WrittenBuffer};
 use faro_wire::{crc32c, BlockId, BlockStatus, OutputId, WireError};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -118,7 +119,7 @@ impl Job {
             serial,
             peer,
             blocks: fetch.blocks,
-            answers: HashMap::new(),
+            answers: HashMap::default(),
             is_short: false,
             lookups: 0,
             outputs: Vec::new(),
@@ -349,7 +350,8 @@ impl Job {
     /// Turns blocks into entries and ranges; adjacent blocks of one file become one range. An error
     /// leaves the job as it was.
     fn make_response(&mut self, sleep: Sleep) -> Result<Encoded, NotNow> {
-        let mut positions: HashMap<OutputId, usize> = HashMap::with_capacity(self.answers.len());
+        let mut positions: HashMap<OutputId, usize> =
+            HashMap::with_capacity_and_hasher(self.answers.len(), TableKeys::default());
         let mut outputs: Vec<Arc<Output>> = Vec::new();
         let mut ranges: VecDeque<(usize, FileRange)> = VecDeque::new();
         let mut served = Served::default();

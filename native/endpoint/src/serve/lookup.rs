@@ -1,8 +1,7 @@
 //! Finding the files of a job's map outputs, some of which only Java can find.
 
-use super::io::{submit, Shared, Work};
 use super::job::Job;
-use super::service::Returned;
+use super::work::{Returned, Shared, Work};
 use crate::files::{Answer, Lookup};
 use crate::net::Inbox;
 use faro_sync::lock;
@@ -24,12 +23,13 @@ pub(super) enum LookedUp {
     Known(Box<Job>),
     /// The job is queued again when the last answer is in. It may have to look up more then.
     Waiting,
-    /// Nothing could be asked: the job's peer, or all together, have as many questions open as they may.
+    /// Nothing could be asked: the job's peer, or all together, have as many questions open as they
+    /// may.
     Full(Box<Job>),
 }
 
-/// Finds the outputs that the job has no answer for. Those that its peer may not ask for now are left out, and the job looks
-/// them up when the answers to the others are in.
+/// Finds the outputs that the job has no answer for. Those that its peer may not ask for now are
+/// left out, and the job looks them up when the answers to the others are in.
 pub(super) fn look_up(shared: &Arc<Shared>, mut job: Box<Job>, home: &Inbox<Returned>) -> LookedUp {
     let wanted = job.missing();
     let mut waiting: Option<Arc<Waiting>> = None;
@@ -79,6 +79,6 @@ fn arrive(shared: &Shared, waiting: &Waiting) {
     }
     if let Some(mut work) = lock(&waiting.work).take() {
         work.job.answers.extend(lock(&waiting.answers).drain(..));
-        submit(shared, work);
+        shared.submit(work);
     }
 }

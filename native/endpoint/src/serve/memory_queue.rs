@@ -9,7 +9,8 @@
 //! waits for its first. Pure: it names peers and serial numbers only.
 
 use faro_fabric::EndpointId;
-use std::collections::{HashMap, VecDeque};
+use faro_sync::HashMap;
+use std::collections::VecDeque;
 
 /// The turns of one peer. None is empty.
 #[derive(Default)]

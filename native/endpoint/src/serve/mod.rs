@@ -19,6 +19,8 @@ mod requests;
 mod service;
 mod stage;
 mod turns;
+mod work;
 
-pub(crate) use io::IoPool;
-pub(crate) use service::{Returned, ServeService};
+pub(crate) use io::{IoPool, Worker};
+pub(crate) use service::ServeService;
+pub(crate) use work::Returned;

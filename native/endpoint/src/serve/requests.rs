@@ -9,6 +9,7 @@ use crate::limits::{BUSY_RETRY, MAX_BUFFERS_HELD};
 use crate::memory::Staging;
 use crate::net::{Net, Source};
 use faro_fabric::{CloseReason, ConnectionId};
+use faro_sync::simulated;
 use faro_wire::message::{Failed, FailureCode, Fetch, MoreBuffers, ToClient};
 use faro_wire::WireError;
 use std::time::{Duration, Instant};
@@ -40,7 +41,7 @@ impl ServeService {
             self.refuse(net, connection, request, detail);
             return Ok(());
         }
-        let (serial, now) = (self.next_serial, Instant::now());
+        let (serial, now) = (self.next_serial, simulated::now());
         self.next_serial += 1;
         let wanted = Duration::from_millis(u64::from(fetch.deadline_ms));
         let idle_timeout = wanted.min(self.longest_wait);
@@ -100,7 +101,7 @@ impl ServeService {
         let Some(entry) = self.entries.get_mut(&serial) else {
             return Ok(());
         };
-        let now = Instant::now();
+        let now = simulated::now();
         // A peer that offers memory and takes no bytes into what it has offered makes no progress.
         if entry.writes == 0 {
             entry.progress(now);

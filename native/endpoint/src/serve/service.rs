@@ -3,9 +3,9 @@
 use super::budget::Budget;
 use super::entry::Entry;
 use super::exposed::ExposedBuffers;
-use super::job::{Job, Turn};
 use super::memory_queue::MemoryQueue;
 use super::stage::{Permitted, Stage};
+use super::work::Returned;
 use super::IoPool;
 use crate::counters::Counters;
 use crate::deadlines::Deadlines;
@@ -15,19 +15,11 @@ use crate::net::{Closed, Inbox, Net, Service, Source};
 use crate::schedule::ServerQueue;
 use crossbeam_channel::Receiver;
 use faro_fabric::{ConnectionId, EndpointId, Outcome};
+use faro_sync::{simulated, HashMap};
 use faro_wire::message::{Failed, FailureCode, ToClient, ToServer};
 use faro_wire::WireError;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// What an I/O thread returns.
-pub(crate) enum Returned {
-    /// A job, and what its turn gave.
-    Turned(Box<Job>, Turn),
-    /// The job of that serial number is lost: the turn panicked.
-    Lost(u64),
-}
 
 /// The part of the arena's bytes that requests may take beside it.
 const REQUESTS_SHARE: u64 = 4;
@@ -88,13 +80,13 @@ impl ServeService {
             memory,
             exposed: ExposedBuffers::default(),
             schedule,
-            entries: HashMap::new(),
-            by_request: HashMap::new(),
+            entries: HashMap::default(),
+            by_request: HashMap::default(),
             budget,
             deadlines: Deadlines::default(),
             starved: MemoryQueue::default(),
             arena_is_empty: false,
-            taken: HashMap::new(),
+            taken: HashMap::default(),
             longest_wait,
             next_serial: 0,
         }
@@ -106,7 +98,9 @@ impl ServeService {
             return;
         };
         if entry.writes < WRITE_WINDOW && entry.stage.queue(|job| job.can_turn()) {
-            let due = self.schedule.submit(entry.endpoint, serial, Instant::now());
+            let due = self
+                .schedule
+                .submit(entry.endpoint, serial, simulated::now());
             self.start_turns(due);
         }
     }
@@ -158,7 +152,7 @@ impl ServeService {
     /// Turns and writes of a peer have ended: others may be due.
     pub(super) fn ended(&mut self, endpoint: EndpointId, pieces: usize) {
         if pieces > 0 {
-            let due = self.schedule.ended(endpoint, pieces, Instant::now());
+            let due = self.schedule.ended(endpoint, pieces, simulated::now());
             self.start_turns(due);
         }
     }
@@ -252,7 +246,7 @@ impl Service for ServeService {
         let peer = net.endpoint_of(connection);
         if let Some(peer) = peer {
             if *outcome == Outcome::Done {
-                self.taken.insert(peer, Instant::now());
+                self.taken.insert(peer, simulated::now());
             }
             // The write may be of a fetch that has ended.
             self.starved.has_room(peer);
@@ -263,7 +257,7 @@ impl Service for ServeService {
         entry.writes = entry.writes.saturating_sub(1);
         let endpoint = entry.endpoint;
         if *outcome == Outcome::Done {
-            let now = Instant::now();
+            let now = simulated::now();
             entry.progress(now);
             self.schedule.progress(endpoint, now);
         }

@@ -6,8 +6,8 @@ use super::service::{fail, ServeService};
 use crate::limits::{MAX_UNRESOLVED, MAX_UNRESOLVED_OF_PEER};
 use crate::net::{Encoded, Net};
 use faro_fabric::{CloseReason, RemoteRange, Write};
+use faro_sync::simulated;
 use faro_wire::message::{DataWritten, FailureCode, ToClient, WrittenBuffer};
-use std::time::Instant;
 
 impl ServeService {
     /// A turn ended.
@@ -85,7 +85,7 @@ impl ServeService {
         self.counters.pulls_offered.add(1);
         self.count_served(net, &job);
         if let Some(entry) = self.entries.get_mut(&serial) {
-            entry.progress(Instant::now());
+            entry.progress(simulated::now());
             entry.stage.on_offer();
         }
         self.ended(endpoint, 1);

@@ -1,21 +1,19 @@
-//! What the same-host fabric keeps per connection, and the frames that fill it.
+//! State that the same-host fabric keeps for one connection, and the frames that fill it.
 
-use super::datapath::Shm;
-use super::directory::{View, DIRECTORY_BYTES};
+use super::directory::View;
+use super::exported::{ExportedFiles, DIRECTORY};
 use super::slabs::Mapping;
-use crate::stream::frames::{Layout, SlabReply, SlabRequest};
-use crate::stream::outbound::{Descriptor, Frame};
-use crate::stream::session::Context;
+use crate::frame::bodies::{Layout, SlabReply, SlabRequest};
+use crate::frame::outbound::Frame;
+use crate::session::context::Context;
 use crate::CloseReason;
-use faro_pool::{Lease, Slab};
+use faro_pool::Lease;
 use faro_wire::{kind, WireError};
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use zerocopy::IntoBytes;
 
-/// The slab number that stands for the directory.
-pub(super) const DIRECTORY: u32 = u32::MAX;
 /// Slabs of one peer that are mapped: 64 GiB.
 const MAX_SLABS: usize = 4_096;
 /// Descriptors that came before the frames they belong to.
@@ -37,7 +35,7 @@ pub(super) struct Wanted {
     pub(super) offset: u64,
 }
 
-/// What the driver keeps per connection.
+/// State that this fabric keeps for one connection.
 #[derive(Default)]
 pub(crate) struct Peer {
     /// The peer's slabs, mapped, by number.
@@ -58,39 +56,13 @@ pub(crate) struct Peer {
     pub(super) wanted: VecDeque<Wanted>,
 }
 
-/// Sends a slab's descriptor with a frame.
-struct SlabFile(Arc<Slab>);
-
-impl AsFd for SlabFile {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.fd()
-    }
-}
-
-/// Sends the directory's descriptor with a frame.
-struct DirectoryFile(Arc<OwnedFd>);
-
-impl AsFd for DirectoryFile {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-impl Shm {
+impl Peer {
     /// Gives the peer one of our files, once.
-    pub(super) fn announce(&self, cx: &mut Context<'_>, peer: &mut Peer, slab: u32) {
-        if !peer.announced.insert(slab) {
+    pub(super) fn announce(&mut self, cx: &mut Context<'_>, files: &ExportedFiles, slab: u32) {
+        if !self.announced.insert(slab) {
             return;
         }
-        let (bytes, file): (u64, Option<Descriptor>) = if slab == DIRECTORY {
-            let file = DirectoryFile(self.directory.file());
-            (DIRECTORY_BYTES as u64, Some(Arc::new(file)))
-        } else {
-            match self.pool.slab(slab) {
-                Some(slab) => (slab.bytes() as u64, Some(Arc::new(SlabFile(slab)))),
-                None => (0, None),
-            }
-        };
+        let (bytes, file) = files.file(slab);
         let reply = SlabReply {
             slab: slab.into(),
             found: u32::from(file.is_some()).into(),
@@ -100,45 +72,46 @@ impl Shm {
     }
 
     pub(super) fn on_slab_request(
-        &self,
+        &mut self,
         cx: &mut Context<'_>,
-        peer: &mut Peer,
+        files: &ExportedFiles,
         body: &[u8],
     ) -> Result<(), CloseReason> {
         let slab = SlabRequest::decode(body)?.slab.get();
         // Each number is answered once, so what a peer can have us queue is bounded by this.
-        if peer.announced.len() > 2 * MAX_SLABS {
+        if self.announced.len() > 2 * MAX_SLABS {
             return Err(CloseReason::Bound {
                 what: "slabs requested",
                 limit: 2 * MAX_SLABS as u64,
             });
         }
-        self.announce(cx, peer, slab);
+        self.announce(cx, files, slab);
         Ok(())
     }
 
+    /// A file that this side asked for came, or the answer that there is none. Reads that wait for
+    /// it can go on.
     pub(super) fn on_slab_reply(
         &mut self,
         cx: &mut Context<'_>,
-        peer: &mut Peer,
         body: &[u8],
     ) -> Result<(), CloseReason> {
         let reply = SlabReply::decode(body)?;
         let slab = reply.slab.get();
         let wrong = |what, got| Err(WireError::BadValue { what, got }.into());
-        peer.requested.remove(&slab);
+        self.requested.remove(&slab);
         match reply.found.get() {
             0 => {
-                if peer.missing.len() >= MAX_SLABS {
-                    return wrong("number of missing slabs", peer.missing.len() as u64);
+                if self.missing.len() >= MAX_SLABS {
+                    return wrong("number of missing slabs", self.missing.len() as u64);
                 }
-                peer.missing.insert(slab);
+                self.missing.insert(slab);
             }
             1 => {
-                let Some(file) = peer.descriptors.pop_front() else {
+                let Some(file) = self.descriptors.pop_front() else {
                     return wrong("SLAB_REPLY without a descriptor, slab", u64::from(slab));
                 };
-                if peer.slabs.len() >= MAX_SLABS {
+                if self.slabs.len() >= MAX_SLABS {
                     return Err(CloseReason::Bound {
                         what: "slabs mapped",
                         limit: MAX_SLABS as u64,
@@ -149,23 +122,22 @@ impl Shm {
                     let Some(view) = View::new(mapping) else {
                         return wrong("directory's length", reply.bytes.get());
                     };
-                    if peer.directory.replace(view).is_some() {
+                    if self.directory.replace(view).is_some() {
                         return wrong("second directory", u64::from(slab));
                     }
-                } else if peer.slabs.insert(slab, mapping).is_some() {
+                } else if self.slabs.insert(slab, mapping).is_some() {
                     return wrong("slab that was given before", u64::from(slab));
                 }
                 cx.shared.counters.slabs_mapped += 1;
             }
             got => return wrong("SLAB_REPLY's found", u64::from(got)),
         }
-        self.serve_wanted(cx, peer);
         Ok(())
     }
 
     /// Asks for a file of the peer's, once.
-    pub(super) fn request(&self, cx: &mut Context<'_>, peer: &mut Peer, slab: u32) {
-        if peer.requested.insert(slab) {
+    pub(super) fn request(&mut self, cx: &mut Context<'_>, slab: u32) {
+        if self.requested.insert(slab) {
             let request = SlabRequest {
                 slab: slab.into(),
                 reserved: 0.into(),

@@ -1,20 +1,20 @@
 //! The shared-memory driver.
 
 use super::connection::{Peer, Unacked, Wanted, MAX_DESCRIPTORS};
-use super::directory::Directory;
-use super::operations::{on_ack, on_write_ref};
-use super::setup;
+use super::directory::SLOT_SHIFT;
+use super::exported::ExportedFiles;
+use super::location;
+use super::operations::{advance_read, on_ack, on_write_ref, serve_wanted};
 use super::socket::ShmSocket;
-use crate::stream::driver::{
-    ControlChannel, Datapath, Holder, Transport, TransportDriver, Unexposed,
-};
-use crate::stream::exposure::ByKey;
-use crate::stream::frames::{self, AckEntry, SlabReply, SlabRequest, WriteRef, MAX_ACKS};
-use crate::stream::inbound::Shape;
-use crate::stream::kinds::{frame_kinds, TransportKind};
-use crate::stream::outbound::Frame;
-use crate::stream::session::{Context, Phase};
-use crate::stream::turns::OverSocket;
+use crate::frame::bodies::{self, AckEntry, SlabReply, SlabRequest, WriteRef, MAX_ACKS};
+use crate::frame::inbound::Shape;
+use crate::frame::kinds::{frame_kinds, TransportKind};
+use crate::frame::outbound::Frame;
+use crate::reactor::driver::Driver;
+use crate::session::carrier::Carrier;
+use crate::session::context::Context;
+use crate::session::exposure::ByKey;
+use crate::session::transport::{Datapath, Holder, Transport, Unexposed};
 use crate::{
     CloseReason, ConnectionId, EndpointId, Event, Exposure, FabricError, FabricKind, Outcome,
     RemoteRange, Revoked, Write,
@@ -26,17 +26,12 @@ use std::io;
 use std::sync::Arc;
 use zerocopy::IntoBytes;
 
-/// Where an exposure's slot stands in its offset.
-pub(super) const SLOT_SHIFT: u32 = 32;
-
-/// What the same-host fabric adds to the stream.
+/// The driver of the same-host fabric.
 pub(crate) struct Shm {
-    pub(super) endpoint: EndpointId,
+    endpoint: EndpointId,
     /// Identity of this host.
     host: String,
-    /// Whose slabs peers may map.
-    pub(super) pool: Arc<Pool>,
-    pub(super) directory: Directory,
+    files: ExportedFiles,
     /// Slot of each readable exposure.
     slots: ByKey<u32>,
 }
@@ -50,17 +45,8 @@ impl Shm {
         Ok(Self {
             endpoint,
             host,
-            pool,
-            directory: Directory::new()?,
+            files: ExportedFiles::new(pool)?,
             slots: ByKey::default(),
-        })
-    }
-
-    /// Whether a lease is of the pool whose slabs peers map; callers must use no other.
-    fn is_ours(&self, lease: &Lease) -> bool {
-        self.pool.slab(lease.slab()).is_some_and(|slab| {
-            let start = slab.base().as_ptr() as usize + lease.offset() as usize;
-            start == lease.bytes().as_ptr() as usize
         })
     }
 }
@@ -84,10 +70,6 @@ impl TransportKind for ShmKind {
         self.to_byte()
     }
 
-    fn phase(self) -> Phase {
-        Phase::Open
-    }
-
     fn shape(self) -> (Shape, u32) {
         let bytes = match self {
             Self::WriteRef => size_of::<WriteRef>(),
@@ -101,16 +83,8 @@ impl TransportKind for ShmKind {
 
 impl Transport for Shm {
     const KIND: FabricKind = FabricKind::Shm;
-    type Connection = Peer;
-}
-
-impl ControlChannel for Shm {
     type Socket = ShmSocket;
-    type Listener = UnixListener;
-
-    fn start(&mut self, location: &str) -> Result<io::Result<ShmSocket>, FabricError> {
-        setup::connect(&self.host, location)
-    }
+    type State = Peer;
 
     fn collect(socket: &mut ShmSocket, peer: &mut Peer) -> Result<(), CloseReason> {
         peer.descriptors.extend(socket.received.drain(..));
@@ -124,8 +98,15 @@ impl ControlChannel for Shm {
     }
 }
 
-impl TransportDriver for Shm {
-    type Path = OverSocket;
+impl Carrier for Shm {}
+
+impl Driver for Shm {
+    type Listener = UnixListener;
+    type Completion = ();
+
+    fn start(&mut self, location: &str) -> Result<io::Result<ShmSocket>, FabricError> {
+        location::connect(&self.host, location)
+    }
 }
 
 impl Datapath for Shm {
@@ -144,9 +125,13 @@ impl Datapath for Shm {
     ) -> Result<(), CloseReason> {
         match kind {
             ShmKind::WriteRef => on_write_ref(cx, peer, id, body),
-            ShmKind::SlabRequest => self.on_slab_request(cx, peer, body),
-            ShmKind::SlabReply => self.on_slab_reply(cx, peer, body),
-            ShmKind::WriteAck => frames::acks(body)?
+            ShmKind::SlabRequest => peer.on_slab_request(cx, &self.files, body),
+            ShmKind::SlabReply => {
+                peer.on_slab_reply(cx, body)?;
+                serve_wanted(self.endpoint, cx, peer);
+                Ok(())
+            }
+            ShmKind::WriteAck => bodies::acks(body)?
                 .iter()
                 .try_for_each(|ack| on_ack(cx, peer, ack)),
         }
@@ -176,9 +161,9 @@ impl Datapath for Shm {
     }
 
     fn post_write(&mut self, cx: &mut Context<'_>, peer: &mut Peer, write: Write) {
-        debug_assert!(self.is_ours(&write.source), "a lease of another pool");
+        debug_assert!(self.files.has(&write.source), "a lease of another pool");
         // Before the reference, so that the target has the slab when the reference comes.
-        self.announce(cx, peer, write.source.slab());
+        peer.announce(cx, &self.files, write.source.slab());
         let sequence = cx.next_sequence();
         let reference = WriteRef {
             key: write.target.key.into(),
@@ -215,7 +200,7 @@ impl Datapath for Shm {
             key: source.key,
             offset: source.offset,
         };
-        self.advance_read(cx, peer, wanted);
+        advance_read(self.endpoint, cx, peer, wanted);
     }
 
     fn expose(
@@ -229,8 +214,9 @@ impl Datapath for Shm {
             Exposure::Writable(_) => return Ok(0),
             Exposure::Readable(lease) => lease,
         };
-        debug_assert!(self.is_ours(lease), "a lease of another pool");
+        debug_assert!(self.files.has(lease), "a lease of another pool");
         let slot = self
+            .files
             .directory
             .publish(key, cx.session.remote, lease)
             .ok_or(Unexposed::Full)?;
@@ -246,7 +232,7 @@ impl Datapath for Shm {
         exposure: Exposure,
     ) -> Revoked {
         if let Some(slot) = self.slots.remove(&key) {
-            self.directory.withdraw(slot);
+            self.files.directory.withdraw(slot);
         }
         Revoked::Now(exposure)
     }

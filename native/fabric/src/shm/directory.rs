@@ -8,10 +8,10 @@
 //!  | u64 | u64 low   | u64 high   | u32    | u32    | u32    |    |         |
 //! ```
 //! A seqlock without a counter: keys are never reused, so a slot that has the same key before and
-//! after a copy was not revoked in between. Publish: the fields, then the key (release).
-//! Revoke: clear the key, then a fence, and only then is the memory given back. A reader that read a
-//! byte written after that fence also sees the key cleared (fence to fence, SeqCst).
-//! The upper half of an exposure's offset names its slot, so that a look-up is one step.
+//! after a copy was not revoked in between. Publish: the fields, then the key (release). Revoke:
+//! clear the key, then a fence, and only then is the memory given back. A reader that read a byte
+//! written after that fence also sees the key cleared (fence to fence, SeqCst). The upper half of
+//! an exposure's offset names its slot, so that a look-up is one step.
 //!
 //! The reader itself checks the grantee. That protects against mistakes, not against a malicious
 //! process of the same user.
@@ -27,6 +27,8 @@ use std::sync::Arc;
 
 /// Slots, and so readable exposures, of one fabric.
 pub(super) const SLOTS: u32 = 16_384;
+/// Position of an exposure's slot in its offset.
+pub(super) const SLOT_SHIFT: u32 = 32;
 /// Bytes of a directory.
 pub(super) const DIRECTORY_BYTES: usize = SLOTS as usize * size_of::<Slot>();
 

@@ -1,50 +1,55 @@
 //! Writes by reference, and one-sided reads.
 
-use super::connection::{Peer, Wanted, DIRECTORY};
-use super::datapath::{Shm, SLOT_SHIFT};
-use crate::stream::frames::{self, AckEntry, Layout, WriteRef, DONE, REFUSED};
-use crate::stream::session::Context;
+use super::connection::{Peer, Wanted};
+use super::directory::SLOT_SHIFT;
+use super::exported::DIRECTORY;
+use crate::frame::bodies::{self, AckEntry, Layout, WriteRef, DONE, REFUSED};
+use crate::session::context::Context;
 use crate::{CloseReason, EndpointId, Event, Outcome};
 use faro_wire::WireError;
 
-/// What became of a read.
+/// Result of one try at a read.
 enum Attempt {
     Ended(Outcome),
     /// This file of the peer is not mapped yet.
     Needs(u32),
 }
 
-impl Shm {
-    /// Goes on with the reads whose mappings are there now.
-    pub(super) fn serve_wanted(&mut self, cx: &mut Context<'_>, peer: &mut Peer) {
-        // Each one once: those that still wait go to the back.
-        for _ in 0..peer.wanted.len() {
-            if let Some(wanted) = peer.wanted.pop_front() {
-                self.advance_read(cx, peer, wanted);
-            }
+/// Goes on with the reads whose mappings are there now.
+pub(super) fn serve_wanted(reader: EndpointId, cx: &mut Context<'_>, peer: &mut Peer) {
+    // Each one once: those that still wait go to the back.
+    for _ in 0..peer.wanted.len() {
+        if let Some(wanted) = peer.wanted.pop_front() {
+            advance_read(reader, cx, peer, wanted);
         }
     }
+}
 
-    pub(super) fn advance_read(&mut self, cx: &mut Context<'_>, peer: &mut Peer, wanted: Wanted) {
-        let Some(read) = cx.session.reads.get_mut(&wanted.sequence) else {
-            return;
-        };
-        let target = &mut read.target.bytes_mut()[..read.length];
-        match attempt(self.endpoint, peer, wanted, target) {
-            Attempt::Ended(outcome) => {
-                let Some(read) = cx.session.reads.remove(&wanted.sequence) else {
-                    return;
-                };
-                if outcome == Outcome::Done {
-                    cx.shared.work += read.length;
-                    cx.shared.counters.bytes_in += read.length as u64;
-                }
-                cx.read_ended(read, outcome);
+/// Copies the bytes of a read, or asks the peer for the file that is missing for it.
+pub(super) fn advance_read(
+    reader: EndpointId,
+    cx: &mut Context<'_>,
+    peer: &mut Peer,
+    wanted: Wanted,
+) {
+    let Some(read) = cx.session.reads.get_mut(&wanted.sequence) else {
+        return;
+    };
+    let target = &mut read.target.bytes_mut()[..read.length];
+    match attempt(reader, peer, wanted, target) {
+        Attempt::Ended(outcome) => {
+            let Some(read) = cx.session.reads.remove(&wanted.sequence) else {
+                return;
+            };
+            if outcome == Outcome::Done {
+                cx.shared.work += read.length;
+                cx.shared.counters.bytes_in += read.length as u64;
             }
-            Attempt::Needs(slab) => {
-                peer.wanted.push_back(wanted);
-                self.request(cx, peer, slab);
-            }
+            cx.read_ended(read, outcome);
+        }
+        Attempt::Needs(slab) => {
+            peer.wanted.push_back(wanted);
+            peer.request(cx, slab);
         }
     }
 }
@@ -57,7 +62,7 @@ pub(super) fn on_write_ref(
     body: &[u8],
 ) -> Result<(), CloseReason> {
     let write = WriteRef::decode(body)?;
-    let immediate = frames::immediate(write.immediate, write.has_immediate)?;
+    let immediate = bodies::immediate(write.immediate, write.has_immediate)?;
     let (key, length) = (write.key.get(), write.length.get() as usize);
     let Some(slab) = peer.slabs.get(&write.source_slab.get()) else {
         return Err(WireError::BadValue {
@@ -89,7 +94,7 @@ pub(super) fn on_write_ref(
     Ok(())
 }
 
-/// The verdict on a write of ours.
+/// The verdict on a write that this side posted.
 pub(super) fn on_ack(
     cx: &mut Context<'_>,
     peer: &mut Peer,

@@ -32,8 +32,8 @@ impl Mapping {
         if (stat.st_size as u64) < bytes {
             return wrong("slab file's length", stat.st_size as u64);
         }
-        // Reading a hole of a file of huge pages raises SIGBUS when no huge page is free. So the file
-        // must have no hole, and a seal against writes must keep the peer from punching one.
+        // Reading a hole of a file of huge pages raises SIGBUS when no huge page is free. So the
+        // file must have no hole, and a seal against writes must keep the peer from punching one.
         let kind = fstatfs(file).map_or(HUGETLBFS_MAGIC, |stat| stat.f_type as u64);
         if kind == HUGETLBFS_MAGIC {
             if !seals.intersects(SealFlags::WRITE | SealFlags::FUTURE_WRITE) {

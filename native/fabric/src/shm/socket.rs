@@ -1,7 +1,8 @@
 //! The Unix socket: bytes, descriptors and the peer's credentials.
 
-use crate::stream::socket::{self, Accepted, Listener, Socket};
-use crate::stream::strangers::Origin;
+use crate::reactor::listener::{Accepted, Listener};
+use crate::reactor::strangers::Origin;
+use crate::session::socket::{self, Socket};
 use mio::event::Source;
 use mio::net::{UnixListener, UnixStream};
 use mio::{Interest, Registry, Token};

@@ -1,34 +1,35 @@
 //! WRITE, READ and READ_REPLY over TCP.
 
-use super::setup;
-use crate::stream::driver::{ControlChannel, Datapath, Transport, TransportDriver};
-use crate::stream::inbound::Sink;
-use crate::stream::payload::{self, PayloadKind};
-use crate::stream::session::Context;
-use crate::stream::turns::OverSocket;
+use super::socket::{connect, parse};
+use crate::frame::inbound::Sink;
+use crate::frame::payload::PayloadKind;
+use crate::reactor::driver::Driver;
+use crate::session::carrier::Carrier;
+use crate::session::context::Context;
+use crate::session::payload;
+use crate::session::transport::{Datapath, Transport};
 use crate::{CloseReason, FabricError, FabricKind, RemoteRange, Write};
 use mio::net::{TcpListener, TcpStream};
 use std::io;
 
-/// What TCP adds to the stream: payload in frames.
+/// The driver of TCP: payload travels in frames.
 pub(crate) struct Tcp;
 
 impl Transport for Tcp {
     const KIND: FabricKind = FabricKind::Tcp;
-    type Connection = ();
+    type Socket = TcpStream;
+    type State = ();
 }
 
-impl ControlChannel for Tcp {
-    type Socket = TcpStream;
+impl Carrier for Tcp {}
+
+impl Driver for Tcp {
     type Listener = TcpListener;
+    type Completion = ();
 
     fn start(&mut self, location: &str) -> Result<io::Result<TcpStream>, FabricError> {
-        Ok(setup::connect(setup::parse(location)?))
+        Ok(connect(parse(location)?))
     }
-}
-
-impl TransportDriver for Tcp {
-    type Path = OverSocket;
 }
 
 impl Datapath for Tcp {

@@ -1,24 +1,72 @@
 //! Operations and exposures of an open connection, and what its end leaves behind.
 
-use super::driver::{device_is_lost, Link, Remains, Revoking, Verbs, VerbsKind};
+use super::control::{make_queue_pair, on_qp_info};
+use super::driver::{device_is_lost, Link, Remains, Revoking, Verbs};
 use super::exposed_buffers::RevokeNeeds;
-use super::frames::{Expose, Key};
+use super::frames::{Expose, Key, SEGMENT_BYTES};
+use super::kinds::VerbsKind;
+use super::protocol;
 use super::queue_pair::Posted;
-use super::segment::SEGMENT_BYTES;
-use crate::stream::driver::{Datapath, Holder, Unexposed};
-use crate::stream::inbound::Sink;
-use crate::stream::kinds::TransportKind as _;
-use crate::stream::outbound::{Ends, Frame, Work};
-use crate::stream::payload;
-use crate::stream::session::{Context, Phase, Shared};
+use crate::frame::inbound::Sink;
+use crate::frame::kinds::TransportKind as _;
+use crate::frame::outbound::{Ends, Frame, Work};
+use crate::session::context::Context;
+use crate::session::payload;
+use crate::session::state::{Phase, Shared};
+use crate::session::transport::{Datapath, Greeted, Holder, Transport, Unexposed};
 use crate::{
-    CloseReason, ConnectionId, Exposure, FabricError, Outcome, RemoteRange, Revoked, Write,
+    CloseReason, ConnectionId, Exposure, FabricError, FabricKind, Outcome, RemoteRange, Revoked,
+    Write,
 };
 use faro_pool::Lease;
 use faro_secure::Protection;
 use faro_wire::{kind, WireError};
+use mio::net::TcpStream;
 use std::time::Instant;
 use zerocopy::IntoBytes;
+
+impl Transport for Verbs {
+    const KIND: FabricKind = FabricKind::Verbs;
+    type Socket = TcpStream;
+    type State = Link;
+
+    fn connection_bytes(&self) -> u64 {
+        let segments = self.context.as_ref().map_or(0, |open| open.share.used());
+        u64::from(segments) * SEGMENT_BYTES as u64
+    }
+
+    fn wants_fewer_connections(&self) -> bool {
+        let context = self.context.as_ref();
+        context.is_some_and(|open| open.share.is_crowded())
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let tally = &self.tally;
+        let (registrations, nanoseconds) = self
+            .context
+            .as_ref()
+            .map_or((0, 0), |context| context.registrations.tally());
+        vec![
+            ("posts", tally.posts),
+            ("work_requests", tally.work_requests),
+            ("completions", tally.completions),
+            ("wakeups", tally.wakeups),
+            ("asked", tally.asked),
+            ("credit_updates", tally.credit_updates),
+            ("regions", registrations),
+            ("registration_ns", nanoseconds),
+            ("revoking", self.revoking.len() as u64),
+        ]
+    }
+
+    /// The connector's queue pair is the first one.
+    fn greeted(&mut self, cx: &mut Context<'_>, link: &mut Link) -> Result<Greeted, CloseReason> {
+        if cx.session.expected.is_some() {
+            *link = Some(make_queue_pair(self, cx)?);
+        }
+        Ok(Greeted::Pairing)
+    }
+}
 
 impl Datapath for Verbs {
     type Kind = VerbsKind;
@@ -57,17 +105,24 @@ impl Datapath for Verbs {
             };
         }
         match (kind, link) {
-            (VerbsKind::QpInfo, link) => self.on_qp_info(cx, link, body),
+            (VerbsKind::QpInfo, link) => on_qp_info(self, cx, link, body),
             (VerbsKind::QpReady, Some(_)) if cx.session.expected.is_none() => {
                 cx.opened();
                 Ok(())
             }
-            (VerbsKind::Expose, Some(queue_pair)) => queue_pair.on_expose(body),
-            (VerbsKind::Revoke, Some(queue_pair)) => queue_pair.on_revoke(cx, body),
-            (VerbsKind::Revoked, Some(queue_pair)) => self.on_revoked(cx, queue_pair, body),
-            (VerbsKind::AccessQuery, Some(queue_pair)) => queue_pair.on_access_query(cx, id, body),
-            (VerbsKind::AccessReply, Some(queue_pair)) => queue_pair.on_access_reply(cx, id, body),
-            // Before the queue pair is made, from the side that does not send it, or of sealed connections.
+            (VerbsKind::Expose, Some(queue_pair)) => protocol::on_expose(queue_pair, body),
+            (VerbsKind::Revoke, Some(queue_pair)) => protocol::on_revoke(queue_pair, cx, body),
+            (VerbsKind::Revoked, Some(queue_pair)) => {
+                protocol::on_revoked(self, cx, queue_pair, body)
+            }
+            (VerbsKind::AccessQuery, Some(queue_pair)) => {
+                protocol::on_access_query(queue_pair, cx, id, body)
+            }
+            (VerbsKind::AccessReply, Some(queue_pair)) => {
+                protocol::on_access_reply(queue_pair, cx, id, body)
+            }
+            // Before the queue pair is made, from the side that does not send it, or of sealed
+            // connections.
             (
                 VerbsKind::QpReady
                 | VerbsKind::Write

@@ -1,9 +1,9 @@
-//! The device's turn: wake-ups, its events, and whether it is still there.
+//! The device's events, and whether it is still there.
 
 use super::device::{AsyncEvent, VerbsError};
-use super::driver::{Link, Verbs};
-use crate::stream::reactor::Reactor;
-use crate::{CloseReason, ConnectionId, FabricError};
+use super::driver::{device_is_lost, Verbs};
+use crate::reactor::driver::{DeviceLost, DeviceReport};
+use crate::{CloseReason, FabricError};
 use std::time::{Duration, Instant};
 
 /// A peer answers REVOKE within this time, or its connection is closed.
@@ -11,151 +11,91 @@ const REVOKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often sysfs is read for the device and its address; that takes a few system calls.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-impl Reactor<Verbs> {
-    /// Before a wait. True: there is something to do already.
-    pub(super) fn arm_device(&mut self) -> bool {
-        // Arming is a system call, and so is taking the wake-up: not for completions that are there.
-        if self.found_completions() {
-            return true;
-        }
-        let armed = match &mut self.driver.context {
-            Some(context) => context.arm(),
-            None => return false,
-        };
-        if let Err(error) = armed {
-            self.lose_device(&error.to_string());
-            return true;
-        }
-        // A completion between the last look and the arming causes no wake-up.
-        self.found_completions()
-    }
+/// The device cannot be used any more: every connection ends, so that callers take another fabric;
+/// a later connect opens the device again.
+pub(super) fn lost(what: &str) -> DeviceLost {
+    log::warn!(
+        "verbs: the RDMA device is lost: {what}; its peers are reached over TCP until it is back"
+    );
+    DeviceLost(format!("{}: {what}", device_is_lost()))
+}
 
-    fn found_completions(&mut self) -> bool {
-        let before = self.driver.tally.completions;
-        self.take_completions();
-        self.flush();
-        self.driver.tally.completions > before
-    }
-
-    /// After a wait: wake-ups, events of the device, completions, and what is due.
-    pub(super) fn device_turn(&mut self) {
-        let [channel, events] = std::mem::take(&mut self.driver.signalled);
-        if channel {
-            self.driver.tally.wakeups += 1;
-            if let Some(context) = &mut self.driver.context {
-                context.drain();
-            }
-        }
-        if events {
-            self.take_events();
-        }
-        self.take_completions();
-        self.check_device();
-        if let Some(context) = &mut self.driver.context {
-            if let Err(error) = context.registrations.follow() {
-                self.lose_device(&error.to_string());
-            }
-        }
-        self.expire_revocations();
-    }
-
-    fn take_events(&mut self) {
-        while let Some(event) = self
-            .driver
-            .context
-            .as_ref()
-            .and_then(|context| context.device.next_async())
-        {
-            match event {
-                AsyncEvent::QueuePair {
-                    number,
-                    fatal: true,
-                    what,
-                } => {
-                    let has_it = |link: &Link| {
-                        let queue_pair = link.as_deref();
-                        queue_pair.is_some_and(|one| one.queue.number() == number)
-                    };
-                    let found = self.conns.iter().find(|(_, conn)| has_it(&conn.state));
-                    if let Some(connection) = found.map(|(connection, _)| ConnectionId(*connection))
-                    {
-                        self.close(connection, CloseReason::Lost { detail: what });
-                    }
+/// Takes the events that the device has for its user.
+pub(super) fn take(driver: &Verbs) -> Vec<DeviceReport> {
+    let mut reports = Vec::new();
+    let Some(context) = &driver.context else {
+        return reports;
+    };
+    while let Some(event) = context.device.next_async() {
+        match event {
+            AsyncEvent::QueuePair {
+                number,
+                fatal: true,
+                what,
+            } => {
+                if let Some(connection) = driver.numbers.get(&number) {
+                    let reason = CloseReason::Lost { detail: what };
+                    reports.push(DeviceReport::Broken(*connection, reason));
                 }
-                AsyncEvent::Device { what } => return self.lose_device(&what),
-                AsyncEvent::Port { up: false, what } => log::warn!(
-                    "verbs: {what}; requests wait for the device's retries and then use TCP; check \
-                     the cable or `ip link`"
-                ),
-                AsyncEvent::Port { up: true, what } => log::info!("verbs: {what}"),
-                AsyncEvent::QueuePair { what, .. } | AsyncEvent::Other { what } => {
-                    log::debug!("verbs: {what}");
-                }
-                // The GID table may change after this event; `check_device` reads it regularly.
-                AsyncEvent::Gids => {}
             }
+            AsyncEvent::Device { what } => {
+                reports.push(DeviceReport::Lost(lost(&what)));
+                break;
+            }
+            AsyncEvent::Port { up: false, what } => log::warn!(
+                "verbs: {what}; requests wait for the device's retries and then use TCP; check \
+                 the cable or `ip link`"
+            ),
+            AsyncEvent::Port { up: true, what } => log::info!("verbs: {what}"),
+            AsyncEvent::QueuePair { what, .. } | AsyncEvent::Other { what } => {
+                log::debug!("verbs: {what}");
+            }
+            // The GID table may change after this event; `check` reads it regularly.
+            AsyncEvent::Gids => {}
         }
     }
+    reports
+}
 
-    /// Some drivers (rdma_rxe) remove a device without an event, and wait for all that have it open.
-    fn check_device(&mut self) {
-        let Some(context) = &mut self.driver.context else {
-            return;
-        };
-        if context.checked.elapsed() < CHECK_EVERY {
-            return;
-        }
+/// Whether the device is still there and registers memory, and whether a peer's time to let go of
+/// memory is over.
+pub(super) fn check(driver: &mut Verbs) -> Vec<DeviceReport> {
+    if let Err(lost) = check_device(driver) {
+        return vec![DeviceReport::Lost(lost)];
+    }
+    late_revocation(driver).into_iter().collect()
+}
+
+/// Some drivers (rdma_rxe) remove a device without an event, and wait for all that have it open.
+fn check_device(driver: &mut Verbs) -> Result<(), DeviceLost> {
+    let Some(context) = &mut driver.context else {
+        return Ok(());
+    };
+    if context.checked.elapsed() >= CHECK_EVERY {
         context.checked = Instant::now();
         if !context.device.is_there() {
-            self.lose_device("it was deleted");
-        } else if !context.device.has_its_gid() {
-            self.lose_device("its address (GID) changed");
+            return Err(lost("it was deleted"));
+        }
+        if !context.device.has_its_gid() {
+            return Err(lost("its address (GID) changed"));
         }
     }
+    let followed = context.registrations.follow();
+    followed.map_err(|error| lost(&error.to_string()))
+}
 
-    /// The device cannot be used any more: every connection ends, so that callers take another
-    /// fabric; a later connect opens the device again.
-    pub(super) fn lose_device(&mut self, what: &str) {
-        log::warn!(
-            "verbs: the RDMA device is lost: {what}; its peers are reached over TCP until it is back"
-        );
-        let open: Vec<ConnectionId> = self
-            .conns
-            .keys()
-            .map(|connection| ConnectionId(*connection))
-            .collect();
-        for connection in open {
-            let detail = format!("the RDMA device is lost: {what}");
-            self.close(connection, CloseReason::Lost { detail });
-        }
-        let lingering: Vec<ConnectionId> = self
-            .lingering
-            .keys()
-            .map(|connection| ConnectionId(*connection))
-            .collect();
-        for connection in lingering {
-            self.end_linger(connection);
-        }
-        self.driver.close_context();
-    }
-
-    /// Closes the connection of a peer that does not answer REVOKE, to get our memory back.
-    fn expire_revocations(&mut self) {
-        let now = Instant::now();
-        let late = self
-            .driver
-            .revoking
-            .values()
-            .find(|revoking| now.duration_since(revoking.since) > REVOKE_TIMEOUT)
-            .map(|revoking| revoking.connection);
-        if let Some(connection) = late {
-            let reason = CloseReason::Bound {
-                what: "seconds for letting go of memory",
-                limit: REVOKE_TIMEOUT.as_secs(),
-            };
-            self.close(connection, reason);
-        }
-    }
+/// The connection of a peer that does not answer REVOKE is to be closed, to get the memory back.
+fn late_revocation(driver: &Verbs) -> Option<DeviceReport> {
+    let now = Instant::now();
+    let late = driver
+        .revoking
+        .values()
+        .find(|revoking| now.duration_since(revoking.since) > REVOKE_TIMEOUT)?;
+    let reason = CloseReason::Bound {
+        what: "seconds for letting go of memory",
+        limit: REVOKE_TIMEOUT.as_secs(),
+    };
+    Some(DeviceReport::Broken(late.connection, reason))
 }
 
 /// An error of the device is one of the fabric.

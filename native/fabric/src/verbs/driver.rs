@@ -1,19 +1,15 @@
-//! The verbs driver: the RDMA context, and what its connections keep.
+//! The verbs driver: the RDMA context, and what it knows of its connections.
 
-use super::frames::{AccessQuery, AccessReply, Expose, Key, QpInfo};
+use super::device;
 use super::queue_pair::{Posted, QueuePairConnection};
 use super::rdma_context::RdmaContext;
-use super::segment::SEGMENT_BYTES;
-use super::{device, path};
-use crate::stream::driver::{Transport, TransportDriver};
-use crate::stream::exposure::ByKey;
-use crate::stream::inbound::Shape;
-use crate::stream::kinds::{frame_kinds, TransportKind};
-use crate::stream::payload::PayloadKind;
-use crate::stream::session::{Context, Phase, Shared};
-use crate::{ConnectionId, Event, Exposure, FabricKind, Outcome};
+use crate::session::context::Context;
+use crate::session::exposure::ByKey;
+use crate::session::state::Shared;
+use crate::{ConnectionId, Event, Exposure, Outcome};
 use faro_pool::Pool;
 use faro_secure::Protection;
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,12 +24,12 @@ pub(super) struct Revoking {
     pub(super) exposure: Exposure,
 }
 
-/// What the RDMA fabric adds to the stream.
+/// The driver of RDMA.
 pub(crate) struct Verbs {
     pub(super) pool: Arc<Pool>,
     pub(super) protection: Protection,
     pub(super) options: device::VerbsOptions,
-    /// Our address; of several devices, the one that has it is taken.
+    /// This host's address; of several devices, the one that has it is taken.
     near: IpAddr,
     /// `None`: the device was lost.
     pub(super) context: Option<RdmaContext>,
@@ -41,12 +37,16 @@ pub(crate) struct Verbs {
     lost_at: Instant,
     pub(super) registry: Option<mio::Registry>,
     pub(super) revoking: ByKey<Revoking>,
+    /// Connections by the numbers of their queue pairs, for events of the device.
+    pub(super) numbers: HashMap<u32, ConnectionId>,
+    /// Completions of one batch, before they have their connections.
+    pub(super) batch: Vec<device::Completion>,
     /// Which of the device's descriptors are ready: completions, events.
     pub(super) signalled: [bool; 2],
     pub(super) tally: Tally,
 }
 
-/// What the datapath costs, for the counters.
+/// Costs of the datapath, for the counters.
 #[derive(Default)]
 pub(super) struct Tally {
     pub(super) posts: u64,
@@ -86,6 +86,8 @@ impl Verbs {
             lost_at: Instant::now(),
             registry: None,
             revoking: ByKey::default(),
+            numbers: HashMap::new(),
+            batch: Vec::new(),
             signalled: [false; 2],
             tally: Tally::default(),
         }
@@ -154,120 +156,10 @@ impl Verbs {
 
     pub(super) fn destroy(&mut self, queue_pair: Box<QueuePairConnection>) {
         let at = queue_pair.completions;
+        self.numbers.remove(&queue_pair.queue.number());
         drop(queue_pair);
         if let Some(context) = &mut self.context {
             context.give_back(at);
         }
     }
-}
-
-frame_kinds! {
-    /// The frames of RDMA: those that introduce queue pairs; in the clear, those around one-sided operations of the
-    /// device; sealed, the operations themselves.
-    VerbsKind {
-        Write = WRITE,
-        Read = READ,
-        ReadReply = READ_REPLY,
-        WriteAck = WRITE_ACK,
-        QpInfo = QP_INFO,
-        QpReady = QP_READY,
-        Expose = EXPOSE,
-        Revoke = REVOKE,
-        Revoked = REVOKED,
-        AccessQuery = ACCESS_QUERY,
-        AccessReply = ACCESS_REPLY,
-    }
-}
-
-impl TransportKind for VerbsKind {
-    fn decode(byte: u8) -> Option<Self> {
-        Self::from_byte(byte)
-    }
-
-    fn byte(self) -> u8 {
-        self.to_byte()
-    }
-
-    fn phase(self) -> Phase {
-        match self {
-            Self::QpInfo | Self::QpReady => Phase::Pairing,
-            Self::Write | Self::Read | Self::ReadReply | Self::WriteAck => Phase::Open,
-            Self::Expose | Self::Revoke | Self::Revoked | Self::AccessQuery | Self::AccessReply => {
-                Phase::Open
-            }
-        }
-    }
-
-    fn shape(self) -> (Shape, u32) {
-        let bytes = match self {
-            Self::Write => return PayloadKind::Write.shape(),
-            Self::Read => return PayloadKind::Read.shape(),
-            Self::ReadReply => return PayloadKind::ReadReply.shape(),
-            Self::WriteAck => return PayloadKind::WriteAck.shape(),
-            Self::QpInfo => size_of::<QpInfo>(),
-            Self::QpReady => 0,
-            Self::Expose => size_of::<Expose>(),
-            Self::Revoke | Self::Revoked => size_of::<Key>(),
-            Self::AccessQuery => size_of::<AccessQuery>(),
-            Self::AccessReply => size_of::<AccessReply>(),
-        };
-        (Shape::Whole, bytes as u32)
-    }
-}
-
-impl VerbsKind {
-    /// The same frame as one of those that TCP has.
-    pub(super) fn payload(self) -> Option<PayloadKind> {
-        match self {
-            Self::Write => Some(PayloadKind::Write),
-            Self::Read => Some(PayloadKind::Read),
-            Self::ReadReply => Some(PayloadKind::ReadReply),
-            Self::WriteAck => Some(PayloadKind::WriteAck),
-            Self::QpInfo
-            | Self::QpReady
-            | Self::Expose
-            | Self::Revoke
-            | Self::Revoked
-            | Self::AccessQuery
-            | Self::AccessReply => None,
-        }
-    }
-}
-
-impl Transport for Verbs {
-    const KIND: FabricKind = FabricKind::Verbs;
-    type Connection = Link;
-
-    fn connection_bytes(&self) -> u64 {
-        let segments = self.context.as_ref().map_or(0, |open| open.share.used());
-        u64::from(segments) * SEGMENT_BYTES as u64
-    }
-
-    fn wants_fewer_connections(&self) -> bool {
-        let context = self.context.as_ref();
-        context.is_some_and(|open| open.share.is_crowded())
-    }
-
-    fn counters(&self) -> Vec<(&'static str, u64)> {
-        let tally = &self.tally;
-        let (registrations, nanoseconds) = self
-            .context
-            .as_ref()
-            .map_or((0, 0), |context| context.registrations.tally());
-        vec![
-            ("posts", tally.posts),
-            ("work_requests", tally.work_requests),
-            ("completions", tally.completions),
-            ("wakeups", tally.wakeups),
-            ("asked", tally.asked),
-            ("credit_updates", tally.credit_updates),
-            ("regions", registrations),
-            ("registration_ns", nanoseconds),
-            ("revoking", self.revoking.len() as u64),
-        ]
-    }
-}
-
-impl TransportDriver for Verbs {
-    type Path = path::OverQueuePair;
 }

@@ -10,7 +10,7 @@
 //! ```
 
 use super::frames::SLOTS;
-use crate::stream::exposure::ByKey;
+use crate::session::exposure::ByKey;
 
 /// See the module's diagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,7 +18,7 @@
 //! ```
 //! `header.id` of ACCESS_QUERY is the operation's sequence number, and comes back in ACCESS_REPLY.
 
-use crate::stream::frames::{layout, Layout};
+use crate::frame::bodies::{layout, Layout};
 use faro_wire::WireError;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -67,14 +67,18 @@ layout! {
     SegmentHead: 8 { credits: U32, bytes: U32, }
 }
 
+/// Bytes of a segment: one packet at the largest RDMA MTU, and a size class of the pool.
+pub(super) const SEGMENT_BYTES: usize = 4 << 10;
 /// Bytes of a [`SegmentHead`].
 pub(super) const SEGMENT_HEAD: usize = size_of::<SegmentHead>();
 /// Bytes of the credits that a sealed segment's record begins with.
 pub(super) const SEALED_HEAD: usize = 4;
+/// Bytes of the stream that fit a segment.
+pub(super) const SEGMENT_ROOM: usize = SEGMENT_BYTES - SEGMENT_HEAD;
 /// Slots that an immediate can name.
 pub(super) const SLOTS: usize = 1 << 14;
 
-/// What the immediate of a write says.
+/// Contents of a write's immediate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Immediate {
     /// Below [`SLOTS`].

@@ -2,24 +2,20 @@
 
 use super::device::{QueuePair, ReceiveRequest, VerbsError};
 use super::exposed_buffers::ExposedBuffers;
-use super::frames::SEGMENT_HEAD;
+use super::frames::SEGMENT_BYTES;
 use super::rdma_context::RdmaContext;
 use super::remote_access::RemoteAccess;
 use super::ring_share::{needed_for_update, RingShare, Use, SENDS, SMALLEST};
-use super::segment::{Segment, SEGMENT_BYTES};
-use crate::stream::outbound::Outbound;
+use super::segment::Segment;
+use crate::frame::outbound::Outbound;
 use faro_pool::Lease;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Work requests of ours per connection.
-pub(super) const SEND_DEPTH: u32 = 128;
 /// Receive requests that a peer may say it has posted; a device's queue holds no more.
 pub(super) const MAX_CREDITS: u32 = 1 << 16;
-/// Reads of each side under way at the device (more wait there).
-pub(super) const READS: u8 = 16;
 
-/// A work request of ours that has not completed.
+/// A posted work request that has not completed.
 pub(super) enum Posted {
     /// A segment, held for the device.
     Segment(Segment),
@@ -39,7 +35,8 @@ pub(super) enum Posted {
 pub(super) enum AccessQuestion {
     /// There is none.
     None,
-    /// ACCESS_QUERY was sent for the operation with that sequence number. `again`: for the second time.
+    /// ACCESS_QUERY was sent for the operation with that sequence number. `again`: for the second
+    /// time.
     Asked { sequence: u64, again: bool },
     /// ACCESS_REPLY came.
     Answered {
@@ -256,9 +253,6 @@ impl QueuePairConnection {
     }
 }
 
-/// Bytes of the stream that fit a segment.
-pub(super) const SEGMENT_ROOM: usize = SEGMENT_BYTES - SEGMENT_HEAD;
-
 /// Bits of a work request's number in its id; the connection is above them.
 const NUMBER_BITS: u32 = 24;
 const RECEIVE_BIT: u64 = 1 << (NUMBER_BITS - 1);
@@ -274,9 +268,9 @@ pub(super) fn receive_id(connection: u64, segment: u32) -> u64 {
     connection << NUMBER_BITS | RECEIVE_BIT | u64::from(segment)
 }
 
-/// What a work request's id names.
+/// The work that a request's id names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Id {
+pub(crate) enum Id {
     Send { number: u32 },
     Receive { segment: u32 },
 }

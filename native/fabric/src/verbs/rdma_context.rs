@@ -2,12 +2,12 @@
 //! The device can be lost and opened again.
 
 use super::device::{
-    check_memlock, Channel, CompletionQueue, Depth, Device, QueuePair, VerbsError, VerbsOptions,
+    check_memlock, Channel, Completion, CompletionQueue, Depth, Device, QueuePair, VerbsError,
+    VerbsOptions,
 };
-use super::queue_pair::{READS, SEND_DEPTH};
 use super::registrations::{Keys, Registrations};
 use super::ring_share::{RingShare, LARGEST};
-use crate::stream::reactor::DEVICE;
+use crate::reactor::driver::DEVICE;
 use faro_pool::{Lease, Pool};
 use faro_secure::Protection;
 use mio::unix::SourceFd;
@@ -17,6 +17,10 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// Work requests of one queue pair that have not completed.
+const SEND_DEPTH: u32 = 128;
+/// Reads of each side under way at the device (more wait there).
+const READS: u8 = 16;
 /// Completions that the first queue holds, if the device can: those of 42 connections. Each further
 /// queue holds as many as all before it.
 const FIRST_DEPTH: u32 = 8 << 10;
@@ -47,7 +51,8 @@ pub(super) struct RdmaContext {
 }
 
 impl RdmaContext {
-    /// Opens the device. Where bytes are sealed, memory is registered for the device's own sends and receives only.
+    /// Opens the device. Where bytes are sealed, memory is registered for the device's own sends
+    /// and receives only.
     ///
     /// # Errors
     /// `VerbsError`, which says what is missing and what to do.
@@ -136,7 +141,8 @@ impl RdmaContext {
         Ok((queue, at))
     }
 
-    /// A queue pair of that completion queue is gone. The last queues go with their last connection.
+    /// A queue pair of that completion queue is gone. The last queues go with their last
+    /// connection.
     pub(super) fn give_back(&mut self, at: usize) {
         if let Some(entry) = self.queues.get_mut(at) {
             entry.connections -= 1;
@@ -147,8 +153,17 @@ impl RdmaContext {
         }
     }
 
-    pub(super) fn queues(&self) -> impl Iterator<Item = Arc<CompletionQueue>> + '_ {
-        self.queues.iter().map(|entry| Arc::clone(&entry.queue))
+    /// Completion queues that there are.
+    pub(super) fn queues(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// Takes a batch of completions from a queue; none: it is empty, or is no more.
+    pub(super) fn poll(&self, queue: usize, into: &mut Vec<Completion>) -> Result<(), VerbsError> {
+        match self.queues.get(queue) {
+            Some(entry) => entry.queue.poll(into).map(drop),
+            None => Ok(()),
+        }
     }
 
     /// Asks for a wake-up by the next completion of any queue, unless that is asked already.

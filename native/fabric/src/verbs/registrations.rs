@@ -1,14 +1,14 @@
 //! The registrations of slabs, and of memory outside them.
 //!
 //! A slab is registered as soon as the arena has it (eager), so that no operation waits for it. An
-//! idle slab is de-registered, and registered again when a lease of it is next used. External memory
-//! is registered when it is first used (lazy); its registration is attached to the memory and ends
-//! with it, on whichever thread drops it.
+//! idle slab is de-registered, and registered again when a lease of it is next used. External
+//! memory is registered when it is first used (lazy); its registration is attached to the memory
+//! and ends with it, on whichever thread drops it.
 //!
-//! The progress thread decides, between operations: a posted operation keeps its lease, and a slab is
-//! idle only without a lease, so no posted operation uses a registration that ends. The pool's
-//! registration pins are the other side of this. A de-registration unpins 4,096 pages (40 ms were seen
-//! with rxe), so a thread of its own does it ([`DeregistrationThread`]).
+//! The progress thread decides, between operations: a posted operation keeps its lease, and a slab
+//! is idle only without a lease, so no posted operation uses a registration that ends. The pool's
+//! registration pins are the other side of this. A de-registration unpins 4,096 pages (40 ms were
+//! seen with rxe), so a thread of its own does it ([`DeregistrationThread`]).
 
 use super::device::{Device, Registration, VerbsError};
 use crossbeam_channel::{bounded, Sender};

@@ -11,7 +11,7 @@
 //! ```
 
 use super::frames::{Expose, SLOTS};
-use crate::stream::exposure::ByKey;
+use crate::session::exposure::ByKey;
 use crate::RemoteRange;
 use faro_wire::WireError;
 use std::collections::hash_map::Entry;

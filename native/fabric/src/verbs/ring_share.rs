@@ -7,18 +7,18 @@
 //!   sends are lent ................. |  own send only  |
 //!                                       the endpoint closes idle connections
 //! ```
-//! A connection begins with [`SMALLEST`] receive requests and one segment to send. When its peer has
-//! used half of the ring and the credits are about to be given back, the ring doubles, up to
-//! [`LARGEST`]: four doublings, so a busy connection has its full ring after a few round trips. A ring
-//! cannot be shortened at will, because posted receive requests cannot be taken back; so it shrinks as
-//! it is used, by segments that are not posted again.
+//! A connection begins with [`SMALLEST`] receive requests and one segment to send. When its peer
+//! has used half of the ring and the credits are about to be given back, the ring doubles, up to
+//! [`LARGEST`]: four doublings, so a busy connection has its full ring after a few round trips. A
+//! ring cannot be shortened at will, because posted receive requests cannot be taken back; so it
+//! shrinks as it is used, by segments that are not posted again.
 //!
-//! Why not a shared receive queue: it saves memory only if peers are promised more than there is, and
-//! then one peer that sends much, or many that send at once, use up what the others were promised, and
-//! their devices wait (RNR). Here a peer can use up its own ring only, and no receive request is ever
-//! missing.
+//! Why not a shared receive queue: it saves memory only if peers are promised more than there is,
+//! and then one peer that sends much, or many that send at once, use up what the others were
+//! promised, and their devices wait (RNR). Here a peer can use up its own ring only, and no receive
+//! request is ever missing.
 
-use super::segment::SEGMENT_BYTES;
+use super::frames::SEGMENT_BYTES;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
@@ -37,8 +37,8 @@ const PARTS: u64 = 8;
 
 const _: () = assert!(RESERVE + needed_for_update(SMALLEST) <= SMALLEST);
 
-/// Credits owed to the peer from which on they are sent although nothing else is, and from which on a
-/// ring of `size` receive requests grows.
+/// Credits owed to the peer from which on they are sent although nothing else is, and from which on
+/// a ring of `size` receive requests grows.
 pub(super) const fn needed_for_update(size: u32) -> u32 {
     size / 2
 }
@@ -105,8 +105,8 @@ impl RingShare {
         self.used.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// By how many receive requests a ring of `size`, of which `returned` are about to be given back
-    /// to the peer, is to grow; the device's queue holds `depth`.
+    /// By how many receive requests a ring of `size`, of which `returned` are about to be given
+    /// back to the peer, is to grow; the device's queue holds `depth`.
     pub(super) fn growth(&self, size: u32, returned: u32, depth: u32) -> u32 {
         if returned < needed_for_update(size) {
             return 0;
@@ -227,8 +227,9 @@ mod tests {
         arriving: VecDeque<u32>,
     }
 
-    /// Every interleaving of two sides that both always have something to send, with rings that grow
-    /// and shrink at any time: there is always something that can happen, so neither waits for ever.
+    /// Every interleaving of two sides that both always have something to send, with rings that
+    /// grow and shrink at any time: there is always something that can happen, so neither waits for
+    /// ever.
     #[test]
     fn two_sides_never_wait_for_each_other() {
         const LONGEST: u32 = 6;

@@ -1,14 +1,12 @@
 //! Segments: registered memory of the arena for one SEND.
 
 use super::device::VerbsError;
+use super::frames::SEGMENT_BYTES;
 use super::rdma_context::RdmaContext;
 use super::ring_share::{RingShare, Use};
 use faro_pool::{Lease, PoolError, Purpose};
 use std::sync::Arc;
 use thiserror::Error;
-
-/// Bytes of a segment: one packet at the largest RDMA MTU, and a size class of the pool.
-pub(super) const SEGMENT_BYTES: usize = 4 << 10;
 
 const _: () = assert!(SEGMENT_BYTES == faro_pool::SIZE_CLASSES[1]);
 

@@ -4,8 +4,8 @@ use super::device::VerbsOptions;
 use super::driver::Verbs;
 use super::rdma_context::RdmaContext;
 use super::VerbsFabric;
-use crate::stream::bounds::Bounds;
-use crate::stream::reactor::Reactor;
+use crate::reactor::event_loop::Reactor;
+use crate::session::bounds::Bounds;
 use crate::tcp;
 use crate::{FabricError, OwnIdentity};
 use faro_pool::Pool;
@@ -24,11 +24,12 @@ pub struct VerbsConfig {
     pub advertise: String,
     /// Identity of this endpoint.
     pub identity: OwnIdentity,
-    /// Whether bytes are sealed. Then all of them travel in SENDs, and no peer has a right to this endpoint's memory.
+    /// Whether bytes are sealed. Then all of them travel in SENDs, and no peer has a right to this
+    /// endpoint's memory.
     pub protection: Protection,
     /// The memory that is registered, slab by slab.
     pub pool: Arc<Pool>,
-    /// What the user set; the rest is chosen.
+    /// The user's choices; the rest is chosen here.
     pub options: VerbsOptions,
 }
 
@@ -49,7 +50,7 @@ impl VerbsFabric {
     /// The same, with other bounds.
     ///
     /// # Errors
-    /// As `new`.
+    /// The errors of `new`.
     pub fn with_bounds(config: VerbsConfig, bounds: Bounds) -> Result<Self, FabricError> {
         let (listener, address) = tcp::listen(config.bind, &config.advertise)?;
         let near = address.ip();

@@ -116,6 +116,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_rowBlocks<'local>(
 
 /// `RowsNative.compress`: a block of `length` bytes at `from` of `source` to `to` of `target`, which has `room` bytes
 /// there. Positions are bytes in the array, or addresses if the array is null. `at_row`: the bytes begin at a row.
+/// Returns the block's bytes, and above bit 32 those of the block that the codec alone makes.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_rows_RowsNative_compress<'local>(
     mut env: EnvUnowned<'local>,
@@ -128,8 +129,8 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_compress<'local>(
     to: jlong,
     room: jint,
     at_row: jboolean,
-) -> jint {
-    env.with_env(|env| -> Outcome<jint> {
+) -> jlong {
+    env.with_env(|env| -> Outcome<jlong> {
         let compressor = compressor(handle)?;
         let mut counted = lock(&compressor);
         let Counted { compressor, held } = &mut *counted;
@@ -155,7 +156,8 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_compress<'local>(
         // zstd's context and what packs rows take their memory with their first blocks.
         held.set(compressor.memory());
         match done {
-            Ok(length) => Ok(length as jint),
+            // Blocks are below 64 MiB.
+            Ok(length) => Ok((compressor.codec_bytes() as jlong) << 32 | length as jlong),
             Err(error) => Err(Failure::Argument(error.to_string())),
         }
     })

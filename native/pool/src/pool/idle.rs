@@ -11,6 +11,7 @@
 
 use crate::arena::Release;
 use crate::Pool;
+use faro_sync::simulated;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -36,7 +37,7 @@ impl Idle {
     pub(crate) fn new(after: Duration) -> Self {
         Self {
             after,
-            started: Instant::now(),
+            started: simulated::now(),
             next_sweep: AtomicU32::new(0),
             release_pending: AtomicBool::new(false),
             epoch: AtomicU32::new(0),
@@ -45,7 +46,7 @@ impl Idle {
 
     fn now(&self) -> u32 {
         // Wraps after 49 days. Only differences are used.
-        self.started.elapsed().as_millis() as u32
+        simulated::now().duration_since(self.started).as_millis() as u32
     }
 }
 

@@ -133,6 +133,9 @@ class Scenario:
     cores: int = 1  # tasks at a time in an executor
     volumes: bool = False  # an executor has the local directory of its predecessor
     no_library: bool = False  # executor 0 cannot load the native library
+    # Where a copy of the jar with another version is: `executor`, first on the class path of
+    # executor 0, or `jars`, beside the other one in --jars.
+    other_version: str = ""
     hosts: bool = False  # each executor has a host of its own, 127.0.0.2 and so on
     # With the JVM's defaults, as users run it; otherwise with what lets a short application start
     # and end soon (launch.SHORT_LIVED).

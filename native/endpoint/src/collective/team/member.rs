@@ -7,9 +7,9 @@ use crate::collective::members::{unknown_member, Mailbox};
 use crate::collective::pending::Address;
 use crate::collective::CollectiveError;
 use faro_pool::{Pool, Purpose, PAGE_BYTES};
+use faro_sync::simulated;
 use faro_wire::{BootstrapId, Card};
 use std::sync::Arc;
-use std::time::Instant;
 
 /// A member of a team that is to be made. Others need its [`bootstrap_id`](Self::bootstrap_id); with
 /// the ids of all members it joins its [`Team`]. Dropping it before that gives it up.
@@ -76,7 +76,7 @@ impl Member {
         }
         let home = self
             .pool
-            .lease_before(PAGE_BYTES, Purpose::Read, Instant::now() + JOIN_WAIT)
+            .lease_before(PAGE_BYTES, Purpose::Read, simulated::now() + JOIN_WAIT)
             .map_err(CollectiveError::Memory)?;
         self.joined = true;
         Ok(Team {

@@ -13,9 +13,9 @@ use super::step::Step;
 use super::{Array, CollectiveError};
 use faro_exchange::collective::Plan;
 use faro_pool::{Lease, Pool};
+use faro_sync::{simulated, HashMap};
 use faro_wire::message::{AbortCause, ClearToSend};
 use partners::{Gone, Partner};
-use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -136,7 +136,7 @@ impl Team {
         round: &Round,
         cancelled: &mut dyn FnMut() -> bool,
     ) -> Result<(), CollectiveError> {
-        let now = Instant::now();
+        let now = simulated::now();
         let plan = self.plan(round)?;
         let mut run = Run {
             shape: Shape::new(round, array.element(), array.len()),
@@ -147,7 +147,7 @@ impl Team {
             next_look: now,
             step: 0,
             steps: plan.steps().len(),
-            staged: HashMap::new(),
+            staged: HashMap::default(),
         };
         self.refuse_not_numbers(&mut run, "brings")?;
         for step in 0..run.steps {
@@ -228,7 +228,7 @@ impl Team {
                 return Err(self.error(gone.cause, gone.culprit, gone.detail.clone()));
             }
         }
-        let now = Instant::now();
+        let now = simulated::now();
         if now >= run.deadline {
             let names: Vec<&str> = needed
                 .iter()

@@ -9,10 +9,10 @@ use crate::collective::CollectiveError;
 use faro_exchange::collective::Action;
 use faro_fabric::RemoteRange;
 use faro_pool::{Lease, Pool, PoolError, Purpose, PAGE_BYTES};
+use faro_sync::simulated;
 use faro_wire::crc32c;
 use faro_wire::message::{AbortCause, ClearToSend, ClearToSendHead, DataReady, WrittenBuffer};
 use std::sync::Arc;
-use std::time::Instant;
 
 impl Team {
     pub(super) fn send_clear(
@@ -201,7 +201,7 @@ fn stage(
         }
     }
     let mut lease = loop {
-        let now = Instant::now();
+        let now = simulated::now();
         match pool.lease_before(bytes, Purpose::Serve, run.deadline.min(now + LOOK)) {
             Ok(lease) => break lease,
             Err(PoolError::Exhausted { .. }) if now < run.deadline && !(run.cancelled)() => {}

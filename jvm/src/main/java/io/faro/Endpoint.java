@@ -1,5 +1,6 @@
 package io.faro;
 
+import java.net.InetAddress;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashMap;
@@ -87,7 +88,23 @@ public final class Endpoint implements AutoCloseable {
    * for nothing for an hour is forgotten, and has to be added again.
    */
   public long addPeer(byte[] card) throws FaroException {
-    return Native.addPeer(handle, card);
+    return addPeer(card, Collections.emptyList());
+  }
+
+  /**
+   * The same; {@code knownAt} are addresses of the peer's host as this host sees them, for example those of its name.
+   * They are tried in their order, and then the card's.
+   */
+  public long addPeer(byte[] card, List<InetAddress> knownAt) throws FaroException {
+    StringBuilder lines = new StringBuilder();
+    for (InetAddress address : knownAt) {
+      String text = address.getHostAddress();
+      // An address of a link has no meaning without its interface.
+      if (text.indexOf('%') < 0) {
+        lines.append(text).append('\n');
+      }
+    }
+    return Native.addPeer(handle, card, lines.toString());
   }
 
   /**

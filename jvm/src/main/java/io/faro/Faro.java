@@ -1,10 +1,17 @@
 package io.faro;
 
+import java.io.File;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+
 /**
  * Loads the native library, on the first call. The library is optional, like Netty's epoll transport: a program can go
  * on without it and report why.
  */
 public final class Faro {
+  private static volatile List<File> places = Collections.emptyList();
+
   private Faro() {}
 
   /** Loads once, when first asked. */
@@ -13,7 +20,7 @@ public final class Faro {
 
     private static FaroUnavailableException load() {
       try {
-        NativeLibrary.ofThisProcess().load();
+        NativeLibrary.ofThisProcess(places).load();
         LogBridge.start();
         return null;
       } catch (FaroUnavailableException e) {
@@ -22,6 +29,14 @@ public final class Faro {
         return new FaroUnavailableException("the native library cannot be loaded: " + t, t);
       }
     }
+  }
+
+  /**
+   * Where the library is extracted to if {@code java.io.tmpdir} does not allow it, in this order. Has no effect once
+   * the library was loaded, or with {@code -Dfaro.tmpdir}, which is the only place then.
+   */
+  public static void extractAlsoTo(List<File> directories) {
+    places = Collections.unmodifiableList(new ArrayList<>(directories));
   }
 
   public static boolean isAvailable() {

@@ -25,7 +25,8 @@ final class Native {
 
   static native byte[] card(long endpoint) throws FaroException;
 
-  static native long addPeer(long endpoint, byte[] card) throws FaroException;
+  /** {@code addresses}: IP literals, one in a line. */
+  static native long addPeer(long endpoint, byte[] card, String addresses) throws FaroException;
 
   /**
    * Starts a fetch and returns its number. {@code blocks}: direct buffer, count x 24 bytes of wire BlockId from

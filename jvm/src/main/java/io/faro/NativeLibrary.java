@@ -3,6 +3,10 @@ package io.faro;
 import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
+import java.nio.file.Paths;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
 import java.util.Locale;
 import java.util.Properties;
 
@@ -12,6 +16,9 @@ import java.util.Properties;
  * <p>The library is in the jar ({@code META-INF/native/<os>-<arch>/}), so that users install one jar only, or at
  * {@code -Dfaro.library.path} (the file, or its directory). A library of another version is refused, because the JNI
  * boundary differs between versions and a wrong one would crash.
+ *
+ * <p>The jar's library is extracted to the first place that takes it and lets it be mapped. In a container {@code /tmp}
+ * may be mounted noexec, be full, or be part of a root file system that is read-only.
  */
 final class NativeLibrary {
   static final String PATH_PROPERTY = "faro.library.path";
@@ -19,30 +26,42 @@ final class NativeLibrary {
   static final String FILE = "libfaro_jni.so";
 
   private final String path;
-  private final File tmpdir;
+  private final List<File> places;
   private final String platform;
   private final ClassLoader resources;
   private final String version;
 
   /**
-   * A way to load. {@code path}: file or directory, or null for the jar's; {@code tmpdir}: where the jar's is
-   * extracted; {@code resources}: the jar; {@code version}: what the library must be.
+   * A way to load. {@code path}: file or directory, or null for the jar's; {@code places}: where the jar's is
+   * extracted, in this order; {@code resources}: the jar; {@code version}: what the library must be.
    */
-  NativeLibrary(String path, File tmpdir, String platform, ClassLoader resources, String version) {
+  NativeLibrary(String path, List<File> places, String platform, ClassLoader resources, String version) {
     this.path = path;
-    this.tmpdir = tmpdir;
+    this.places = places;
     this.platform = platform;
     this.resources = resources;
     this.version = version;
   }
 
-  static NativeLibrary ofThisProcess() {
+  /** {@code others}: places beside {@code java.io.tmpdir}. */
+  static NativeLibrary ofThisProcess(List<File> others) {
     return new NativeLibrary(
         System.getProperty(PATH_PROPERTY),
-        new File(System.getProperty(TMPDIR_PROPERTY, System.getProperty("java.io.tmpdir"))),
+        places(System.getProperty(TMPDIR_PROPERTY), System.getProperty("java.io.tmpdir"), others),
         platform(System.getProperty("os.name"), System.getProperty("os.arch")),
         NativeLibrary.class.getClassLoader(),
         jarVersion());
+  }
+
+  /** {@code chosen}, by the user, is the only place; {@code null}: nothing was chosen. */
+  static List<File> places(String chosen, String tmpdir, List<File> others) {
+    if (chosen != null && !chosen.isEmpty()) {
+      return Collections.singletonList(new File(chosen));
+    }
+    List<File> places = new ArrayList<>();
+    places.add(new File(tmpdir));
+    places.addAll(others);
+    return places;
   }
 
   static String jarVersion() {
@@ -93,35 +112,59 @@ final class NativeLibrary {
 
   private void loadFromJar() throws FaroUnavailableException {
     String name = "META-INF/native/" + platform + "/" + FILE;
+    List<String> refusals = new ArrayList<>();
+    for (File place : places) {
+      String refusal = loadAt(place, name);
+      if (refusal == null) {
+        return;
+      }
+      refusals.add(refusal);
+    }
+    throw new FaroUnavailableException("the native library cannot be extracted and loaded: "
+        + String.join("; ", refusals) + "; give a directory that is writable and not mounted noexec with -D"
+        + TMPDIR_PROPERTY);
+  }
+
+  /** {@code null}, or why the library cannot be used there; another place may do. */
+  private String loadAt(File place, String name) throws FaroUnavailableException {
     try (InputStream in = resources.getResourceAsStream(name)) {
       if (in == null) {
         throw new FaroUnavailableException(
             "this jar has no native library for " + platform + " (" + name + "); give one with -D" + PATH_PROPERTY);
       }
-      try (Extraction extraction = Extraction.of(in, tmpdir, FILE)) {
+      try (Extraction extraction = Extraction.of(in, place, FILE)) {
         try {
           System.load(extraction.file().getPath());
+          return null;
         } catch (UnsatisfiedLinkError e) {
+          String text = textOf(extraction.file(), e);
+          // What dlopen says where the file system is mounted noexec.
+          if (text.contains("failed to map segment") || text.contains("Operation not permitted")) {
+            return place + " is probably mounted noexec (" + text + ")";
+          }
           throw unloadable(extraction.file(), e);
         }
       }
     } catch (IOException e) {
-      throw new FaroUnavailableException(
-          "the native library cannot be extracted to " + tmpdir + " (" + e + "); give another directory with -D"
-              + TMPDIR_PROPERTY,
-          e);
+      return place + " does not take it (" + e + ")";
     }
   }
 
+  private static String textOf(File file, UnsatisfiedLinkError error) {
+    return String.valueOf(error.getMessage()).replace(file.getPath() + ": ", "");
+  }
+
   private static FaroUnavailableException unloadable(File file, UnsatisfiedLinkError error) {
-    String text = String.valueOf(error.getMessage()).replace(file.getPath() + ": ", "");
+    String text = textOf(file, error);
+    String musl = Musl.loader(Paths.get("/proc/self/maps"));
+    if (musl != null) {
+      return new FaroUnavailableException("this Java runs on musl (" + musl + "; Alpine Linux has it), and the native "
+          + "library needs glibc: take an image with glibc (cannot load " + file + ": " + text + ")", error);
+    }
     String advice = "";
     if (text.contains("already loaded in another classloader")) {
       advice = ". The JVM loads a library file in one class loader only: another copy of Faro's jar in this process has"
           + " it. Put the jar on one class path only (spark.jars or spark.executor.extraClassPath, not both)";
-    } else if (text.contains("failed to map segment") || text.contains("Operation not permitted")) {
-      advice = ". " + file.getParentFile().getParent() + " is probably mounted noexec: give a directory on another file"
-          + " system with -D" + TMPDIR_PROPERTY;
     }
     return new FaroUnavailableException("cannot load " + file + ": " + text + advice, error);
   }

@@ -13,6 +13,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.FileTime;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -30,7 +33,11 @@ class LoaderTest {
   }
 
   private NativeLibrary fromPath(String path, String version) {
-    return new NativeLibrary(path, temp.toFile(), PLATFORM, getClass().getClassLoader(), version);
+    return new NativeLibrary(path, places(temp), PLATFORM, getClass().getClassLoader(), version);
+  }
+
+  private static List<File> places(Path only) {
+    return Collections.singletonList(only.toFile());
   }
 
   private String refused(NativeLibrary library) {
@@ -82,35 +89,82 @@ class LoaderTest {
   @Test
   void aJarWithoutThisPlatformSaysSo() {
     NativeLibrary library =
-        new NativeLibrary(null, temp.toFile(), "linux-riscv64", getClass().getClassLoader(), "1");
+        new NativeLibrary(null, places(temp), "linux-riscv64", getClass().getClassLoader(), "1");
     String message = refused(library);
     assertTrue(message.contains("linux-riscv64") && message.contains("faro.library.path"), message);
   }
 
-  @Test
-  void theJarsLibraryIsExtractedLoadedAndGone() throws Exception {
+  /** A jar with the library of this machine. */
+  private URLClassLoader jar() throws Exception {
+    return jar(Files.readAllBytes(Repository.library().toPath()));
+  }
+
+  private URLClassLoader jar(byte[] library) throws Exception {
     Path jar = temp.resolve("jar");
-    Path tmpdir = Files.createDirectory(temp.resolve("tmp"));
     Path inJar = jar.resolve("META-INF/native/" + PLATFORM);
     Files.createDirectories(inJar);
-    Files.copy(Repository.library().toPath(), inJar.resolve(NativeLibrary.FILE));
-    try (URLClassLoader resources = new URLClassLoader(new URL[] {jar.toUri().toURL()}, null)) {
-      new NativeLibrary(null, tmpdir.toFile(), PLATFORM, resources, Faro.version()).load();
+    Files.write(inJar.resolve(NativeLibrary.FILE), library);
+    return new URLClassLoader(new URL[] {jar.toUri().toURL()}, null);
+  }
+
+  @Test
+  void theJarsLibraryIsExtractedLoadedAndGone() throws Exception {
+    Path tmpdir = Files.createDirectory(temp.resolve("tmp"));
+    try (URLClassLoader resources = jar()) {
+      new NativeLibrary(null, places(tmpdir), PLATFORM, resources, Faro.version()).load();
     }
     assertEquals(0, tmpdir.toFile().list().length);
   }
 
   @Test
-  void aTmpdirThatCannotBeUsedIsNamedWithTheWayOut() throws Exception {
-    Path jar = temp.resolve("jar");
-    Path inJar = jar.resolve("META-INF/native/" + PLATFORM);
-    Files.createDirectories(inJar);
-    Files.copy(Repository.library().toPath(), inJar.resolve(NativeLibrary.FILE));
+  void placesThatDoNotTakeItArePassedOver() throws Exception {
     File missing = temp.resolve("not-there").toFile();
-    try (URLClassLoader resources = new URLClassLoader(new URL[] {jar.toUri().toURL()}, null)) {
-      String message = refused(new NativeLibrary(null, missing, PLATFORM, resources, "1"));
-      assertTrue(message.contains("not-there") && message.contains("faro.tmpdir"), message);
+    File good = Files.createDirectory(temp.resolve("local")).toFile();
+    try (URLClassLoader resources = jar()) {
+      new NativeLibrary(null, Arrays.asList(missing, good), PLATFORM, resources, Faro.version()).load();
     }
+    assertEquals(0, good.list().length);
+  }
+
+  @Test
+  void placesThatCannotBeUsedAreNamedWithTheWayOut() throws Exception {
+    File missing = temp.resolve("not-there").toFile();
+    File neither = temp.resolve("nor-there").toFile();
+    try (URLClassLoader resources = jar()) {
+      String message = refused(new NativeLibrary(null, Arrays.asList(missing, neither), PLATFORM, resources, "1"));
+      assertTrue(message.contains("not-there") && message.contains("nor-there"), message);
+      assertTrue(message.contains("-Dfaro.tmpdir"), message);
+    }
+  }
+
+  @Test
+  void aLibraryThatNoPlaceCouldMendIsTriedOnce() throws Exception {
+    File first = Files.createDirectory(temp.resolve("first")).toFile();
+    File second = Files.createDirectory(temp.resolve("second")).toFile();
+    try (URLClassLoader resources = jar(new byte[] {1, 2, 3})) {
+      String message = refused(new NativeLibrary(null, Arrays.asList(first, second), PLATFORM, resources, "1"));
+      assertTrue(message.contains("first") && !message.contains("second"), message);
+    }
+  }
+
+  @Test
+  void aChosenPlaceIsTheOnlyOne() {
+    List<File> others = Collections.singletonList(new File("/local"));
+    assertEquals(Arrays.asList(new File("/tmp"), new File("/local")), NativeLibrary.places(null, "/tmp", others));
+    assertEquals(Collections.singletonList(new File("/mine")), NativeLibrary.places("/mine", "/tmp", others));
+  }
+
+  @Test
+  void muslIsRecognised() throws Exception {
+    Path maps = temp.resolve("maps");
+    Files.write(maps, Arrays.asList(
+        "55d0c1c9d000-55d0c1c9e000 r-xp 00001000 fe:00 131 /opt/java/bin/java",
+        "7f2f1d3f4000-7f2f1d408000 r--p 00000000 fe:00 262 /lib/ld-musl-x86_64.so.1"));
+    assertEquals("/lib/ld-musl-x86_64.so.1", Musl.loader(maps));
+    Files.write(maps, Collections.singletonList(
+        "7f2f1d3f4000-7f2f1d408000 r--p 00000000 fe:00 262 /lib64/ld-linux-x86-64.so.2"));
+    assertNull(Musl.loader(maps));
+    assertNull(Musl.loader(temp.resolve("no-proc")));
   }
 
   @Test

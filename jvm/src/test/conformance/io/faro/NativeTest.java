@@ -24,7 +24,7 @@ class NativeTest {
     ByteBuffer direct = ByteBuffer.allocateDirect(64);
     for (long handle : BOGUS) {
       assertThrows(EndpointException.Closed.class, () -> Native.card(handle));
-      assertThrows(EndpointException.Closed.class, () -> Native.addPeer(handle, new byte[0]));
+      assertThrows(EndpointException.Closed.class, () -> Native.addPeer(handle, new byte[0], ""));
       assertThrows(EndpointException.Closed.class, () -> Native.fetch(handle, 1, direct, 1, 1));
       assertThrows(EndpointException.Closed.class, () -> Native.cancel(handle, 1));
       assertThrows(EndpointException.Closed.class, () -> Native.completions(handle, 0, direct, 1));
@@ -55,7 +55,7 @@ class NativeTest {
       assertThrows(IllegalArgumentException.class, () -> Native.fetch(endpoint, 1, direct, 0, 1));
       assertThrows(IllegalArgumentException.class, () -> Native.completions(endpoint, 0, heap, 1));
       assertThrows(IllegalArgumentException.class, () -> Native.completions(endpoint, 0, null, 1));
-      assertThrows(IllegalArgumentException.class, () -> Native.addPeer(endpoint, null));
+      assertThrows(IllegalArgumentException.class, () -> Native.addPeer(endpoint, null, ""));
       assertThrows(IllegalArgumentException.class, () -> Native.unresolved(endpoint, null, 1));
       assertThrows(IllegalArgumentException.class, () -> Native.resolve(endpoint, 1, 1, "x", null));
       assertThrows(IllegalArgumentException.class, () -> Native.referenceSlab(endpoint, 4_096));

@@ -6,6 +6,7 @@ import io.faro.FabricChoice;
 import io.faro.OutputFiles;
 import java.io.File;
 import java.nio.charset.StandardCharsets;
+import java.util.Collections;
 import java.util.Map;
 import java.util.concurrent.Executor;
 import java.util.concurrent.Executors;
@@ -35,7 +36,7 @@ public final class LadderEndpoint {
 
     @Override
     public void lookUp(PeerKey peer, long since, Answer answer) {
-      answer.found(card);
+      answer.found(card, Collections.emptyList());
     }
 
     @Override

@@ -20,14 +20,22 @@ final class StageTimes extends SparkListener {
     stages.clear();
   }
 
-  /** {@code reduceMillis=... remoteBlocks=... remoteBytes=... localBlocks=... fetchWaitMillis=...} of stages that read. */
+  /**
+   * {@code reduceMillis=... remoteBlocks=... remoteBytes=... localBlocks=... localBytes=... fetchWaitMillis=...} of
+   * stages that read, and {@code writtenBytes=... spilledBytes=...} of all.
+   */
   synchronized String summary() {
     long reduceMillis = 0;
     long remoteBlocks = 0;
     long remoteBytes = 0;
     long localBlocks = 0;
+    long localBytes = 0;
     long fetchWait = 0;
+    long writtenBytes = 0;
+    long spilledBytes = 0;
     for (StageInfo stage : stages) {
+      writtenBytes += stage.taskMetrics().shuffleWriteMetrics().bytesWritten();
+      spilledBytes += stage.taskMetrics().diskBytesSpilled();
       ShuffleReadMetrics read = stage.taskMetrics().shuffleReadMetrics();
       if (read.totalBlocksFetched() == 0) {
         continue;
@@ -36,9 +44,11 @@ final class StageTimes extends SparkListener {
       remoteBlocks += read.remoteBlocksFetched();
       remoteBytes += read.remoteBytesRead();
       localBlocks += read.localBlocksFetched();
+      localBytes += read.localBytesRead();
       fetchWait += read.fetchWaitTime();
     }
     return "reduceMillis=" + reduceMillis + " remoteBlocks=" + remoteBlocks + " remoteBytes=" + remoteBytes
-        + " localBlocks=" + localBlocks + " fetchWaitMillis=" + fetchWait;
+        + " localBlocks=" + localBlocks + " localBytes=" + localBytes + " fetchWaitMillis=" + fetchWait
+        + " writtenBytes=" + writtenBytes + " spilledBytes=" + spilledBytes;
   }
 }

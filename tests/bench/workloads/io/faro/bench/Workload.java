@@ -84,6 +84,24 @@ enum Workload {
       return spark.range(0, 300_000 / divisor, 1, 8)
           .selectExpr("id", "hash(id) h").repartition(3_000 / divisor, column("h"));
     }
+  },
+  /** TeraSort's shape: 10 GB in 100 million rows of a key and 90 bytes, sorted in 8 parts, each too large for memory. */
+  TERA {
+    @Override
+    Dataset<Row> build(SparkSession spark, int divisor) {
+      return spark.range(0, 100_000_000 / divisor, 1, 80)
+          .selectExpr("xxhash64(id) k", "repeat(hex(id + 68719476736), 10) p")
+          .repartitionByRange(8, column("k")).sortWithinPartitions("k");
+    }
+  },
+  /** 2,000 x 2,000 blocks of ten rows. */
+  X2000 {
+    @Override
+    Dataset<Row> build(SparkSession spark, int divisor) {
+      int parts = divisor == 1 ? 2_000 : 200;
+      return spark.range(0, 40_000_000 / divisor, 1, parts)
+          .selectExpr("id", "hash(id) h").repartition(parts, column("h"));
+    }
   };
 
   private static Dataset<Row> tinyTasks(SparkSession spark, int maps, int reduces) {

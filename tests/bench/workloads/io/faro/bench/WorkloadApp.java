@@ -1,6 +1,7 @@
 package io.faro.bench;
 
 import io.faro.e2e.FaroCounters;
+import io.faro.tpcds.AnswerFile;
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.InputStreamReader;
@@ -14,6 +15,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 import scala.Tuple2;
 
@@ -24,7 +26,7 @@ import scala.Tuple2;
  * <pre>
  *   run WORKLOAD DIVISOR   jobMillis=... reduceMillis=... ...
  *   tables FOLDER          makes a view of each Parquet file or folder in it
- *   query FILE             collects the answer to the SQL in it; the same figures as `run`
+ *   query FILE [OUTPUT]    collects the answer to the SQL in it, and writes it; the same figures as `run`
  *   clean                  deletes past shuffles' files
  *   executors              PID PID
  *   counters               name=value, summed over the executors
@@ -60,7 +62,7 @@ public final class WorkloadApp {
       case "run":
         Workload workload = Workload.valueOf(words[1]);
         int divisor = Integer.parseInt(words[2]);
-        return measured(spark, times, () -> workload.run(spark, divisor));
+        return measured(spark, times, words[1], () -> workload.run(spark, divisor));
       case "tables":
         for (File table : new File(words[1]).listFiles()) {
           String name = table.getName().replace(".parquet", "");
@@ -69,7 +71,13 @@ public final class WorkloadApp {
         return "";
       case "query":
         String sql = new String(Files.readAllBytes(Paths.get(words[1])), StandardCharsets.UTF_8);
-        return measured(spark, times, () -> spark.sql(sql).collectAsList());
+        String name = new File(words[1]).getName().replace(".sql", "");
+        List<Row> rows = new ArrayList<>();
+        String figures = measured(spark, times, name, () -> rows.addAll(spark.sql(sql).collectAsList()));
+        if (words.length > 2) {
+          AnswerFile.write(rows, new File(words[2]));
+        }
+        return figures;
       case "clean":
         return String.valueOf(cleaning.awaitOne());
       case "executors":
@@ -85,11 +93,14 @@ public final class WorkloadApp {
     }
   }
 
-  private static String measured(SparkSession spark, StageTimes times, Runnable job) throws Exception {
+  private static String measured(SparkSession spark, StageTimes times, String name, Runnable job) throws Exception {
     times.clear();
+    // Event logs have the jobs of one workload or query under this name.
+    spark.sparkContext().setJobDescription(name);
     long start = System.nanoTime();
     job.run();
     long millis = (System.nanoTime() - start) / 1_000_000;
+    spark.sparkContext().setJobDescription(null);
     // Spark tells listeners later than it lets the caller go.
     spark.sparkContext().listenerBus().waitUntilEmpty();
     return "jobMillis=" + millis + " " + times.summary();

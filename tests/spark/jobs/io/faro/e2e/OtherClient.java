@@ -26,16 +26,21 @@ public final class OtherClient implements SparkPlugin {
         return new ExecutorPlugin() {
             @Override
             public void init(PluginContext context, Map<String, String> fromDriver) {
-                try {
-                    BlockManager blocks = SparkEnv.get().blockManager();
-                    Field client = BlockManager.class.getDeclaredField("blockStoreClient");
-                    client.setAccessible(true);
-                    client.set(blocks, new Client(blocks.blockStoreClient()));
-                } catch (ReflectiveOperationException e) {
-                    throw new IllegalStateException(e);
-                }
+                replace();
             }
         };
+    }
+
+    /** Puts a client in front of the one that is there. */
+    static void replace() {
+        try {
+            BlockManager blocks = SparkEnv.get().blockManager();
+            Field client = BlockManager.class.getDeclaredField("blockStoreClient");
+            client.setAccessible(true);
+            client.set(blocks, new Client(blocks.blockStoreClient()));
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException(e);
+        }
     }
 
     private static final class Client extends BlockStoreClient {

@@ -10,6 +10,7 @@ public final class BlockCompressor implements AutoCloseable {
   private final long handle;
   private final boolean packsRows;
   private final byte[] end;
+  private int codecBytes;
   private boolean closed;
 
   private BlockCompressor(long handle, boolean packsRows) {
@@ -67,7 +68,17 @@ public final class BlockCompressor implements AutoCloseable {
       throw new IllegalArgumentException(bytes + " bytes at " + from + " and the room of " + room + " at " + to
           + " are of one page");
     }
-    return RowsNative.compress(handle, source, from, bytes, target, to, room, atRow);
+    long made = RowsNative.compress(handle, source, from, bytes, target, to, room, atRow);
+    codecBytes = (int) (made >>> Integer.SIZE);
+    return (int) made;
+  }
+
+  /**
+   * The bytes of the block that the codec alone makes of the last piece. For a row block this is an estimate, from the
+   * pieces that were made in both ways, and never less than the row block's bytes.
+   */
+  public int codecBytes() {
+    return codecBytes;
   }
 
   /** Whether pieces of whole rows may become row blocks. */

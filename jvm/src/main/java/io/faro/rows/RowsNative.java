@@ -62,8 +62,9 @@ final class RowsNative {
   /**
    * Compresses {@code bytes} bytes at {@code from} of {@code source} to {@code to} of {@code target}, which has {@code
    * room} bytes there, and returns how many it wrote. Positions are bytes of the array; addresses if the array is null.
-   * {@code atRow}: the bytes begin at a row.
+   * {@code atRow}: the bytes begin at a row. Above bit 32 of the result: the bytes of the block that the codec alone
+   * makes, an estimate where it was not tried.
    */
-  static native int compress(
+  static native long compress(
       long compressor, long[] source, long from, int bytes, long[] target, long to, int room, boolean atRow);
 }

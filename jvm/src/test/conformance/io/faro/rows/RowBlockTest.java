@@ -39,10 +39,14 @@ class RowBlockTest {
     return rows;
   }
 
+  /** What the codec alone makes of the pieces of the last part, by the compressor's account. */
+  private long codecBytes;
+
   /** A part of these rows, in pieces of whole rows. */
-  private static byte[] part(BlockCompressor compressor, List<ByteBuffer> rows) {
+  private byte[] part(BlockCompressor compressor, List<ByteBuffer> rows) {
     ByteArrayOutputStream part = new ByteArrayOutputStream();
     int most = BLOCK_BYTES / 36;
+    codecBytes = 0;
     for (int from = 0; from < rows.size(); from += most) {
       byte[] piece = GoldenRows.stream(rows.subList(from, Math.min(rows.size(), from + most)));
       long[] source = new long[BLOCK_BYTES / 8];
@@ -52,6 +56,8 @@ class RowBlockTest {
       ByteBuffer out = ByteBuffer.allocate(8 * target.length).order(ByteOrder.nativeOrder());
       out.asLongBuffer().put(target);
       part.write(out.array(), 0, bytes);
+      assertTrue(compressor.codecBytes() >= bytes, compressor.codecBytes() + " of the codec for " + bytes);
+      codecBytes += compressor.codecBytes();
     }
     part.write(compressor.end(), 0, compressor.end().length);
     return part.toByteArray();
@@ -70,7 +76,11 @@ class RowBlockTest {
       byte[] part = part(packing, rows);
       assertTrue(packing.packsRows());
       assertEquals((5000 + BLOCK_BYTES / 36 - 1) / (BLOCK_BYTES / 36), packing.rowBlocks());
+      long told = codecBytes;
       byte[] other = part(plain, rows);
+      assertEquals(other.length, codecBytes + plain.end().length);
+      // All pieces are alike, so those that were made in both ways tell what the others would have taken.
+      assertEquals(codecBytes, told, codecBytes / 20.0);
       assertFalse(plain.packsRows());
       assertEquals(0, plain.rowBlocks());
       assertTrue(part.length < other.length * 3 / 4, part.length + " bytes, " + other.length + " without row blocks");

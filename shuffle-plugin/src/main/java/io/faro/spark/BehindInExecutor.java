@@ -41,6 +41,7 @@ final class BehindInExecutor implements ExecutorPlugin {
         conf, false, UnsupportedSettings.behindAnotherManager(conf), OtherManager::files,
         Switch::leavesTask);
     if (!process.mayRun) {
+      process.awaitOpen();
       process = null;
     } else if (process.conf.never) {
       // Spark ignores what a later call throws.

@@ -1,10 +1,14 @@
 package io.faro.spark;
 
+import java.net.InetAddress;
+import java.util.List;
+
 /** Finds the endpoint cards of other executors. */
 interface CardStore {
   /** The result of a look-up. */
   interface Answer {
-    void found(byte[] card);
+    /** {@code knownAt}: the addresses of the peer's host, as this host sees them; may be empty. */
+    void found(byte[] card, List<InetAddress> knownAt);
 
     /** {@code why} is {@code null}: the peer answers and has no card. */
     void missing(Throwable why);

@@ -4,7 +4,9 @@ import io.faro.spark.settings.SparkSettings;
 import java.io.IOException;
 import java.io.InputStream;
 import java.lang.reflect.InvocationTargetException;
+import java.net.InetAddress;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import org.apache.spark.SparkEnv;
@@ -23,6 +25,9 @@ import scala.reflect.ClassTag$;
  * fetches that block from the port in the map status. So there is no service to run or configure, a card is protected
  * like Spark's data, and a dead executor has none. The block's name must be of a kind that every Spark version can
  * parse; the only kind with a free text is "test".
+ *
+ * <p>Peers know a host by the name that Spark's block manager has for it, and the addresses of that name here can be
+ * others than on the peer: split DNS, NAT, two links. So they are resolved here, as Spark's own fetch does.
  *
  * <p>With the external shuffle service the map status has the service's port; the driver says where the block managers
  * of the executors are ({@link ExecutorDirectory}).
@@ -75,7 +80,8 @@ final class EndpointCards implements CardStore {
     }
     BlockId block = blockOf(peer.executor);
     env.blockManager().blockTransferService().fetchBlocks(
-        at.host, at.port, at.executor, new String[] {block.name()}, new Listener(peer, block, answer), null);
+        at.host, at.port, at.executor, new String[] {block.name()},
+        new Listener(peer, block, Addresses.known(at.host), answer), null);
   }
 
   @Override
@@ -92,11 +98,13 @@ final class EndpointCards implements CardStore {
   private final class Listener implements BlockFetchingListener {
     private final PeerKey peer;
     private final BlockId block;
+    private final List<InetAddress> knownAt;
     private final Answer answer;
 
-    Listener(PeerKey peer, BlockId block, Answer answer) {
+    Listener(PeerKey peer, BlockId block, List<InetAddress> knownAt, Answer answer) {
       this.peer = peer;
       this.block = block;
+      this.knownAt = knownAt;
       this.answer = answer;
     }
 
@@ -109,7 +117,7 @@ final class EndpointCards implements CardStore {
         answer.missing(e);
         return;
       }
-      answer.found(card);
+      answer.found(card, knownAt);
     }
 
     @Override

@@ -14,7 +14,9 @@ import io.faro.OutputFiles;
 import io.faro.StagedOutput;
 import io.faro.rows.MemorySlices;
 import java.io.InputStream;
+import java.net.InetAddress;
 import java.nio.ByteBuffer;
+import java.util.List;
 import java.util.Map;
 import org.apache.spark.network.buffer.ManagedBuffer;
 
@@ -37,8 +39,8 @@ final class EndpointTransport implements FaroTransport {
   }
 
   @Override
-  public long addPeer(byte[] card) throws FaroException {
-    return endpoint.addPeer(card);
+  public long addPeer(byte[] card, List<InetAddress> knownAt) throws FaroException {
+    return endpoint.addPeer(card, knownAt);
   }
 
   @Override

@@ -92,7 +92,7 @@ final class FaroConf {
     Map<String, String> unknown = new TreeMap<>();
     for (Tuple2<String, String> entry : conf.getAll()) {
       String name = entry._1();
-      if (name.startsWith(FaroKeys.PREFIX)) {
+      if (name.startsWith(FaroKeys.PREFIX) && !name.equals(FaroProcess.DRIVER_VERSION)) {
         String nearest = nearest(name);
         if (!nearest.equals(name)) {
           unknown.put(name, nearest);

@@ -10,6 +10,7 @@ import io.faro.spark.rows.RowReaders;
 import io.faro.spark.service.ServiceLink;
 import io.faro.spark.ui.Reporter;
 import io.faro.spark.write.RowWriters;
+import java.io.File;
 import java.lang.reflect.Field;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -82,6 +83,8 @@ final class FaroExecutor {
     READING,
     /** Spark's readers too. */
     INSTALLED,
+    /** After INSTALLED: another plug-in has replaced Faro's client. */
+    REPLACED,
     /** Instead of READING, with fallback=auto: another plug-in has replaced Spark's client. */
     SERVING_ONLY,
     /** Instead of INSTALLED, with fallback=auto: this Java or Spark refuses to replace Spark's client. */
@@ -113,6 +116,7 @@ final class FaroExecutor {
   static FaroExecutor open(Logger log, SparkConf sparkConf, FaroConf conf,
       Supplier<IndexShuffleBlockResolver> resolver, SparksShuffles sparks, RowBlocks rowBlocks) throws Exception {
     SparkEnv env = SparkEnv.get();
+    Faro.extractAlsoTo(localDirectories(env));
     Faro.ensureAvailability();
     MapOutputs outputs = new MapOutputs(resolver);
     Endpoint endpoint = openEndpoint(log, conf, env, outputs);
@@ -126,8 +130,18 @@ final class FaroExecutor {
     }
   }
 
+  /** Spark's local directories, to which each executor can write. */
+  private static List<File> localDirectories(SparkEnv env) {
+    List<File> directories = new ArrayList<>();
+    for (File ofBlocks : env.blockManager().diskBlockManager().localDirs()) {
+      directories.add(ofBlocks.getParentFile());
+    }
+    return directories;
+  }
+
   private static Endpoint openEndpoint(Logger log, FaroConf conf, SparkEnv env, MapOutputs outputs) throws Exception {
-    Addresses addresses = Addresses.of(env.blockManager().blockManagerId().host(), conf.bindAddress);
+    Addresses addresses = Addresses.of(env.blockManager().blockManagerId().host(), conf.bindAddress,
+        Addresses.sparksBindAddress(System.getProperty("sun.java.command", "")));
     EndpointConfig.Builder config = EndpointConfig.builder()
         .name("executor-" + env.executorId())
         .completionThreads(Math.max(1, Math.min(MOST_COMPLETION_THREADS, conf.cores / 4)))
@@ -224,6 +238,11 @@ final class FaroExecutor {
       state = conf.never ? State.READING : State.READING_ONLY;
       replaceClient();
       state = State.INSTALLED;
+    } else if (state == State.INSTALLED && env.blockManager().blockStoreClient() != client) {
+      state = State.REPLACED;
+      String other = env.blockManager().blockStoreClient().getClass().getName();
+      log.warn("Faro fetches blocks for its own readers only: another plug-in has replaced Faro's client of the block "
+          + "manager by a " + other + ", which fetches what Spark's reader reads");
     }
   }
 

@@ -2,6 +2,7 @@ package io.faro.spark;
 
 import io.faro.Endpoint;
 import io.faro.spark.service.ServiceLink;
+import io.faro.Faro;
 import io.faro.spark.settings.SparkSettings;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -28,6 +29,8 @@ final class FaroProcess {
   private static final long START_SECONDS = 120;
   private static final long START_PAUSE_MILLIS = 50;
   private static final String PUSH = "spark.shuffle.push.enabled";
+  /** The driver tells executors its version of Faro by this; no setting of the user's. */
+  static final String DRIVER_VERSION = FaroKeys.PREFIX + "driver.version";
 
   /** {@code null}: Faro is not turned on, or has stopped. */
   private static volatile FaroProcess current;
@@ -37,6 +40,8 @@ final class FaroProcess {
   final boolean mayRun;
   final RowBlocks rowBlocks;
   private final SparkConf sparkConf;
+  /** Why Faro is off in this executor although the application wants it; {@code null}: it is not. */
+  private final String otherVersion;
   private final List<String> unsupported;
   private final Supplier<IndexShuffleBlockResolver> files;
   private final SparksShuffles sparks;
@@ -74,10 +79,30 @@ final class FaroProcess {
     if (isDriver) {
       FaroConf.unknownKeys(sparkConf).forEach(
           (key, nearest) -> LOG.warn("Faro ignores the unknown key {}; did you mean {}?", key, nearest));
+      sparkConf.set(DRIVER_VERSION, Faro.version());
     }
-    mayRun = !isDriver && !isOff();
-    rowBlocks = new RowBlocks(sparkConf, conf.wantsRowBlocks && mayRun);
+    String copies = isOff() ? null : JarCopies.ofSeveralVersions(Thread.currentThread().getContextClassLoader());
+    if (copies != null) {
+      LOG.warn("Faro's jar is on the class path in more than one version: {}; the first is used; leave one", copies);
+    }
+    otherVersion = isDriver || isOff() ? null : otherVersion(sparkConf.get(DRIVER_VERSION, ""), Faro.version());
+    if (otherVersion != null && !conf.never) {
+      LOG.warn("Faro is off in this executor, Spark's own fetch delivers all of its blocks: {}", otherVersion);
+    }
+    mayRun = !isDriver && !isOff() && otherVersion == null;
+    // An executor that is off for its version reads row blocks that others write.
+    rowBlocks = new RowBlocks(sparkConf, conf.wantsRowBlocks && !isDriver && !isOff());
     current = this;
+  }
+
+  /** Why this executor's version of Faro is refused; {@code null}: it is the driver's version. */
+  static String otherVersion(String drivers, String own) {
+    if (drivers.equals(own)) {
+      return null;
+    }
+    return "its jar has Faro " + own + ", the driver's has "
+        + (drivers.isEmpty() ? "an older version, which does not tell its number" : drivers)
+        + "; put one version of the jar on the class paths of the driver and of all executors";
   }
 
   /** Throws for settings with which Spark itself would send shuffle blocks in the clear. */
@@ -181,7 +206,7 @@ final class FaroProcess {
   /** The open executor; {@code null}: there is none, and Spark's own fetch delivers all blocks. */
   FaroExecutor awaitOpen() {
     if (!mayRun) {
-      return null;
+      return otherVersion == null ? null : unlessNever("Faro is off in this executor: " + otherVersion, null);
     }
     try {
       return open().get(conf.requestTimeoutMillis, TimeUnit.MILLISECONDS);
@@ -229,7 +254,7 @@ final class FaroProcess {
   Endpoint endpoint() {
     if (!mayRun) {
       throw new IllegalStateException("Faro has no endpoint here: "
-          + (!conf.enabled ? FaroKeys.ENABLED.name + " is false"
+          + (otherVersion != null ? otherVersion : !conf.enabled ? FaroKeys.ENABLED.name + " is false"
               : unsupported.isEmpty() ? "this is the driver, or local mode"
               : "it does not support " + String.join(", ", unsupported)));
     }

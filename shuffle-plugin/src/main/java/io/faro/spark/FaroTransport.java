@@ -4,6 +4,8 @@ import io.faro.Fabric;
 import io.faro.FaroException;
 import io.faro.OutputFiles;
 import io.faro.StagedOutput;
+import java.net.InetAddress;
+import java.util.List;
 import java.util.Map;
 import org.apache.spark.network.buffer.ManagedBuffer;
 
@@ -19,7 +21,7 @@ interface FaroTransport extends AutoCloseable {
   byte[] card() throws FaroException;
 
   /** A handle for the endpoint behind a card. Does not connect. */
-  long addPeer(byte[] card) throws FaroException;
+  long addPeer(byte[] card, List<InetAddress> knownAt) throws FaroException;
 
   /** Starts a fetch and returns at once. When it throws, the sink is never called. */
   Fetch fetch(long peer, ShuffleIds ids, Sink sink) throws FaroException;

@@ -1,5 +1,6 @@
 package io.faro.spark;
 
+import java.net.InetAddress;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -164,10 +165,10 @@ final class Peers {
     }
 
     @Override
-    public void found(byte[] card) {
+    public void found(byte[] card, List<InetAddress> knownAt) {
       long handle;
       try {
-        handle = transport.addPeer(card);
+        handle = transport.addPeer(card, knownAt);
       } catch (Throwable e) {
         missing(e);
         return;

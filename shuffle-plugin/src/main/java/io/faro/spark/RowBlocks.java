@@ -27,7 +27,7 @@ final class RowBlocks {
     UNKNOWN, ALLOWED, REFUSED
   }
 
-  /** {@code wanted}: the setting is true, and Faro may run in this process. */
+  /** {@code wanted}: the setting is true, and this is an executor of an application with Faro. */
   RowBlocks(SparkConf conf, boolean wanted) {
     this.conf = conf;
     this.wanted = wanted;

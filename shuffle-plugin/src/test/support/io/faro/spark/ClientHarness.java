@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -87,7 +88,7 @@ final class ClientHarness {
       } else if (card == null) {
         answer.missing(null);
       } else {
-        answer.found(card);
+        answer.found(card, Collections.emptyList());
       }
     }
 

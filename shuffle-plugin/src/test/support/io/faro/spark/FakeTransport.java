@@ -4,6 +4,7 @@ import io.faro.Fabric;
 import io.faro.FaroException;
 import io.faro.OutputFiles;
 import io.faro.StagedOutput;
+import java.net.InetAddress;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -102,7 +103,7 @@ final class FakeTransport implements FaroTransport {
   }
 
   @Override
-  public long addPeer(byte[] card) {
+  public long addPeer(byte[] card, List<InetAddress> knownAt) {
     return card[0];
   }
 

@@ -1,6 +1,7 @@
 package io.faro.spark;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -9,6 +10,7 @@ import com.codahale.metrics.MetricRegistry;
 import io.faro.rows.MemorySlices;
 import io.netty.buffer.ByteBuf;
 import java.io.InputStream;
+import java.net.InetAddress;
 import java.net.UnknownHostException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -142,18 +144,35 @@ class SmallPartsTest {
 
   @Test
   void addresses() throws Exception {
-    Addresses own = Addresses.of("127.0.0.1", null);
+    Addresses own = Addresses.of("127.0.0.1", null, null);
     assertEquals("127.0.0.1", own.bind);
     assertEquals("127.0.0.1", own.advertise);
     // TEST-NET-3 belongs to no machine, like an address behind address translation.
-    Addresses translated = Addresses.of("203.0.113.9", null);
+    Addresses translated = Addresses.of("203.0.113.9", null, null);
     assertEquals("0.0.0.0", translated.bind);
     assertEquals("203.0.113.9", translated.advertise);
-    Addresses chosen = Addresses.of("[::1]", "0.0.0.0");
+    Addresses chosen = Addresses.of("[::1]", "0.0.0.0", null);
     assertEquals("0.0.0.0", chosen.bind);
     assertEquals("0:0:0:0:0:0:0:1", chosen.advertise);
     String message = assertThrows(
-        UnknownHostException.class, () -> Addresses.of("127.0.0.1", "no-such-host.invalid")).getMessage();
+        UnknownHostException.class, () -> Addresses.of("127.0.0.1", "no-such-host.invalid", null)).getMessage();
     assertTrue(message.contains("spark.faro.bindAddress") && message.contains("no-such-host.invalid"), message);
+    Addresses pod = Addresses.of("203.0.113.9", null, "127.0.0.1");
+    assertEquals("127.0.0.1", pod.bind, "where Spark listens");
+    assertEquals("203.0.113.9", pod.advertise);
+    Addresses everywhere = Addresses.of("127.0.0.1", null, "0.0.0.0");
+    assertEquals("0.0.0.0", everywhere.bind);
+    Addresses nameOfOthers = Addresses.of("no-such-host.invalid", null, "127.0.0.1");
+    assertEquals("127.0.0.1", nameOfOthers.advertise);
+    assertThrows(UnknownHostException.class, () -> Addresses.of("no-such-host.invalid", null, "0.0.0.0"));
+  }
+
+  @Test
+  void addressesThatSparkAndItsPeersKnow() throws Exception {
+    assertEquals("10.0.0.7", Addresses.sparksBindAddress("X --hostname h --bind-address 10.0.0.7 --cores 1"));
+    assertNull(Addresses.sparksBindAddress("X --hostname h"));
+    assertNull(Addresses.sparksBindAddress("X --bind-address"));
+    assertEquals(InetAddress.getByName("127.0.0.1"), Addresses.known("127.0.0.1").get(0));
+    assertTrue(Addresses.known("no-such-host.invalid").isEmpty());
   }
 }

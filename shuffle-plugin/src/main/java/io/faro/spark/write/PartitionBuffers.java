@@ -54,6 +54,8 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   private final long[] block;
   /** By partition: the bytes in its buffer. */
   private final int[] filled;
+  /** By partition: the bytes that row blocks have saved, against the codec alone. */
+  private final long[] saved;
   /** The partitions whose buffers begin inside a row, the rest of which was in the block before. */
   private final BitSet insideRow = new BitSet();
   /** What all buffers may take. */
@@ -82,6 +84,7 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     mostChunk = compressor.mostBytes(mostRoom);
     block = new long[(mostChunk + Long.BYTES - 1) / Long.BYTES];
     filled = new int[partitions];
+    saved = new long[partitions];
     chunks = new Chunks(partitions);
   }
 
@@ -238,17 +241,21 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   /** Makes a block of what a partition's buffer has; without memory for it, spills everything. */
   private void flush(int partition) throws IOException {
     int length;
+    int savedNow;
     if (chunks.fits(mostChunk)) {
       length = compress(partition, (long[]) chunks.base(), position(chunks.base(), chunks.offset()));
+      savedNow = compressor.codecBytes() - length;
     } else {
       // Most blocks are much shorter than the longest, so this one may fit into the rest of the page.
       length = compress(partition, block, 0);
+      savedNow = compressor.codecBytes() - length;
       if (!chunks.fits(length) && !addChunkPage()) {
         return;
       }
       Platform.copyMemory(block, Platform.LONG_ARRAY_OFFSET, chunks.base(), chunks.offset(), length);
     }
     chunks.add(partition, length);
+    saved[partition] += savedNow;
     empty(partition);
   }
 
@@ -315,6 +322,7 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     if (rest > 0) {
       int length = compress(partition, block, 0);
       out.append(partition, block, Platform.LONG_ARRAY_OFFSET, length);
+      saved[partition] += compressor.codecBytes() - length;
       empty(partition);
     }
     if (rest > 0 || chunks.has(partition)) {
@@ -390,6 +398,14 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
       freePage(each);
     }
     return freed;
+  }
+
+  /**
+   * About the bytes of a partition that the codec alone would have written, where it has {@code written} bytes with row
+   * blocks: at least as many, and 0 for 0.
+   */
+  long codecBytes(int partition, long written) {
+    return written + saved[partition];
   }
 
   /** Bytes of all rows, without their lengths. */

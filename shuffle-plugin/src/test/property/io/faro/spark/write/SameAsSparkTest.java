@@ -164,6 +164,7 @@ class SameAsSparkTest {
       assertEquals(sparks.lengths[i] > 0, faro.lengths[i] > 0, "whether partition " + i + " has bytes");
       sizes[i] = MapStatus.compressSize(faro.status.getSizeForBlock(i));
       expected[i] = MapStatus.compressSize(faro.lengths[i]);
+      assertEquals(faro.lengths[i] > 0, faro.status.getSizeForBlock(i) > 0, "the size told of partition " + i);
     }
     if (faro.partitions <= 2000) {
       assertArrayEquals(expected, sizes, () -> Arrays.toString(faro.lengths));

@@ -349,6 +349,45 @@ class PartitionBuffersTest {
     return ByteBuffer.allocate(size).order(ByteOrder.LITTLE_ENDIAN).putLong(0).putLong(1_000_000L + number).array();
   }
 
+  /** The bytes of each partition's blocks, and those that Spark is told. */
+  private long[][] written(BlockCompressor compressor, boolean spill) throws IOException {
+    File data = directory.resolve("told" + names++).toFile();
+    Spills own = new Spills(() -> directory.resolve("spilled" + names++).toFile(),
+        new WriteContext(2, new PartitionSums(null, 2), false, () -> { }));
+    try (PartitionBuffers all = new PartitionBuffers(memory, 2, BLOCK_BYTES, 32 * MIB,
+            new SpillLimits(spill ? 5_000 : Long.MAX_VALUE, Long.MAX_VALUE), compressor, own);
+        PartitionFile out = new PartitionFile(data, new WriteContext(2, new PartitionSums(null, 2), false, () -> { }),
+            null)) {
+      for (int i = 0; i < 30_000; i++) {
+        // The second partition has a tenth of the rows.
+        byte[] row = counted(i, 16);
+        all.add(i % 11 == 0 ? 1 : 0, row, Platform.BYTE_ARRAY_OFFSET, row.length);
+      }
+      all.writeTo(out);
+      return new long[][] {
+          out.lengths.clone(), {all.codecBytes(0, out.lengths[0]), all.codecBytes(1, out.lengths[1])}};
+    } finally {
+      own.close();
+    }
+  }
+
+  /** So adaptive execution gives a task as many rows as without row blocks, also where rows were spilled. */
+  @Test
+  void sparkIsToldWhatTheCodecAloneWouldHaveWritten() throws IOException {
+    for (boolean spill : new boolean[] {false, true}) {
+      try (BlockCompressor plain = BlockCompressor.open(RowCodec.LZ4, 1, BLOCK_BYTES);
+          BlockCompressor packing = BlockCompressor.openForRows(RowCodec.LZ4, 1, BLOCK_BYTES, 1)) {
+        long[][] without = written(plain, spill);
+        assertArrayEquals(without[0], without[1]);
+        long[][] with = written(packing, spill);
+        for (int i = 0; i < 2; i++) {
+          assertTrue(with[0][i] < without[0][i] * 0.7, with[0][i] + " of " + without[0][i]);
+          assertEquals(without[0][i], with[1][i], without[0][i] * 0.1, "partition " + i + ", spills: " + spill);
+        }
+      }
+    }
+  }
+
   /** Rows of which no whole number fits into a buffer. */
   @Test
   void rowBlocksBeginAndEndAtRows() throws IOException {

@@ -1,0 +1,78 @@
+//! How requests end: the completions, and the counts that go with them.
+
+use super::completion::{Completion, Completions, FetchFailure};
+use crate::counters::Counters;
+use faro_fabric::EndpointId;
+use faro_sync::lock;
+use faro_wire::codes::{FabricCode, FetchErrorCode};
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Shared by the queue and by each request, so that a request that is lost can still tell its
+/// caller.
+pub(crate) struct CompletionSink {
+    pub(super) completions: Completions,
+    pub(super) in_flight: AtomicUsize,
+    counters: Arc<Counters>,
+    /// The peers of requests that were lost, whose permits are to be returned.
+    lost: Mutex<Vec<EndpointId>>,
+}
+
+impl CompletionSink {
+    pub(super) fn new(counters: Arc<Counters>) -> Arc<Self> {
+        Arc::new(Self {
+            completions: Completions::new(),
+            in_flight: AtomicUsize::new(0),
+            counters,
+            lost: Mutex::default(),
+        })
+    }
+
+    /// Tells the caller of request `id` that its `missing` blocks will not come. The request counts
+    /// no more.
+    pub(super) fn failed(
+        &self,
+        id: u64,
+        missing: Range<usize>,
+        code: FetchErrorCode,
+        detail: String,
+    ) {
+        self.in_flight.fetch_sub(1, Ordering::AcqRel);
+        self.counters.requests_failed.add(1);
+        self.push_failure(id, missing, true, FetchFailure::new(code, detail));
+    }
+
+    /// Tells the caller of request `id` that its block `at` will not come, because the arena cannot
+    /// hold it. `last`: nothing else comes, and the request counts no more.
+    pub(super) fn failed_block(&self, id: u64, at: usize, detail: String, last: bool) {
+        if last {
+            self.in_flight.fetch_sub(1, Ordering::AcqRel);
+            self.counters.requests_failed.add(1);
+        }
+        let failure = FetchFailure::new(FetchErrorCode::PoolExhausted, detail);
+        self.push_failure(id, at..at + 1, last, failure);
+    }
+
+    fn push_failure(&self, id: u64, blocks: Range<usize>, last: bool, failure: FetchFailure) {
+        self.completions.push(Completion {
+            request: id,
+            first_block: blocks.start as u32,
+            block_count: blocks.len() as u32,
+            fabric: FabricCode::None,
+            last,
+            scarce: false,
+            outcome: Err(failure),
+        });
+    }
+
+    /// A request to that peer was dropped before its end.
+    pub(super) fn lost(&self, endpoint: EndpointId) {
+        lock(&self.lost).push(endpoint);
+    }
+
+    /// The peers of requests that were lost since this was last called.
+    pub(super) fn take_lost(&self) -> Vec<EndpointId> {
+        std::mem::take(&mut lock(&self.lost))
+    }
+}

@@ -1,0 +1,58 @@
+//! The work of the I/O threads: jobs and prefetches in a queue, and what a job's turn returns to
+//! its progress thread.
+
+use super::job::{Job, Turn};
+use crate::files::{Catalog, Output};
+use crate::memory::Memory;
+use crate::net::Inbox;
+use crossbeam_channel::Sender;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A job and the progress thread that it returns to.
+pub(super) struct Work {
+    pub(super) job: Box<Job>,
+    pub(super) home: Inbox<Returned>,
+}
+
+/// What an I/O thread returns.
+pub(crate) enum Returned {
+    /// A job, and what its turn gave.
+    Turned(Box<Job>, Turn),
+    /// The job of that serial number is lost: the turn panicked.
+    Lost(u64),
+}
+
+/// What a thread does next.
+pub(super) enum Task {
+    Turn(Work),
+    /// Bring chunks of an output into the chunk cache; `evict`: others may be evicted for them.
+    Prefetch {
+        output: Arc<Output>,
+        chunks: Range<u64>,
+        evict: bool,
+    },
+    Stop,
+}
+
+/// State that the threads share.
+pub(super) struct Shared {
+    pub(super) memory: Arc<Memory>,
+    pub(super) catalog: Arc<Catalog>,
+    /// Work that waited for its files comes back by it, too. The channel has no bound of its own:
+    /// every job is in it at most once, and jobs are bounded by the budget of each progress thread;
+    /// prefetches are left out when it is long.
+    pub(super) queue: Sender<Task>,
+}
+
+impl Shared {
+    /// Queues a turn of a job; if the threads have ended, the job returns to its progress thread.
+    pub(super) fn submit(&self, work: Work) {
+        if let Err(error) = self.queue.send(Task::Turn(work)) {
+            if let Task::Turn(Work { job, home }) = error.into_inner() {
+                let detail = "the I/O threads have ended".to_owned();
+                home.send(Returned::Turned(job, Turn::Broken { detail }));
+            }
+        }
+    }
+}

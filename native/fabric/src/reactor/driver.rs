@@ -1,0 +1,78 @@
+//! Interface of one fabric to the event loop: how connections begin, and what a device reports.
+//!
+//! A device never acts on connections by itself. It returns completions and reports, and the event
+//! loop passes each to its connection.
+
+use super::listener::Listener;
+use crate::session::carrier::Carrier;
+use crate::session::connection::{Common, Connection};
+use crate::{CloseReason, ConnectionId, FabricError};
+use std::io;
+
+/// The tokens of a device's descriptors.
+pub(crate) const DEVICE: [mio::Token; 2] = [mio::Token(usize::MAX - 2), mio::Token(usize::MAX - 3)];
+
+/// The device cannot be used any more; why, in a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DeviceLost(pub(crate) String);
+
+/// A device's report, beside completions.
+#[derive(Debug)]
+pub(crate) enum DeviceReport {
+    /// A connection cannot be used any more.
+    Broken(ConnectionId, CloseReason),
+    /// No connection can be used any more.
+    Lost(DeviceLost),
+}
+
+/// A fabric's driver. The methods from `watch` on are for fabrics with a device.
+pub(crate) trait Driver: Carrier {
+    /// Accepts connections.
+    type Listener: Listener<Socket = Self::Socket>;
+    /// A device's word on a piece of work of one connection; `()` without a device.
+    type Completion;
+
+    /// Starts to connect. The outer error: `location` is not one of this fabric.
+    fn start(&mut self, location: &str) -> Result<io::Result<Self::Socket>, FabricError>;
+
+    /// Called once: registers the device's descriptors, under [`DEVICE`] tokens.
+    fn watch(&mut self, _registry: &mio::Registry) -> io::Result<()> {
+        Ok(())
+    }
+    /// The descriptor of that token is ready.
+    fn signalled(&mut self, _token: mio::Token) {}
+    /// Asks for a wake-up by the next completion. False: there is no device.
+    fn arm(&mut self) -> Result<bool, DeviceLost> {
+        Ok(false)
+    }
+    /// The number of completion queues.
+    fn queues(&self) -> usize {
+        0
+    }
+    /// Takes a batch of completions from a queue; none: it is empty, or is no more.
+    fn take_completions(
+        &mut self,
+        _queue: usize,
+        _batch: &mut Vec<(ConnectionId, Self::Completion)>,
+    ) -> Result<(), DeviceLost> {
+        Ok(())
+    }
+    /// A completion of this connection came.
+    fn completed(
+        _connection: &mut Connection<Self>,
+        _common: &mut Common<Self>,
+        _completion: Self::Completion,
+    ) -> Result<(), CloseReason> {
+        Ok(())
+    }
+    /// After a wait: takes wake-ups and the device's events.
+    fn take_events(&mut self) -> Vec<DeviceReport> {
+        Vec::new()
+    }
+    /// After a wait: whether the device is still there, and connections whose time is over.
+    fn check(&mut self) -> Vec<DeviceReport> {
+        Vec::new()
+    }
+    /// Closes a lost device; its connections were closed before.
+    fn close_device(&mut self) {}
+}

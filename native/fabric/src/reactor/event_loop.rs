@@ -1,0 +1,327 @@
+//! The event loop of a fabric: waits for readiness, then serves each connection for a turn.
+//!
+//! Edge-triggered, so that a wake-up costs no re-arming: a connection that was cut off by its
+//! turn's budget before the kernel said "would block" is remembered by the table and served again
+//! before the next wait.
+
+use super::acceptor::{Acceptor, Next};
+use super::driver::{DeviceLost, DeviceReport, Driver, DEVICE};
+use super::table::Table;
+use crate::session::bounds::{Bounds, ACCEPTS};
+use crate::session::connection::Common;
+use crate::session::operations::{self, NotExposed, Open};
+use crate::session::state::Shared;
+use crate::{
+    CloseReason, ConnectionId, Event, Exposure, FabricError, Identity, OwnIdentity, Rejected,
+    RemoteRange, Revoked, Waker,
+};
+use faro_secure::Protection;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const LISTENER: mio::Token = mio::Token(usize::MAX);
+const WAKER: mio::Token = mio::Token(usize::MAX - 1);
+
+/// Batches of completions taken from one queue in one turn, so that sockets and deadlines are
+/// served too.
+const TURN_BATCHES: usize = 128;
+
+/// One fabric instance.
+pub(crate) struct Reactor<D: Driver> {
+    poll: mio::Poll,
+    ready: mio::Events,
+    waker: Waker,
+    /// Set while a wake-up is under way, so that a second one costs no system call.
+    woken: Arc<AtomicBool>,
+    acceptor: Acceptor<D::Listener>,
+    table: Table<D>,
+}
+
+impl<D: Driver> Reactor<D> {
+    pub(crate) fn new(
+        identity: OwnIdentity,
+        protection: Protection,
+        bounds: Bounds,
+        mut listener: D::Listener,
+        mut driver: D,
+    ) -> Result<Self, FabricError> {
+        let failed = |what: &str| {
+            let what = what.to_owned();
+            |source| FabricError::Io { what, source }
+        };
+        let poll = mio::Poll::new().map_err(failed("epoll_create"))?;
+        let registry = poll.registry();
+        let eventfd = mio::Waker::new(registry, WAKER).map_err(failed("eventfd"))?;
+        registry
+            .register(&mut listener, LISTENER, mio::Interest::READABLE)
+            .map_err(failed("epoll_ctl for the listener"))?;
+        driver
+            .watch(registry)
+            .map_err(failed("epoll_ctl for the device"))?;
+        let woken = Arc::new(AtomicBool::new(false));
+        let waker: Waker = Arc::new({
+            let woken = woken.clone();
+            move || {
+                if !woken.swap(true, Ordering::AcqRel) {
+                    if let Err(error) = eventfd.wake() {
+                        log::error!("cannot wake the progress thread: {error}");
+                    }
+                }
+            }
+        });
+        let shared = Shared::new(D::KIND, identity, protection, bounds)?;
+        let registry = registry.try_clone().map_err(failed("dup of the epoll"))?;
+        Ok(Self {
+            ready: mio::Events::with_capacity(256),
+            waker,
+            woken,
+            acceptor: Acceptor::new(listener),
+            table: Table::new(registry, Common::new(driver, shared)),
+            poll,
+        })
+    }
+
+    pub(crate) fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    pub(crate) fn driver(&self) -> &D {
+        &self.table.common.driver
+    }
+
+    pub(crate) fn driver_mut(&mut self) -> &mut D {
+        &mut self.table.common.driver
+    }
+
+    /// An open connection; `None` if it is not (or no longer) open.
+    pub(crate) fn open(&mut self, connection: ConnectionId) -> Open<'_, D> {
+        self.table.open(connection)
+    }
+
+    /// See [`crate::Fabric::connect`].
+    pub(crate) fn connect(
+        &mut self,
+        location: &str,
+        expected: &Identity,
+        deadline: Instant,
+    ) -> Result<ConnectionId, FabricError> {
+        let started = self.driver_mut().start(location)?;
+        self.table.connect(started, location, expected, deadline)
+    }
+
+    /// See [`crate::Fabric::disconnect`].
+    pub(crate) fn close(&mut self, connection: ConnectionId, reason: CloseReason) {
+        self.table.close(connection, reason);
+    }
+
+    /// See [`crate::Fabric::expose`].
+    pub(crate) fn expose(
+        &mut self,
+        connection: ConnectionId,
+        exposure: Exposure,
+    ) -> Result<RemoteRange, Rejected<Exposure>> {
+        let open = self.table.open(connection);
+        operations::expose(open, connection, exposure).map_err(|not| match not {
+            NotExposed::Rejected(rejected) => rejected,
+            NotExposed::Broken(exposure, reason) => {
+                self.table.close(connection, reason);
+                Rejected::NotConnected(exposure, connection)
+            }
+        })
+    }
+
+    /// See [`crate::Fabric::revoke`].
+    pub(crate) fn revoke(&mut self, key: u64) -> Revoked {
+        self.table.revoke(key)
+    }
+
+    /// See [`crate::Fabric::flush`].
+    pub(crate) fn flush(&mut self) {
+        self.table.flush();
+    }
+
+    /// See [`crate::Fabric::poll`].
+    pub(crate) fn poll(
+        &mut self,
+        events: &mut Vec<Event>,
+        timeout: Duration,
+    ) -> Result<(), FabricError> {
+        self.table.flush();
+        // Out of `self` while the sockets are served, which needs all of `self`.
+        let mut ready = std::mem::replace(&mut self.ready, mio::Events::with_capacity(0));
+        let result = self.wait(&mut ready, timeout);
+        if result.is_ok() {
+            self.serve(&ready);
+        }
+        self.ready = ready;
+        result?;
+        self.table.note_proven();
+        if self.acceptor.has_more() {
+            self.accept();
+        }
+        let now = Instant::now();
+        self.acceptor.expire(now);
+        self.table.expire(now);
+        self.table.flush();
+        let shared = &mut self.table.common.shared;
+        // This call returns, so the caller tries again in any case.
+        shared.room = false;
+        events.append(&mut shared.events);
+        Ok(())
+    }
+
+    fn wait(&mut self, ready: &mut mio::Events, timeout: Duration) -> Result<(), FabricError> {
+        let shared = &mut self.table.common.shared;
+        let busy = std::mem::take(&mut shared.room)
+            || !shared.events.is_empty()
+            || !shared.dirty.is_empty()
+            || self.table.has_unread()
+            || self.acceptor.has_more()
+            || (!timeout.is_zero() && self.arm_device());
+        let now = Instant::now();
+        let deadlines = [self.table.next_deadline(), self.acceptor.paused_until()];
+        let timeout = match deadlines.into_iter().flatten().min() {
+            _ if busy => Duration::ZERO,
+            Some(deadline) => timeout.min(deadline.saturating_duration_since(now)),
+            None => timeout,
+        };
+        self.table.common.shared.counters.poll_calls += 1;
+        match self.poll.poll(ready, Some(timeout)) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                ready.clear();
+                Ok(())
+            }
+            Err(source) => {
+                let what = "epoll_wait".to_owned();
+                Err(FabricError::Io { what, source })
+            }
+        }
+    }
+
+    /// The device first, then connections that were cut off before, then those that are ready.
+    fn serve(&mut self, ready: &mio::Events) {
+        for event in ready {
+            if DEVICE.contains(&event.token()) {
+                self.driver_mut().signalled(event.token());
+            }
+        }
+        self.device_turn();
+        self.table.receive_unread();
+        for event in ready {
+            match event.token() {
+                // Cleared before the caller looks at what it was woken for.
+                WAKER => drop(self.woken.swap(false, Ordering::AcqRel)),
+                LISTENER => self.acceptor.ready(),
+                token if DEVICE.contains(&token) => {}
+                mio::Token(connection) => self.table.ready(ConnectionId(connection as u64), event),
+            }
+        }
+    }
+
+    /// Accepts waiting connections, up to `ACCEPTS` of them.
+    fn accept(&mut self) {
+        for _ in 0..ACCEPTS {
+            match self.acceptor.accept() {
+                Next::Taken(socket, origin) if !self.table.is_full() => {
+                    self.table.accepted(socket, origin);
+                }
+                Next::Taken(..) | Next::Refused => {
+                    self.table.common.shared.counters.connections_refused += 1;
+                }
+                Next::Gone => {}
+                Next::Nothing => return,
+            }
+        }
+    }
+
+    /// Before a wait: asks the device for a wake-up. True: there is something to do already.
+    fn arm_device(&mut self) -> bool {
+        // Arming is a system call, and so is taking the wake-up: not for completions that are
+        // there.
+        if self.found_completions() {
+            return true;
+        }
+        match self.driver_mut().arm() {
+            // A completion between the last look and the arming causes no wake-up.
+            Ok(true) => self.found_completions(),
+            Ok(false) => false,
+            Err(lost) => {
+                self.lose_device(&lost);
+                true
+            }
+        }
+    }
+
+    fn found_completions(&mut self) -> bool {
+        let found = self.take_completions();
+        self.table.flush();
+        found
+    }
+
+    /// After a wait: the device's events, completions, and what is due.
+    fn device_turn(&mut self) {
+        let reports = self.driver_mut().take_events();
+        self.route(reports);
+        self.take_completions();
+        let reports = self.driver_mut().check();
+        self.route(reports);
+    }
+
+    /// Takes what the completion queues hold, up to a turn's number from each, and passes each
+    /// completion to its connection. True: there was one, or the device was lost: the caller has
+    /// events.
+    fn take_completions(&mut self) -> bool {
+        let mut batch = Vec::new();
+        let mut found = false;
+        for queue in 0..self.driver().queues() {
+            for _ in 0..TURN_BATCHES {
+                if let Err(lost) = self.driver_mut().take_completions(queue, &mut batch) {
+                    self.lose_device(&lost);
+                    return true;
+                }
+                if batch.is_empty() {
+                    break;
+                }
+                found = true;
+                for (connection, completion) in batch.drain(..) {
+                    self.completed(connection, completion);
+                }
+            }
+        }
+        found
+    }
+
+    fn completed(&mut self, connection: ConnectionId, completion: D::Completion) {
+        // Without an entry the connection has ended; what it left behind keeps the memory.
+        let Some((found, common)) = self.table.get(connection) else {
+            return;
+        };
+        if let Err(reason) = D::completed(found, common, completion) {
+            self.table.close(connection, reason);
+        }
+    }
+
+    fn route(&mut self, reports: Vec<DeviceReport>) {
+        for report in reports {
+            match report {
+                DeviceReport::Broken(connection, reason) => self.table.close(connection, reason),
+                DeviceReport::Lost(lost) => self.lose_device(&lost),
+            }
+        }
+    }
+
+    /// The device cannot be used any more: every connection ends, so that callers take another
+    /// fabric; a later connect opens the device again.
+    fn lose_device(&mut self, lost: &DeviceLost) {
+        let detail = lost.0.clone();
+        self.table.close_all(&CloseReason::Lost { detail });
+        self.driver_mut().close_device();
+    }
+
+    pub(crate) fn counters(&self) -> Vec<(&'static str, u64)> {
+        self.table.counters()
+    }
+}

@@ -1,0 +1,22 @@
+//! The event loop of a fabric: poll, deadlines, and the way of each event to its connection.
+//!
+//! ```text
+//!   Fabric calls ──▶ facade ──▶ event_loop ──▶ table ──▶ session: one connection at a time
+//!                                   │            └── lingering: ended, but the peer may still read GOODBYE
+//!                                   ├── acceptor, strangers: connections that have not proven who they are
+//!                                   └── driver: a device's completions and reports, each to its connection
+//! ```
+//! Readiness is edge-triggered; so each connection remembers whether it was drained, and those that
+//! used up their budget are served again before the next wait.
+//!
+//! Source: the split of transport contract and datapath follows eRPC's `transport.h`; the bounded
+//! greeting and the linger after GOODBYE follow RFC 9113 section 9 (GOAWAY) and RFC 9112 9.6.
+
+mod acceptor;
+pub(crate) mod driver;
+pub(crate) mod event_loop;
+pub(crate) mod facade;
+mod lingering;
+pub(crate) mod listener;
+pub(crate) mod strangers;
+mod table;

@@ -1,0 +1,393 @@
+//! The connections of one fabric: how they enter the table, are served, and leave it.
+
+use super::lingering::Lingering;
+use super::strangers::{Origin, Strangers};
+use crate::rare_log::RareLog;
+use crate::session::bounds::STRANGERS_LINGERING;
+use crate::session::carrier::{self, Carrier, Turn};
+use crate::session::closing::{report_end, say_goodbye};
+use crate::session::connection::{Common, Connection};
+use crate::session::context::Context;
+use crate::session::exposure::ByKey;
+use crate::session::greeting::say_hello;
+use crate::session::operations::Open;
+use crate::session::socket::Socket as _;
+use crate::session::state::{Phase, Session};
+use crate::session::transport::Holder;
+use crate::{CloseReason, ConnectionId, Event, FabricError, Identity, Revoked};
+use std::collections::BTreeSet;
+use std::io;
+use std::net::Shutdown;
+use std::time::Instant;
+
+/// All connections of one fabric, by number.
+pub(crate) struct Table<D: Carrier> {
+    registry: mio::Registry,
+    connections: ByKey<Connection<D>>,
+    /// Connections that have ended for the caller, while the peer may still receive the GOODBYE.
+    lingering: ByKey<Lingering<D>>,
+    pub(super) common: Common<D>,
+    /// Accepted connections that have not proven who they are.
+    strangers: Strangers,
+    /// Last connection number given out.
+    last: u64,
+    /// Connections with bytes left to read.
+    unread: Vec<ConnectionId>,
+    /// Deadlines of greetings and of lingering connections: `(time, connection)`.
+    deadlines: BTreeSet<(Instant, u64)>,
+    not_watched: RareLog,
+}
+
+impl<D: Carrier> Table<D> {
+    pub(crate) fn new(registry: mio::Registry, common: Common<D>) -> Self {
+        let bounds = &common.shared.bounds;
+        let strangers = Strangers::new(bounds.strangers, bounds.strangers_of_one);
+        Self {
+            registry,
+            connections: ByKey::default(),
+            lingering: ByKey::default(),
+            common,
+            strangers,
+            last: 0,
+            unread: Vec::new(),
+            deadlines: BTreeSet::new(),
+            not_watched: RareLog::default(),
+        }
+    }
+
+    /// Whether there may be no further connection.
+    pub(crate) fn is_full(&self) -> bool {
+        self.connections.len() + self.lingering.len() >= self.common.shared.bounds.connections
+    }
+
+    fn next_id(&mut self) -> ConnectionId {
+        self.last += 1;
+        ConnectionId(self.last)
+    }
+
+    /// Registers a socket as a new connection. `expected`: of a connector, the endpoint and its
+    /// location.
+    fn adopt(
+        &mut self,
+        mut socket: D::Socket,
+        expected: Option<(Identity, String)>,
+        deadline: Instant,
+    ) -> io::Result<ConnectionId> {
+        let connection = self.next_id();
+        let interest = mio::Interest::READABLE | mio::Interest::WRITABLE;
+        let token = mio::Token(connection.0 as usize);
+        self.registry.register(&mut socket, token, interest)?;
+        self.deadlines.insert((deadline, connection.0));
+        let session = Session::new(connection, expected, deadline);
+        let entry = Connection::new(socket, session);
+        self.connections.insert(connection.0, entry);
+        Ok(connection)
+    }
+
+    /// Enters a connection that was started to `location`; if that failed, `Closed` says so.
+    pub(crate) fn connect(
+        &mut self,
+        started: io::Result<D::Socket>,
+        location: &str,
+        expected: &Identity,
+        deadline: Instant,
+    ) -> Result<ConnectionId, FabricError> {
+        if self.is_full() {
+            return Err(FabricError::Bound {
+                what: "connections",
+                limit: self.common.shared.bounds.connections as u64,
+            });
+        }
+        let expected = Some((expected.clone(), location.to_owned()));
+        match started.and_then(|socket| self.adopt(socket, expected, deadline)) {
+            Ok(connection) => Ok(connection),
+            Err(error) => {
+                let connection = self.next_id();
+                let reason = CloseReason::Unreachable {
+                    location: location.to_owned(),
+                    detail: error.to_string(),
+                };
+                let shared = &mut self.common.shared;
+                shared.counters.handshakes_failed += 1;
+                shared.events.push(Event::Closed { connection, reason });
+                Ok(connection)
+            }
+        }
+    }
+
+    /// Enters a stranger's connection: it has a while to prove who it is, and until then others may
+    /// take its place.
+    pub(crate) fn accepted(&mut self, socket: D::Socket, origin: Origin) {
+        self.note_proven();
+        if let Some(displaced) = self.strangers.displaced_by(origin) {
+            self.common.shared.counters.connections_refused += 1;
+            let detail = "it has not proven who it is, and others wait".to_owned();
+            self.close(displaced, CloseReason::Lost { detail });
+        }
+        let now = Instant::now();
+        let deadline = now + self.common.shared.bounds.hello_timeout;
+        match self.adopt(socket, None, deadline) {
+            Ok(connection) => self.strangers.came(connection, origin),
+            Err(error) => {
+                if let Some(left_out) = self.not_watched.at(now) {
+                    log::warn!("cannot watch a new connection: {error}{left_out}");
+                }
+            }
+        }
+    }
+
+    /// Connections that have proven who they are, are strangers no more.
+    pub(crate) fn note_proven(&mut self) {
+        for connection in self.common.shared.proven.drain(..) {
+            self.strangers.left(connection);
+        }
+    }
+
+    /// An open connection; `None` if it is not (or no longer) open.
+    pub(crate) fn open(&mut self, connection: ConnectionId) -> Open<'_, D> {
+        self.get(connection).filter(|(found, _)| found.is_open())
+    }
+
+    /// A connection in any phase.
+    pub(crate) fn get(&mut self, connection: ConnectionId) -> Open<'_, D> {
+        let found = self.connections.get_mut(&connection.0)?;
+        Some((found, &mut self.common))
+    }
+
+    /// The socket of a connection is ready.
+    pub(crate) fn ready(&mut self, connection: ConnectionId, event: &mio::event::Event) {
+        let Some(found) = self.connections.get(&connection.0) else {
+            return self.linger_on(connection);
+        };
+        if found.session.phase == Phase::Connecting && !self.finish_connect(connection) {
+            return;
+        }
+        let Some(found) = self.connections.get_mut(&connection.0) else {
+            return;
+        };
+        found.ending |= event.is_read_closed() || event.is_error();
+        if event.is_writable() {
+            found.writable = true;
+            if found.has_unsent() {
+                found.context(&mut self.common.shared).touch();
+            }
+        }
+        let read_on = (event.is_readable() || found.ending) && !found.unread;
+        if read_on {
+            self.receive(connection);
+        }
+    }
+
+    /// If the socket is connected, sends HELLO. False: it is not, or the connection ended.
+    fn finish_connect(&mut self, connection: ConnectionId) -> bool {
+        let Some(found) = self.connections.get_mut(&connection.0) else {
+            return false;
+        };
+        let result = match found.socket.connect_finished() {
+            Ok(false) => return false,
+            Ok(true) => {
+                found.session.phase = Phase::Greeting;
+                say_hello(&mut found.context(&mut self.common.shared))
+            }
+            Err(error) => {
+                let detail = error.to_string();
+                Err(CloseReason::Lost { detail })
+            }
+        };
+        match result {
+            Ok(()) => true,
+            Err(reason) => {
+                self.close(connection, reason);
+                false
+            }
+        }
+    }
+
+    /// Whether some connections have bytes left to read.
+    pub(crate) fn has_unread(&self) -> bool {
+        !self.unread.is_empty()
+    }
+
+    /// Receives from the connections that were cut off before.
+    pub(crate) fn receive_unread(&mut self) {
+        for connection in std::mem::take(&mut self.unread) {
+            if let Some(found) = self.connections.get_mut(&connection.0) {
+                found.unread = false;
+                self.receive(connection);
+            }
+        }
+    }
+
+    /// Receives from one connection until it is drained or its turn is over.
+    fn receive(&mut self, connection: ConnectionId) {
+        let Some(found) = self.connections.get_mut(&connection.0) else {
+            return;
+        };
+        match carrier::receive(found, &mut self.common) {
+            Ok(Turn::Drained) => {}
+            Ok(Turn::CutOff) => {
+                found.unread = true;
+                self.unread.push(connection);
+            }
+            Err(reason) => self.close(connection, reason),
+        }
+    }
+
+    /// See [`crate::Fabric::flush`].
+    pub(crate) fn flush(&mut self) {
+        for connection in std::mem::take(&mut self.common.shared.dirty) {
+            let Some(found) = self.connections.get_mut(&connection.0) else {
+                continue;
+            };
+            found.session.dirty = false;
+            if let Err(error) = carrier::send(found, &mut self.common) {
+                let reason = carrier::after_failed_send(found, &mut self.common, &error);
+                self.close(connection, reason);
+            }
+        }
+    }
+
+    /// Ends a connection: GOODBYE, flush, the pending operations' ends, `Closed`.
+    pub(crate) fn close(&mut self, connection: ConnectionId, reason: CloseReason) {
+        let Some(mut ended) = self.connections.remove(&connection.0) else {
+            return;
+        };
+        let told = say_goodbye(&mut ended, &mut self.common, &reason);
+        let Connection {
+            mut socket,
+            mut session,
+            state,
+            ..
+        } = ended;
+        self.deadlines.remove(&(session.deadline, connection.0));
+        self.strangers.left(connection);
+        let remains = report_end(&mut session, state, &mut self.common, reason, told);
+        let deadline = Instant::now() + self.common.shared.bounds.linger;
+        let lingers = (told || remains.is_some())
+            && match session.phase {
+                Phase::Open => D::end_sending(&socket),
+                Phase::Connecting | Phase::Greeting | Phase::Pairing => {
+                    socket.shutdown(Shutdown::Write).is_ok()
+                }
+                // Strangers cannot fill the table with ends.
+                Phase::AwaitHello | Phase::AwaitProof => {
+                    self.lingering.len() < STRANGERS_LINGERING
+                        && socket.shutdown(Shutdown::Write).is_ok()
+                }
+            };
+        if lingers {
+            self.deadlines.insert((deadline, connection.0));
+            let entry = Lingering::new(socket, deadline, remains);
+            self.lingering.insert(connection.0, entry);
+            self.linger_on(connection);
+        } else {
+            if let Err(error) = self.registry.deregister(&mut socket) {
+                log::debug!("cannot unwatch a closed connection: {error}");
+            }
+            if let Some(remains) = remains {
+                let Common { driver, shared, .. } = &mut self.common;
+                driver.on_gone(shared, connection, remains);
+            }
+        }
+    }
+
+    /// Ends all connections at once, those that linger too.
+    pub(crate) fn close_all(&mut self, reason: &CloseReason) {
+        let open: Vec<u64> = self.connections.keys().copied().collect();
+        for connection in open {
+            self.close(ConnectionId(connection), reason.clone());
+        }
+        let lingering: Vec<u64> = self.lingering.keys().copied().collect();
+        for connection in lingering {
+            self.end_linger(ConnectionId(connection));
+        }
+    }
+
+    /// A lingering connection is readable: discards what the peer still sends.
+    fn linger_on(&mut self, connection: ConnectionId) {
+        let Some(lingering) = self.lingering.get_mut(&connection.0) else {
+            return;
+        };
+        if !lingering.discard(&mut self.common.shared.counters) {
+            self.end_linger(connection);
+        }
+    }
+
+    /// Drops a lingering connection's socket and what it left behind.
+    fn end_linger(&mut self, connection: ConnectionId) {
+        let Some(lingering) = self.lingering.remove(&connection.0) else {
+            return;
+        };
+        self.deadlines.remove(&(lingering.deadline, connection.0));
+        if let Some(remains) = lingering.remains {
+            let Common { driver, shared, .. } = &mut self.common;
+            driver.on_gone(shared, connection, remains);
+        }
+    }
+
+    /// When the next connection's deadline is over.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(deadline, _)| *deadline)
+    }
+
+    /// Ends every connection whose deadline is over.
+    pub(crate) fn expire(&mut self, now: Instant) {
+        while let Some(&(deadline, id)) = self.deadlines.first() {
+            if deadline > now {
+                return;
+            }
+            self.deadlines.pop_first();
+            self.end_linger(ConnectionId(id));
+            let Some(found) = self.connections.get(&id).filter(|found| !found.is_open()) else {
+                continue;
+            };
+            let reason = match found.session.expected {
+                Some(_) => CloseReason::Lost {
+                    detail: "no answer before the deadline".to_owned(),
+                },
+                None => CloseReason::Bound {
+                    what: "milliseconds of a connection that has not proven who it is",
+                    limit: self.common.shared.bounds.hello_timeout.as_millis() as u64,
+                },
+            };
+            self.close(ConnectionId(id), reason);
+        }
+    }
+
+    /// See [`crate::Fabric::revoke`]. Without the exposure table's entry no frame leads to the
+    /// memory.
+    pub(crate) fn revoke(&mut self, key: u64) -> Revoked {
+        let Common { driver, shared, .. } = &mut self.common;
+        let Some((connection, exposure)) = shared.exposures.remove(key) else {
+            return Revoked::Unknown;
+        };
+        let holder = match self.connections.get_mut(&connection.0) {
+            Some(found) => {
+                found.session.exposures -= 1;
+                debug_assert!(found.is_open(), "only then it has exposures");
+                Holder::Open(Context::new(&mut found.session, shared), &mut found.state)
+            }
+            None if self.lingering.contains_key(&connection.0) => Holder::Lingering,
+            None => Holder::Gone,
+        };
+        driver.revoke(holder, connection, key, exposure)
+    }
+
+    pub(crate) fn counters(&self) -> Vec<(&'static str, u64)> {
+        let shared = &self.common.shared;
+        let mut named = shared.counters.named();
+        let all = || self.connections.values();
+        let buffered: usize = all().map(Connection::buffered).sum();
+        let unsent: usize = all().map(|one| one.session.outbound.buffered()).sum();
+        let memory = buffered + unsent + self.common.buffer_bytes();
+        let queued: usize = all().map(|one| one.session.outbound.len()).sum();
+        let connections = self.connections.len() + self.lingering.len();
+        named.push(("connections", connections as u64));
+        named.push(("queued_frames", queued as u64));
+        named.push(("buffered_bytes", buffered as u64));
+        named.push(("memory_bytes", memory as u64));
+        named.push(("exposures", shared.exposures.len() as u64));
+        named.extend(self.common.driver.counters());
+        named
+    }
+}

@@ -1,0 +1,55 @@
+//! Every bound of the fabrics, in one place.
+
+use std::time::Duration;
+
+/// Bounds of what peers and the caller can queue at one fabric instance.
+#[derive(Debug, Clone)]
+pub struct Bounds {
+    /// Connections, those in greeting and lingering included; more are closed at once.
+    pub connections: usize,
+    /// Accepted connections that have not proven who they are; a new one takes the place of the
+    /// oldest.
+    pub strangers: usize,
+    /// Accepted connections from one address that have not proven who they are.
+    pub strangers_of_one: usize,
+    /// An accepted connection proves who it is within this time.
+    pub hello_timeout: Duration,
+    /// Operations of the caller per peer that have not ended.
+    pub operations: usize,
+    /// Bytes of these operations per peer.
+    pub queued_bytes: u64,
+    /// Exposures per peer.
+    pub exposures: usize,
+    /// Reads of one peer that wait for their reply to be sent.
+    pub reads_served: usize,
+    /// Bytes received from (or sent to) one peer before the next one is served.
+    pub turn_bytes: usize,
+    /// How long a closed connection is kept so that the peer can receive our GOODBYE.
+    pub linger: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            connections: 4_096,
+            strangers: 1_024,
+            strangers_of_one: 256,
+            hello_timeout: Duration::from_secs(10),
+            operations: 1_024,
+            queued_bytes: 64 << 20,
+            exposures: 65_536,
+            reads_served: 1_024,
+            turn_bytes: 1 << 20,
+            linger: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Staging bytes behind payload that is received in place: room for the next head.
+pub(crate) const TAIL_BYTES: usize = 4 << 10;
+/// Bytes discarded after GOODBYE before the connection is dropped.
+pub(crate) const LINGER_BYTES: usize = 1 << 20;
+/// Ended connections, in all, up to which one that has not proven who it is may linger.
+pub(crate) const STRANGERS_LINGERING: usize = 256;
+/// Connections accepted per `poll`.
+pub(crate) const ACCEPTS: usize = 64;

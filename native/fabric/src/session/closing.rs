@@ -1,0 +1,109 @@
+//! How a connection ends: GOODBYE to the peer, the ends of its pending operations, `Closed`. None
+//! of it is on the datapath.
+
+use super::carrier::{send_all, Carrier};
+use super::connection::{Common, Connection};
+use super::context::Context;
+use super::handshake::seals;
+use super::state::{Phase, Session, Shared};
+use crate::frame::bodies::{Goodbye, GoodbyeCode};
+use crate::frame::outbound::{Ends, Frame};
+use crate::{CloseReason, Event, Outcome};
+use faro_wire::kind;
+
+/// Sends the peer GOODBYE, if it can read one. Returns whether the kernel or the device has it.
+pub(crate) fn say_goodbye<D: Carrier>(
+    connection: &mut Connection<D>,
+    common: &mut Common<D>,
+    reason: &CloseReason,
+) -> bool {
+    let (Some((code, text)), true) = (
+        goodbye(reason),
+        reads_goodbye(&connection.session, &common.shared),
+    ) else {
+        return false;
+    };
+    let mut cx = connection.context(&mut common.shared);
+    cx.push_verdicts();
+    let body = Goodbye::encode(code, &text);
+    cx.push(Frame::owned(kind::GOODBYE, 0, body, Ends::Nothing));
+    send_all(connection, common)
+}
+
+/// Reports the end of every pending operation, and `Closed` if the caller knows the connection.
+/// `told`: the peer was sent GOODBYE. Returns what the peer may use until it has ended its side.
+pub(crate) fn report_end<D: Carrier>(
+    session: &mut Session,
+    state: D::State,
+    common: &mut Common<D>,
+    reason: CloseReason,
+    told: bool,
+) -> Option<D::Remains> {
+    let counters = &mut common.shared.counters;
+    counters.closed += 1;
+    if matches!(
+        reason,
+        CloseReason::Protocol(_) | CloseReason::Tampered(_) | CloseReason::Bound { .. }
+    ) {
+        counters.protocol_errors += 1;
+    }
+    if session.phase != Phase::Open {
+        counters.handshakes_failed += 1;
+    }
+    let mut cx = Context::new(session, &mut common.shared);
+    let abandoned = cx.session.outbound.abandon();
+    // The driver's operations were sent before those that are still queued.
+    let remains = common.driver.on_closed(&mut cx, state, told);
+    for ends in abandoned {
+        cx.ended(ends, true);
+    }
+    let mut reads: Vec<_> = cx.session.reads.drain().collect();
+    reads.sort_unstable_by_key(|(sequence, _)| *sequence);
+    for (_, read) in reads {
+        cx.read_ended(read, Outcome::Flushed);
+    }
+    let reason = match (&cx.session.phase, &cx.session.expected, reason) {
+        (Phase::Open, _, reason) => reason,
+        (_, None, reason) => {
+            log::debug!("a connection ended before it had proven who it is: {reason}");
+            return remains;
+        }
+        (_, Some((_, location)), CloseReason::Lost { detail }) => CloseReason::Unreachable {
+            location: location.clone(),
+            detail,
+        },
+        (_, Some(_), reason) => reason,
+    };
+    let connection = cx.connection;
+    cx.event(Event::Closed { connection, reason });
+    remains
+}
+
+/// Whether the peer could read a GOODBYE.
+fn reads_goodbye(session: &Session, shared: &Shared) -> bool {
+    match session.phase {
+        Phase::Connecting => false,
+        // The connector reads WELCOME before it takes records, and it takes nothing else from then
+        // on.
+        Phase::AwaitProof => !seals(shared.fabric, shared.protection),
+        Phase::Greeting | Phase::AwaitHello | Phase::Pairing | Phase::Open => true,
+    }
+}
+
+/// Code and text of the GOODBYE for a reason; `None` if the peer is gone or sent its own.
+fn goodbye(reason: &CloseReason) -> Option<(GoodbyeCode, String)> {
+    let code = match reason {
+        CloseReason::Local | CloseReason::Unable { .. } => GoodbyeCode::Closing,
+        CloseReason::Protocol(_) | CloseReason::Tampered(_) => GoodbyeCode::Protocol,
+        CloseReason::Unproven(_) | CloseReason::Protection { .. } => GoodbyeCode::Unproven,
+        CloseReason::Bound { .. } => GoodbyeCode::Bound,
+        CloseReason::Peer { .. } | CloseReason::Lost { .. } | CloseReason::Unreachable { .. } => {
+            return None;
+        }
+    };
+    let text = match reason {
+        CloseReason::Local => "it is done".to_owned(),
+        reason => reason.to_string(),
+    };
+    Some((code, text))
+}

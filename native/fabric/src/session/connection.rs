@@ -1,0 +1,116 @@
+//! One connection as a value, and what the connections of a fabric have in common. Neither knows
+//! the event loop.
+
+use super::context::Context;
+use super::handshake::seals;
+use super::state::{Phase, Session, Shared};
+use super::transport::Datapath;
+use crate::frame::inbound::Inbound;
+use crate::frame::kinds::FrameKind;
+use crate::frame::records::{Records, BATCH_BYTES};
+use crate::ConnectionId;
+
+/// One connection: its socket, its framing, its protocol state, and the state that only its fabric
+/// keeps.
+pub(crate) struct Connection<D: Datapath> {
+    pub(crate) socket: D::Socket,
+    pub(crate) inbound: Inbound<FrameKind<D::Kind>>,
+    pub(crate) session: Session,
+    /// Its records, once there are some.
+    pub(crate) records: Option<Box<Records>>,
+    pub(crate) state: D::State,
+    /// The kernel takes bytes: no send was cut short since it said so.
+    pub(crate) writable: bool,
+    /// The peer's end of stream (or an error) is announced: a short read is not the last one.
+    pub(crate) ending: bool,
+    /// On the list of connections to read on.
+    pub(crate) unread: bool,
+}
+
+/// Driver, shared state and buffers that the connections of one fabric have in common.
+pub(crate) struct Common<D: Datapath> {
+    pub(crate) driver: D,
+    pub(crate) shared: Shared,
+    /// Receives what is not received in place; holds nothing between turns.
+    pub(crate) staging: Box<[u8]>,
+    /// Where records are sealed and opened; holds nothing between turns.
+    pub(crate) records: Box<[u8]>,
+}
+
+impl<D: Datapath> Common<D> {
+    pub(crate) fn new(driver: D, shared: Shared) -> Self {
+        let records = match seals(shared.fabric, shared.protection) {
+            false => 0,
+            true => BATCH_BYTES,
+        };
+        Self {
+            driver,
+            shared,
+            staging: vec![0; D::STAGING_BYTES].into_boxed_slice(),
+            records: vec![0; records].into_boxed_slice(),
+        }
+    }
+
+    /// Bytes of its buffers.
+    pub(crate) fn buffer_bytes(&self) -> usize {
+        self.staging.len() + self.records.len()
+    }
+}
+
+impl<D: Datapath> Connection<D> {
+    pub(crate) fn new(socket: D::Socket, session: Session) -> Self {
+        Self {
+            socket,
+            inbound: Inbound::new(),
+            session,
+            records: None,
+            state: D::State::default(),
+            writable: false,
+            ending: false,
+            unread: false,
+        }
+    }
+
+    pub(crate) fn id(&self) -> ConnectionId {
+        self.session.connection
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.session.phase == Phase::Open
+    }
+
+    /// Its protocol state, for work on its queue and events.
+    pub(crate) fn context<'a>(&'a mut self, shared: &'a mut Shared) -> Context<'a> {
+        Context::new(&mut self.session, shared)
+    }
+
+    /// Its protocol state, the fabric's driver, and the state that the driver keeps for it.
+    pub(crate) fn parts<'a>(
+        &'a mut self,
+        common: &'a mut Common<D>,
+    ) -> (Context<'a>, &'a mut D, &'a mut D::State) {
+        let cx = Context::new(&mut self.session, &mut common.shared);
+        (cx, &mut common.driver, &mut self.state)
+    }
+
+    /// Whether the kernel does not have all that is queued.
+    pub(crate) fn has_unsent(&self) -> bool {
+        let records = self.records.as_ref();
+        !self.session.outbound.is_empty() || records.is_some_and(|records| !records.is_sent())
+    }
+
+    /// Whether its frames go into records when they are sent.
+    pub(crate) fn sends_records(&self) -> bool {
+        match self.session.phase {
+            Phase::Pairing | Phase::Open => self.records.is_some(),
+            Phase::Connecting | Phase::Greeting | Phase::AwaitHello | Phase::AwaitProof => false,
+        }
+    }
+
+    /// Bytes of memory that it holds for frames and records that have not come, or gone, as a
+    /// whole.
+    pub(crate) fn buffered(&self) -> usize {
+        let records = self.records.as_ref();
+        self.inbound.buffered() + records.map_or(0, |records| records.buffered())
+    }
+}

@@ -1,0 +1,188 @@
+//! One connection at work: its queue, its credits, and the events of its operations. Every
+//! operation that was admitted is retired exactly once, by what ends it or by the connection's end.
+
+use super::state::{PendingRead, Phase, Session, Shared};
+use crate::frame::bodies::{AckEntry, MAX_ACKS, REFUSED};
+use crate::frame::outbound::{Ends, Frame};
+use crate::{ConnectionId, Event, Outcome};
+use faro_wire::kind;
+use zerocopy::IntoBytes;
+
+/// One connection while something is done with it.
+pub(crate) struct Context<'a> {
+    pub(crate) connection: ConnectionId,
+    pub(crate) session: &'a mut Session,
+    pub(crate) shared: &'a mut Shared,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(session: &'a mut Session, shared: &'a mut Shared) -> Self {
+        Self {
+            connection: session.connection,
+            session,
+            shared,
+        }
+    }
+
+    /// Queues a frame; it leaves with the next flush.
+    pub(crate) fn push(&mut self, frame: Frame) {
+        self.session.outbound.push(frame);
+        self.touch();
+    }
+
+    /// Puts the connection on the list of those to flush.
+    pub(crate) fn touch(&mut self) {
+        if !std::mem::replace(&mut self.session.dirty, true) {
+            self.shared.dirty.push(self.connection);
+        }
+    }
+
+    pub(crate) fn event(&mut self, event: Event) {
+        self.shared.events.push(event);
+    }
+
+    /// Room for one more operation of `bytes`? Counts it in if so.
+    pub(crate) fn admit(&mut self, bytes: usize) -> bool {
+        let bounds = &self.shared.bounds;
+        let bytes = bytes as u64;
+        let fits = self.session.operations < bounds.operations
+            && (self.session.operation_bytes == 0
+                || self.session.operation_bytes + bytes <= bounds.queued_bytes);
+        if fits {
+            self.session.operations += 1;
+            self.session.operation_bytes += bytes;
+        } else {
+            self.session.wants_room = true;
+            self.shared.counters.rejected_full += 1;
+        }
+        fits
+    }
+
+    /// An operation that was admitted is over.
+    pub(crate) fn retire(&mut self, bytes: usize) {
+        self.session.operations -= 1;
+        self.session.operation_bytes -= bytes as u64;
+        self.shared.room |= std::mem::take(&mut self.session.wants_room);
+    }
+
+    pub(crate) fn next_sequence(&mut self) -> u64 {
+        self.session.sequence += 1;
+        self.session.sequence
+    }
+
+    /// Queues a verdict (`DONE` or `REFUSED`) for the next WRITE_ACK.
+    pub(crate) fn verdict(&mut self, sequence: u64, verdict: u32) {
+        self.session.verdicts.push(AckEntry {
+            sequence: sequence.into(),
+            verdict: verdict.into(),
+            reserved: 0.into(),
+        });
+        if self.session.verdicts.len() >= MAX_ACKS {
+            self.push_verdicts();
+        } else {
+            self.touch();
+        }
+    }
+
+    /// Turns the collected verdicts into a frame.
+    pub(crate) fn push_verdicts(&mut self) {
+        if self.session.verdicts.is_empty() {
+            return;
+        }
+        let body = self.session.verdicts.as_bytes().to_vec();
+        self.session.verdicts.clear();
+        self.push(Frame::owned(kind::WRITE_ACK, 0, body, Ends::Nothing));
+    }
+
+    /// The next `bytes` of the queue were sent: reports the operations that this ends.
+    pub(crate) fn sent(&mut self, bytes: usize) {
+        self.session.outbound.advance(bytes);
+        while let Some(ends) = self.session.outbound.pop_sent() {
+            self.shared.counters.frames_out += 1;
+            self.ended(ends, false);
+        }
+    }
+
+    /// A frame was sent, or (`flushed`) its connection ended: reports the operation that it
+    /// carried.
+    pub(crate) fn ended(&mut self, ends: Ends, flushed: bool) {
+        let connection = self.connection;
+        match ends {
+            Ends::Nothing => {}
+            Ends::Message { bytes } => self.retire(bytes),
+            Ends::ReadServed => self.session.reads_served -= 1,
+            Ends::Write {
+                token,
+                bytes,
+                outcome,
+                ..
+            } => {
+                self.retire(bytes);
+                let outcome = if flushed { Outcome::Flushed } else { outcome };
+                self.event(Event::WriteEnded {
+                    connection,
+                    token,
+                    outcome,
+                });
+            }
+        }
+    }
+
+    /// A read that this side posted is over.
+    pub(crate) fn read_ended(&mut self, read: PendingRead, outcome: Outcome) {
+        self.retire(0);
+        let connection = self.connection;
+        self.event(Event::ReadEnded {
+            connection,
+            token: read.token,
+            target: read.target,
+            outcome,
+        });
+    }
+
+    /// A peer's write ended: taken with that many bytes, or refused.
+    pub(crate) fn write_came(&mut self, key: u64, immediate: Option<u16>, taken: Option<usize>) {
+        let connection = self.connection;
+        let Some(bytes) = taken else {
+            self.shared.counters.writes_refused += 1;
+            return;
+        };
+        self.shared.counters.writes_in += 1;
+        self.shared.counters.write_bytes_in += bytes as u64;
+        if let Some(immediate) = immediate {
+            self.event(Event::Written {
+                connection,
+                key,
+                immediate,
+                length: bytes as u32,
+            });
+        }
+    }
+
+    /// Tells the writer of a refusal, unless too much is queued for it already: a peer that sends
+    /// bad writes and does not receive cannot make this queue grow.
+    pub(crate) fn refuse_if_room(&mut self, sequence: u64) {
+        if self.session.outbound.len() <= 2 * self.shared.bounds.operations {
+            self.verdict(sequence, REFUSED);
+        }
+    }
+
+    /// The connection can be used from now on.
+    pub(crate) fn opened(&mut self) {
+        let (connection, endpoint) = (self.connection, self.session.remote);
+        self.session.phase = Phase::Open;
+        if self.session.expected.is_some() {
+            self.shared.counters.connected += 1;
+            self.event(Event::Connected {
+                connection,
+                endpoint,
+            });
+        } else {
+            self.shared.counters.accepted += 1;
+            self.event(Event::Accepted {
+                connection,
+                endpoint,
+            });
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Which frames may come in which phase, and where each frame goes.
+//!
+//! Before a connection is `Open` its peer can send its part of the greeting (frames of at most 4
+//! KiB, and what its fabric's pairing needs); everything else ends it.
+
+use super::context::Context;
+use super::greeting;
+use super::state::Phase;
+use super::transport::{Datapath, Greeted};
+use crate::frame::inbound::{Consumer, Shape, Sink};
+use crate::frame::kinds::{FrameKind, TransportKind};
+use crate::{CloseReason, Event, Message, Outcome};
+use faro_wire::{header, FrameHeader, WireError};
+
+/// Handles the frames of one connection.
+pub(crate) struct Receiver<'a, D: Datapath> {
+    pub(crate) cx: Context<'a>,
+    driver: &'a mut D,
+    pub(crate) state: &'a mut D::State,
+    /// The bytes come out of records.
+    from_records: bool,
+}
+
+impl<'a, D: Datapath> Receiver<'a, D> {
+    /// `from_records`: the bytes come out of records.
+    pub(crate) fn new(
+        cx: Context<'a>,
+        driver: &'a mut D,
+        state: &'a mut D::State,
+        from_records: bool,
+    ) -> Self {
+        Self {
+            cx,
+            driver,
+            state,
+            from_records,
+        }
+    }
+
+    /// The peer has proven who it is.
+    fn greeted(&mut self) -> Result<(), CloseReason> {
+        self.cx.session.phase = Phase::Pairing;
+        match self.driver.greeted(&mut self.cx, self.state)? {
+            Greeted::Open => self.cx.opened(),
+            Greeted::Pairing => {}
+        }
+        Ok(())
+    }
+}
+
+impl<D: Datapath> Consumer for Receiver<'_, D> {
+    type Kind = FrameKind<D::Kind>;
+
+    fn begin(&mut self, header: &FrameHeader) -> Result<(Self::Kind, Shape), CloseReason> {
+        let phase = self.cx.session.phase;
+        if self.cx.session.is_sealed && !self.from_records {
+            return Err(WireError::BadValue {
+                what: "frame in the clear on a sealed connection, kind",
+                got: u64::from(header.kind),
+            }
+            .into());
+        }
+        let kind = FrameKind::<D::Kind>::decode(header.kind);
+        let greeting = (Shape::Whole, header::MAX_GREETING_BYTES);
+        let message = (Shape::Whole, header::MAX_MESSAGE_BYTES);
+        let allowed = kind.and_then(|kind| {
+            let (comes, shape) = match kind {
+                FrameKind::Goodbye => (true, greeting),
+                FrameKind::Hello => (phase == Phase::AwaitHello, greeting),
+                FrameKind::Welcome => (phase == Phase::Greeting, greeting),
+                FrameKind::Proof => (phase == Phase::AwaitProof, greeting),
+                FrameKind::Message(_) => (phase == Phase::Open, message),
+                FrameKind::Transport(own) if own.pairs() => (phase == Phase::Pairing, own.shape()),
+                FrameKind::Transport(own) => (phase == Phase::Open, own.shape()),
+            };
+            comes.then_some((kind, shape))
+        });
+        let Some((kind, (shape, limit))) = allowed else {
+            let error = match phase {
+                Phase::Open | Phase::Pairing => WireError::UnknownKind { got: header.kind },
+                Phase::Connecting | Phase::Greeting | Phase::AwaitHello | Phase::AwaitProof => {
+                    WireError::BadValue {
+                        what: "frame kind before the greeting",
+                        got: u64::from(header.kind),
+                    }
+                }
+            };
+            return Err(error.into());
+        };
+        let length = header.length.get();
+        if length > limit {
+            return Err(WireError::TooLarge {
+                what: "frame body",
+                got: u64::from(length),
+                limit: u64::from(limit),
+            }
+            .into());
+        }
+        Ok((kind, shape))
+    }
+
+    fn head(
+        &mut self,
+        kind: Self::Kind,
+        id: u64,
+        head: &[u8],
+        length: usize,
+    ) -> Result<Sink, CloseReason> {
+        match kind {
+            FrameKind::Transport(own) => self.driver.on_head(&mut self.cx, own, id, head, length),
+            FrameKind::Hello | FrameKind::Welcome | FrameKind::Proof | FrameKind::Goodbye => {
+                Err(WireError::BadValue {
+                    what: "head of a greeting, bytes",
+                    got: head.len() as u64,
+                }
+                .into())
+            }
+            FrameKind::Message(got) => Err(WireError::UnknownKind { got }.into()),
+        }
+    }
+
+    fn slot(&mut self, sink: &Sink, at: usize, length: usize) -> Option<&mut [u8]> {
+        match sink {
+            Sink::Exposed { key, offset, .. } => {
+                let offset = offset.checked_add(at as u64)?;
+                let connection = self.cx.connection;
+                self.cx
+                    .shared
+                    .exposures
+                    .writable(connection, *key, offset, length)
+            }
+            Sink::Read { sequence, refused } => {
+                let read = self.cx.session.reads.get_mut(sequence)?;
+                (!refused).then_some(())?;
+                read.target.bytes_mut().get_mut(at..at.checked_add(length)?)
+            }
+        }
+    }
+
+    fn payload_end(
+        &mut self,
+        id: u64,
+        sink: Sink,
+        length: usize,
+        dropped: bool,
+    ) -> Result<(), CloseReason> {
+        self.cx.shared.counters.frames_in += 1;
+        match sink {
+            Sink::Exposed { key, immediate, .. } => {
+                let taken = (!dropped).then_some(length);
+                self.cx.write_came(key, immediate, taken);
+                if dropped {
+                    self.cx.refuse_if_room(id);
+                }
+            }
+            Sink::Read { sequence, refused } => {
+                if let Some(read) = self.cx.session.reads.remove(&sequence) {
+                    let outcome = if refused {
+                        Outcome::Refused
+                    } else {
+                        Outcome::Done
+                    };
+                    self.cx.read_ended(read, outcome);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn switches(&self) -> bool {
+        !self.from_records && self.cx.session.keys.is_some()
+    }
+
+    fn frame(&mut self, kind: Self::Kind, id: u64, body: Vec<u8>) -> Result<(), CloseReason> {
+        let cx = &mut self.cx;
+        cx.shared.counters.frames_in += 1;
+        match kind {
+            FrameKind::Goodbye => Err(greeting::on_goodbye(&body)),
+            FrameKind::Hello => greeting::on_hello(cx, &body),
+            FrameKind::Welcome => {
+                greeting::on_welcome(cx, &body)?;
+                self.greeted()
+            }
+            FrameKind::Proof => {
+                greeting::on_proof(cx, &body)?;
+                self.greeted()
+            }
+            FrameKind::Message(kind) => {
+                let connection = cx.connection;
+                cx.shared.counters.messages_in += 1;
+                cx.event(Event::Message {
+                    connection,
+                    message: Message { kind, id, body },
+                });
+                Ok(())
+            }
+            FrameKind::Transport(own) => self.driver.on_frame(cx, self.state, own, id, &body),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The three messages by which both ends prove who they are (see `faro_secure`), as values: no
+//! connection is needed.
+
+use crate::frame::bodies::{Hello, Proof, Welcome};
+use crate::{CloseReason, EndpointId, FabricKind, Identity, OwnIdentity};
+use faro_secure::{Acceptor, Connector, Keys, Prologue, Protection, Welcomed};
+use faro_wire::header::VERSION;
+use faro_wire::{kind, WireError};
+
+/// State of a handshake.
+#[derive(Default)]
+pub(crate) enum Handshake {
+    /// It has not begun, or is over.
+    #[default]
+    None,
+    /// HELLO is sent.
+    Said(Box<Connector>),
+    /// WELCOME is sent.
+    Welcomed(Box<Acceptor>),
+}
+
+/// Whether the bytes of a fabric's connections go into records. Those of shared memory do not leave
+/// the host.
+pub(crate) fn seals(fabric: FabricKind, protection: Protection) -> bool {
+    match (protection, fabric) {
+        (Protection::Clear, _) | (Protection::Sealed, FabricKind::Shm) => false,
+        (Protection::Sealed, FabricKind::Tcp | FabricKind::Verbs) => true,
+    }
+}
+
+/// Terms that both ends of a handshake on that fabric have to agree on.
+fn prologue(
+    versions: [u8; 2],
+    fabric: FabricKind,
+    protection: Protection,
+    acceptor: EndpointId,
+) -> Prologue {
+    Prologue {
+        versions,
+        fabric: match fabric {
+            FabricKind::Tcp => b't',
+            FabricKind::Shm => b's',
+            FabricKind::Verbs => b'v',
+        },
+        protection,
+        acceptor,
+    }
+}
+
+impl Handshake {
+    /// Connector: begins, with HELLO.
+    pub(crate) fn hello(
+        own: &OwnIdentity,
+        expected: &Identity,
+        fabric: FabricKind,
+        protection: Protection,
+    ) -> Result<(Self, Hello), CloseReason> {
+        let prologue = prologue([VERSION; 2], fabric, protection, expected.endpoint);
+        let (connector, message) = Connector::hello(&own.key, &expected.psk, &prologue)?;
+        let hello = Hello::new(protection, message);
+        Ok((Self::Said(Box::new(connector)), hello))
+    }
+
+    /// Acceptor: takes HELLO, and answers it with WELCOME.
+    pub(crate) fn welcome(
+        own: &OwnIdentity,
+        fabric: FabricKind,
+        protection: Protection,
+        hello: &Hello,
+    ) -> Result<(Self, Welcome), CloseReason> {
+        if !hello.speaks(VERSION) {
+            return Err(WireError::UnsupportedVersion {
+                got: hello.highest,
+                supported: VERSION,
+            }
+            .into());
+        }
+        if hello.protection != protection.byte() {
+            return Err(CloseReason::Protection { ours: protection });
+        }
+        let versions = [hello.lowest, hello.highest];
+        let prologue = prologue(versions, fabric, protection, own.endpoint);
+        let (acceptor, handshake) =
+            Acceptor::welcome(&own.key, &own.psk, &prologue, VERSION, &hello.handshake)?;
+        Ok((Self::Welcomed(Box::new(acceptor)), Welcome { handshake }))
+    }
+
+    /// Connector: takes WELCOME, and answers it with the proof. The acceptor is known then.
+    pub(crate) fn prove(self, welcome: &Welcome) -> Result<(Keys, Proof), CloseReason> {
+        match self {
+            Self::Said(connector) => {
+                // The one version that this side offers.
+                let Welcomed { keys, proof, .. } = connector.welcomed(&welcome.handshake)?;
+                Ok((keys, Proof { handshake: proof }))
+            }
+            Self::None | Self::Welcomed(_) => {
+                Err(WireError::UnknownKind { got: kind::WELCOME }.into())
+            }
+        }
+    }
+
+    /// Acceptor: takes the proof. The connector is known then.
+    pub(crate) fn proven(self, proof: &Proof) -> Result<(EndpointId, Keys), CloseReason> {
+        match self {
+            Self::Welcomed(acceptor) => {
+                let proven = acceptor.proven(&proof.handshake)?;
+                Ok((proven.connector, proven.keys))
+            }
+            Self::None | Self::Said(_) => Err(WireError::UnknownKind { got: kind::PROOF }.into()),
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The caller's operations on an open connection: messages, writes, reads and exposures.
+
+use super::connection::{Common, Connection};
+use super::state::PendingRead;
+use super::transport::{Datapath, Unexposed};
+use crate::frame::outbound::{Ends, Frame};
+use crate::{CloseReason, ConnectionId, Exposure, Message, Read, Rejected, RemoteRange, Write};
+use faro_wire::header::{MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES};
+
+/// An open connection with what it shares; `None`: it is not, or no longer, open.
+pub(crate) type Open<'a, D> = Option<(&'a mut Connection<D>, &'a mut Common<D>)>;
+
+/// Why a lease is not exposed.
+pub(crate) enum NotExposed {
+    /// It is given back.
+    Rejected(Rejected<Exposure>),
+    /// It is given back, and the connection has to end.
+    Broken(Exposure, CloseReason),
+}
+
+/// The limit that a write exceeds: the protocol's, or the end of its source.
+fn too_large(write: &Write) -> Option<u64> {
+    let room = write.source.capacity().saturating_sub(write.offset);
+    let limit = room.min(MAX_PAYLOAD_BYTES as usize);
+    let starts_beyond = write.offset > write.source.capacity();
+    (write.length > limit || starts_beyond).then_some(limit as u64)
+}
+
+/// See [`crate::Fabric::write`].
+pub(crate) fn write<D: Datapath>(
+    open: Open<'_, D>,
+    connection: ConnectionId,
+    write: Write,
+) -> Result<(), Rejected<Write>> {
+    if let Some(limit) = too_large(&write) {
+        return Err(Rejected::TooLarge(write, limit));
+    }
+    let Some((open, common)) = open else {
+        return Err(Rejected::NotConnected(write, connection));
+    };
+    let (mut cx, driver, state) = open.parts(common);
+    if !cx.admit(write.length) {
+        return Err(Rejected::Full(write));
+    }
+    driver.post_write(&mut cx, state, write);
+    Ok(())
+}
+
+/// See [`crate::Fabric::read`].
+pub(crate) fn read<D: Datapath>(
+    open: Open<'_, D>,
+    connection: ConnectionId,
+    read: Read,
+) -> Result<(), Rejected<Read>> {
+    let capacity = read.target.capacity();
+    if read.source.length as usize > capacity {
+        return Err(Rejected::TooLarge(read, capacity as u64));
+    }
+    let Some((open, common)) = open else {
+        return Err(Rejected::NotConnected(read, connection));
+    };
+    let (mut cx, driver, state) = open.parts(common);
+    if !cx.admit(0) {
+        return Err(Rejected::Full(read));
+    }
+    let sequence = cx.next_sequence();
+    let pending = PendingRead {
+        token: read.token,
+        length: read.source.length as usize,
+        target: read.target,
+    };
+    cx.session.reads.insert(sequence, pending);
+    driver.post_read(&mut cx, state, sequence, read.source);
+    Ok(())
+}
+
+/// See [`crate::Fabric::send`].
+pub(crate) fn send<D: Datapath>(
+    open: Open<'_, D>,
+    connection: ConnectionId,
+    message: Message,
+) -> Result<(), Rejected<Message>> {
+    let bytes = message.body.len();
+    if bytes > MAX_MESSAGE_BYTES as usize {
+        return Err(Rejected::TooLarge(message, u64::from(MAX_MESSAGE_BYTES)));
+    }
+    let Some((open, common)) = open else {
+        return Err(Rejected::NotConnected(message, connection));
+    };
+    let mut cx = open.context(&mut common.shared);
+    if !cx.admit(bytes) {
+        return Err(Rejected::Full(message));
+    }
+    let ends = Ends::Message { bytes };
+    cx.push(Frame::owned(message.kind, message.id, message.body, ends));
+    Ok(())
+}
+
+/// See [`crate::Fabric::expose`].
+pub(crate) fn expose<D: Datapath>(
+    open: Open<'_, D>,
+    connection: ConnectionId,
+    exposure: Exposure,
+) -> Result<RemoteRange, NotExposed> {
+    let rejected = |rejected| Err(NotExposed::Rejected(rejected));
+    let Some((open, common)) = open else {
+        return rejected(Rejected::NotConnected(exposure, connection));
+    };
+    let (mut cx, driver, state) = open.parts(common);
+    if cx.session.exposures >= cx.shared.bounds.exposures {
+        cx.shared.counters.rejected_full += 1;
+        return rejected(Rejected::Full(exposure));
+    }
+    let key = cx.shared.exposures.new_key();
+    match driver.expose(&mut cx, state, key, &exposure) {
+        Ok(offset) => {
+            let length = exposure.lease().capacity() as u32;
+            cx.session.exposures += 1;
+            cx.shared.exposures.insert(key, connection, exposure);
+            Ok(RemoteRange {
+                key,
+                offset,
+                length,
+            })
+        }
+        Err(Unexposed::Full) => rejected(Rejected::Full(exposure)),
+        Err(Unexposed::Broken(reason)) => Err(NotExposed::Broken(exposure, reason)),
+    }
+}

@@ -1,0 +1,290 @@
+//! How a connection's bytes travel over its socket, in turns: what is received, or sent, before the
+//! next connection is served.
+//!
+//! A turn ends when the kernel has (or takes) no more, or when its budget is used up. The budget
+//! counts bytes of the stream and, where payload does not come through it, the bytes copied.
+
+use super::bounds::TAIL_BYTES;
+use super::connection::{Common, Connection};
+use super::context::Context;
+use super::dispatch::Receiver;
+use super::socket::Socket;
+use super::state::Phase;
+use super::transport::Datapath;
+use crate::frame::outbound::SLICES;
+use crate::frame::records::Records;
+use crate::CloseReason;
+use faro_secure::OVERHEAD_BYTES;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::ops::Range;
+
+/// How far a turn got.
+pub(crate) enum Turn {
+    /// Until the kernel had nothing more.
+    Drained,
+    /// Until the budget was used up.
+    CutOff,
+}
+
+/// Result of a turn of frames in the clear.
+enum Frames {
+    Turn(Turn),
+    /// Records follow. The first bytes of them are in this part of the staging buffer.
+    Records(Range<usize>),
+}
+
+/// Result of a receive from a socket.
+enum Received {
+    /// At least one.
+    Bytes(usize),
+    /// A signal came first.
+    Again,
+    /// The kernel has nothing more for now.
+    Nothing,
+}
+
+/// Reads the result of a receive that had room.
+///
+/// # Errors
+/// `Lost`: the stream ended, or the socket failed.
+fn received(result: io::Result<usize>) -> Result<Received, CloseReason> {
+    let detail = match result {
+        Ok(0) => "the peer ended the stream".to_owned(),
+        Ok(bytes) => return Ok(Received::Bytes(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Received::Again),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Received::Nothing),
+        Err(error) => format!("cannot receive: {error}"),
+    };
+    Err(CloseReason::Lost { detail })
+}
+
+/// Receives from one connection until it is drained or its turn is over.
+pub(crate) fn receive<D: Datapath>(
+    connection: &mut Connection<D>,
+    common: &mut Common<D>,
+) -> Result<Turn, CloseReason> {
+    if connection.records.is_none() {
+        match receive_frames(connection, common)? {
+            Frames::Turn(turn) => return Ok(turn),
+            Frames::Records(staged) => open_staged(connection, common, staged)?,
+        }
+    }
+    receive_records(connection, common)
+}
+
+/// Receives frames in the clear.
+fn receive_frames<D: Datapath>(
+    connection: &mut Connection<D>,
+    common: &mut Common<D>,
+) -> Result<Frames, CloseReason> {
+    let mut budget = common.shared.bounds.turn_bytes;
+    let cx = Context::new(&mut connection.session, &mut common.shared);
+    let mut receiver = Receiver::new(cx, &mut common.driver, &mut connection.state, false);
+    loop {
+        if budget == 0 {
+            return Ok(Frames::Turn(Turn::CutOff));
+        }
+        receiver.cx.shared.counters.receive_calls += 1;
+        let (offered, landed, result) = {
+            // Little before the greeting is over: what is behind it may be records, which go
+            // elsewhere.
+            let open = receiver.cx.session.phase == Phase::Open;
+            let place = connection.inbound.direct(&mut receiver).unwrap_or_default();
+            let tail = if place.is_empty() && open {
+                D::STAGING_BYTES
+            } else {
+                TAIL_BYTES
+            };
+            let (place_bytes, offered) = (place.len(), place.len() + tail);
+            let slices = &mut [
+                IoSliceMut::new(place),
+                IoSliceMut::new(&mut common.staging[..tail]),
+            ];
+            let result = connection
+                .socket
+                .receive(&mut slices[usize::from(place_bytes == 0)..]);
+            let landed = result.as_ref().map_or(0, |bytes| place_bytes.min(*bytes));
+            (offered, landed, result)
+        };
+        // Even if nothing came: the framing takes its buffer back.
+        connection.inbound.landed(landed, &mut receiver)?;
+        let bytes = match received(result)? {
+            Received::Bytes(bytes) => bytes,
+            Received::Again => continue,
+            Received::Nothing => return Ok(Frames::Turn(Turn::Drained)),
+        };
+        let staged = bytes - landed;
+        D::collect(&mut connection.socket, receiver.state)?;
+        receiver.cx.shared.counters.bytes_in += bytes as u64;
+        budget = budget.saturating_sub(bytes);
+        let left = connection
+            .inbound
+            .feed(&common.staging[..staged], &mut receiver)?;
+        if let Some(keys) = receiver.cx.session.keys.take() {
+            connection.records = Some(Box::new(Records::new(keys)));
+            return Ok(Frames::Records(staged - left..staged));
+        }
+        let work = std::mem::take(&mut receiver.cx.shared.work);
+        budget = budget.saturating_sub(work);
+        if D::Socket::SHORT_MEANS_DRAINED && bytes < offered && !connection.ending {
+            return Ok(Frames::Turn(Turn::Drained));
+        }
+    }
+}
+
+/// Opens the records of which the first bytes came behind the last frame in the clear.
+fn open_staged<D: Datapath>(
+    connection: &mut Connection<D>,
+    common: &mut Common<D>,
+    staged: Range<usize>,
+) -> Result<(), CloseReason> {
+    let Some(records) = &mut connection.records else {
+        return Ok(());
+    };
+    let cx = Context::new(&mut connection.session, &mut common.shared);
+    let mut receiver = Receiver::new(cx, &mut common.driver, &mut connection.state, true);
+    let batch = &mut common.records[..staged.len()];
+    batch.copy_from_slice(&common.staging[staged]);
+    let inbound = &mut connection.inbound;
+    records.open_all(batch, |frames| {
+        inbound.feed(frames, &mut receiver).map(drop)
+    })
+}
+
+/// Receives records until the kernel has no more or the turn is over.
+fn receive_records<D: Datapath>(
+    connection: &mut Connection<D>,
+    common: &mut Common<D>,
+) -> Result<Turn, CloseReason> {
+    let Some(records) = &mut connection.records else {
+        return Ok(Turn::Drained);
+    };
+    let mut budget = common.shared.bounds.turn_bytes;
+    let cx = Context::new(&mut connection.session, &mut common.shared);
+    let mut receiver = Receiver::new(cx, &mut common.driver, &mut connection.state, true);
+    let inbound = &mut connection.inbound;
+    while budget > 0 {
+        receiver.cx.shared.counters.receive_calls += 1;
+        let held = records.held();
+        let place = &mut common.records[held..];
+        let offered = place.len();
+        let result = connection.socket.receive(&mut [IoSliceMut::new(place)]);
+        let bytes = match received(result)? {
+            Received::Bytes(bytes) => bytes,
+            Received::Again => continue,
+            Received::Nothing => return Ok(Turn::Drained),
+        };
+        D::collect(&mut connection.socket, receiver.state)?;
+        records.move_held(&mut common.records);
+        receiver.cx.shared.counters.bytes_in += bytes as u64;
+        budget = budget.saturating_sub(bytes);
+        records.open_all(&mut common.records[..held + bytes], |frames| {
+            inbound.feed(frames, &mut receiver).map(drop)
+        })?;
+        let work = std::mem::take(&mut receiver.cx.shared.work);
+        budget = budget.saturating_sub(work);
+        if D::Socket::SHORT_MEANS_DRAINED && bytes < offered && !connection.ending {
+            return Ok(Turn::Drained);
+        }
+    }
+    Ok(Turn::CutOff)
+}
+
+/// Sends what a connection has queued, as far as the kernel takes it in one turn.
+pub(crate) fn send<D: Datapath>(
+    connection: &mut Connection<D>,
+    common: &mut Common<D>,
+) -> io::Result<()> {
+    if connection.sends_records() {
+        return send_records(connection, common);
+    }
+    let mut cx = Context::new(&mut connection.session, &mut common.shared);
+    let mut budget = cx.shared.bounds.turn_bytes;
+    while connection.writable && !cx.session.outbound.is_empty() {
+        if budget == 0 {
+            cx.touch();
+            return Ok(());
+        }
+        cx.shared.counters.send_calls += 1;
+        let mut slices = [IoSlice::new(&[]); SLICES];
+        let (used, total, descriptor) = cx.session.outbound.gather(&mut slices);
+        let descriptor = descriptor.map(|descriptor| descriptor.as_fd());
+        match connection.socket.send(&slices[..used], descriptor) {
+            Ok(sent) => {
+                budget = budget.saturating_sub(sent);
+                cx.shared.counters.bytes_out += sent as u64;
+                connection.writable = sent == total;
+                cx.sent(sent);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => connection.writable = false,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Seals and sends what a connection has queued, as far as the kernel takes it in one turn.
+fn send_records<D: Datapath>(
+    connection: &mut Connection<D>,
+    common: &mut Common<D>,
+) -> io::Result<()> {
+    let Some(records) = &mut connection.records else {
+        return Ok(());
+    };
+    let mut cx = Context::new(&mut connection.session, &mut common.shared);
+    let mut budget = cx.shared.bounds.turn_bytes;
+    while connection.writable {
+        if budget == 0 {
+            cx.touch();
+            return Ok(());
+        }
+        let filled = if records.is_sent() {
+            fill(&mut cx, records, &mut common.records).map_err(io::Error::other)?
+        } else {
+            0
+        };
+        let batch = &common.records[..filled];
+        let bytes = if filled > 0 { batch } else { records.unsent() };
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        cx.shared.counters.send_calls += 1;
+        let taken = match connection.socket.send(&[IoSlice::new(bytes)], None) {
+            Ok(taken) => taken,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                records.taken(batch, 0);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        connection.writable = taken == bytes.len();
+        cx.shared.counters.bytes_out += taken as u64;
+        budget = budget.saturating_sub(taken);
+        records.taken(batch, taken);
+    }
+    Ok(())
+}
+
+/// Fills `batch` with a record of the next bytes of the queue, or with what goes in the clear
+/// before the first record. Returns its bytes.
+fn fill(
+    cx: &mut Context<'_>,
+    records: &mut Records,
+    batch: &mut [u8],
+) -> Result<usize, CloseReason> {
+    let in_clear = std::mem::take(&mut cx.session.in_clear);
+    if in_clear > 0 {
+        let bytes = cx.session.outbound.copy_into(&mut batch[..in_clear]);
+        cx.sent(bytes);
+        return Ok(bytes);
+    }
+    match records.seal_next(&cx.session.outbound, batch)? {
+        0 => Ok(0),
+        bytes => {
+            cx.sent(bytes);
+            Ok(bytes + OVERHEAD_BYTES)
+        }
+    }
+}

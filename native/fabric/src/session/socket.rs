@@ -1,0 +1,55 @@
+//! The sockets of connections, and the two system calls of the datapath.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// A non-blocking stream socket.
+pub(crate) trait Socket: mio::event::Source + AsFd + Send {
+    /// Does a receive that returns less than offered mean that the kernel has no more? (Not where
+    /// file descriptors cut a receive short.)
+    const SHORT_MEANS_DRAINED: bool;
+    /// One scattering receive; `Ok(0)` is the end of the stream.
+    fn receive(&mut self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize>;
+    /// One gathering send, with a descriptor on its first byte if there is one.
+    fn send(
+        &mut self,
+        slices: &[IoSlice<'_>],
+        descriptor: Option<BorrowedFd<'_>>,
+    ) -> io::Result<usize>;
+    /// Whether a started connect is done; an error if it failed.
+    fn connect_finished(&self) -> io::Result<bool>;
+    /// Ends one or both directions.
+    fn shutdown(&self, how: Shutdown) -> io::Result<()>;
+}
+
+/// `sendmsg`, gathering; never raises SIGPIPE (a JVM must not be killed by a peer that left).
+pub(crate) fn gather(fd: BorrowedFd<'_>, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    let mut control = rustix::net::SendAncillaryBuffer::default();
+    Ok(rustix::net::sendmsg(
+        fd,
+        slices,
+        &mut control,
+        rustix::net::SendFlags::NOSIGNAL,
+    )?)
+}
+
+/// Whether a started connect is done, from the socket's pending error and its peer name.
+pub(crate) fn connect_state(
+    error: io::Result<Option<io::Error>>,
+    connection: io::Result<()>,
+) -> io::Result<bool> {
+    if let Some(error) = error? {
+        return Err(error);
+    }
+    match connection {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(false),
+        Err(error)
+            if error.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error()) =>
+        {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,162 @@
+//! The state of one connection, and the state that all connections of a fabric share.
+//!
+//! ```text
+//!  connector: Connecting -> Greeting -> [Pairing] -> Open    acceptor: AwaitHello -> AwaitProof -> [Pairing] -> Open
+//! ```
+//! State that only one fabric keeps for a connection is in its `Transport::State`, beside the
+//! session, so that a driver can work on both at once.
+
+use super::bounds::Bounds;
+use super::counters::Counters;
+use super::exposure::{ByKey, Exposures};
+use super::handshake::Handshake;
+use crate::frame::bodies::AckEntry;
+use crate::frame::outbound::Outbound;
+use crate::{ConnectionId, EndpointId, Event, FabricError, FabricKind, Identity, OwnIdentity};
+use faro_pool::Lease;
+use faro_secure::{Keys, Protection};
+use std::time::Instant;
+
+/// Phase of a connection's life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Connector: the socket is not connected yet.
+    Connecting,
+    /// Connector: HELLO is on its way.
+    Greeting,
+    /// Acceptor: HELLO has not come.
+    AwaitHello,
+    /// Acceptor: WELCOME is on its way, and the peer's proof has not come.
+    AwaitProof,
+    /// Both endpoints are known; the fabric exchanges frames of its own before the connection
+    /// opens.
+    Pairing,
+    /// Usable.
+    Open,
+}
+
+/// A read that this side posted.
+pub(crate) struct PendingRead {
+    pub(crate) token: u64,
+    pub(crate) length: usize,
+    pub(crate) target: Lease,
+}
+
+/// Protocol state of one connection: its phase, its handshake, and the operations that are under
+/// way.
+pub(crate) struct Session {
+    pub(crate) connection: ConnectionId,
+    pub(crate) phase: Phase,
+    /// The endpoint that a connector expects, and its location; `None` for accepted connections.
+    pub(crate) expected: Option<(Identity, String)>,
+    /// The peer's endpoint; 0 before it has proven which one it is.
+    pub(crate) remote: EndpointId,
+    pub(crate) handshake: Handshake,
+    /// The peer sends records.
+    pub(crate) is_sealed: bool,
+    /// Keys of the records, until the connection has taken them over.
+    pub(crate) keys: Option<Keys>,
+    /// Bytes at the front of `outbound` that go before the records, in the clear.
+    pub(crate) in_clear: usize,
+    /// `Open` must be reached by then.
+    pub(crate) deadline: Instant,
+    pub(crate) outbound: Outbound,
+    /// Operations of the caller that have not ended.
+    pub(crate) operations: usize,
+    /// Their bytes.
+    pub(crate) operation_bytes: u64,
+    /// An operation was rejected since there was room last.
+    pub(crate) wants_room: bool,
+    /// Last sequence number given to a one-sided operation.
+    pub(crate) sequence: u64,
+    /// The caller's reads, by sequence number.
+    pub(crate) reads: ByKey<PendingRead>,
+    /// The peer's reads whose reply is not sent yet.
+    pub(crate) reads_served: usize,
+    /// Exposures granted to this peer.
+    pub(crate) exposures: usize,
+    /// Verdicts to tell in the next WRITE_ACK.
+    pub(crate) verdicts: Vec<AckEntry>,
+    /// On the list of connections to flush.
+    pub(crate) dirty: bool,
+}
+
+impl Session {
+    /// `expected`: of a connector, the endpoint and its location.
+    pub(crate) fn new(
+        connection: ConnectionId,
+        expected: Option<(Identity, String)>,
+        deadline: Instant,
+    ) -> Self {
+        let phase = match expected {
+            Some(_) => Phase::Connecting,
+            None => Phase::AwaitHello,
+        };
+        Self {
+            connection,
+            phase,
+            expected,
+            remote: 0,
+            handshake: Handshake::None,
+            is_sealed: false,
+            keys: None,
+            in_clear: 0,
+            deadline,
+            outbound: Outbound::default(),
+            operations: 0,
+            operation_bytes: 0,
+            wants_room: false,
+            sequence: 0,
+            reads: ByKey::default(),
+            reads_served: 0,
+            exposures: 0,
+            verdicts: Vec::new(),
+            dirty: false,
+        }
+    }
+}
+
+/// State that all connections of one fabric share, and the lists by which they tell the event loop
+/// what follows.
+pub(crate) struct Shared {
+    pub(crate) fabric: FabricKind,
+    /// This endpoint's identity.
+    pub(crate) identity: OwnIdentity,
+    pub(crate) protection: Protection,
+    pub(crate) bounds: Bounds,
+    pub(crate) exposures: Exposures,
+    pub(crate) events: Vec<Event>,
+    pub(crate) counters: Counters,
+    /// Bytes that frames of this turn made this side copy outside the stream.
+    pub(crate) work: usize,
+    /// A queue that was full has room again: the next `poll` returns at once, so that the caller
+    /// tries again.
+    pub(crate) room: bool,
+    /// Connections with something to send.
+    pub(crate) dirty: Vec<ConnectionId>,
+    /// Accepted connections whose peers have proven who they are since the event loop last looked.
+    pub(crate) proven: Vec<ConnectionId>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        fabric: FabricKind,
+        identity: OwnIdentity,
+        protection: Protection,
+        bounds: Bounds,
+    ) -> Result<Self, FabricError> {
+        Ok(Self {
+            fabric,
+            identity,
+            protection,
+            bounds,
+            exposures: Exposures::new()?,
+            events: Vec::new(),
+            counters: Counters::default(),
+            work: 0,
+            room: false,
+            dirty: Vec::new(),
+            proven: Vec::new(),
+        })
+    }
+}

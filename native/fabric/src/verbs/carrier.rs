@@ -1,0 +1,147 @@
+//! How the frames of an open connection travel, in segments of its queue pair, and what the device
+//! reports.
+
+use super::completions;
+use super::device;
+use super::device_events;
+use super::driver::Verbs;
+use super::queue_pair::{parse_id, Id};
+use super::setup;
+use super::transmit::transmit;
+use crate::reactor::driver::{DeviceLost, DeviceReport, Driver, DEVICE};
+use crate::session::carrier::{Carrier, Turn};
+use crate::session::connection::{Common, Connection};
+use crate::session::context::Context;
+use crate::session::socket::Socket as _;
+use crate::{CloseReason, ConnectionId, FabricError};
+use mio::net::{TcpListener, TcpStream};
+use std::io::{self, IoSliceMut};
+
+/// The socket is received from only to notice its end.
+impl Carrier for Verbs {
+    fn receive(
+        connection: &mut Connection<Self>,
+        _common: &mut Common<Self>,
+    ) -> Result<Turn, CloseReason> {
+        watch_for_end(&mut connection.socket)
+    }
+
+    fn send(connection: &mut Connection<Self>, common: &mut Common<Self>) -> io::Result<()> {
+        let mut cx = Context::new(&mut connection.session, &mut common.shared);
+        connection.writable = match &mut connection.state {
+            Some(queue_pair) => {
+                let records = connection.records.as_deref_mut();
+                transmit(&mut common.driver, &mut cx, queue_pair, records)?
+            }
+            None => false,
+        };
+        Ok(())
+    }
+
+    /// The socket stays open: GOODBYE leaves by the queue pair, and the end of the socket would
+    /// overtake it.
+    fn end_sending(_socket: &TcpStream) -> bool {
+        true
+    }
+}
+
+impl Driver for Verbs {
+    type Listener = TcpListener;
+    type Completion = (Id, device::Completion);
+
+    fn start(&mut self, location: &str) -> Result<io::Result<TcpStream>, FabricError> {
+        let address = setup::parse(location)?;
+        Ok(match self.context() {
+            Ok(_) => setup::connect(address),
+            Err(detail) => Err(io::Error::other(detail)),
+        })
+    }
+
+    fn watch(&mut self, registry: &mio::Registry) -> io::Result<()> {
+        self.registry = Some(registry.try_clone()?);
+        match &self.context {
+            Some(context) => context.watch(registry),
+            None => Ok(()),
+        }
+    }
+
+    fn signalled(&mut self, token: mio::Token) {
+        for (at, known) in DEVICE.iter().enumerate() {
+            self.signalled[at] |= *known == token;
+        }
+    }
+
+    fn arm(&mut self) -> Result<bool, DeviceLost> {
+        let Some(context) = &mut self.context else {
+            return Ok(false);
+        };
+        let armed = context.arm();
+        armed.map_err(|error| device_events::lost(&error.to_string()))?;
+        Ok(true)
+    }
+
+    fn queues(&self) -> usize {
+        self.context.as_ref().map_or(0, |open| open.queues())
+    }
+
+    fn take_completions(
+        &mut self,
+        queue: usize,
+        batch: &mut Vec<(ConnectionId, Self::Completion)>,
+    ) -> Result<(), DeviceLost> {
+        let Some(context) = &self.context else {
+            return Ok(());
+        };
+        let polled = context.poll(queue, &mut self.batch);
+        polled.map_err(|error| device_events::lost(&error.to_string()))?;
+        self.tally.completions += self.batch.len() as u64;
+        batch.extend(self.batch.drain(..).map(|completion| {
+            let (connection, id) = parse_id(completion.id);
+            (ConnectionId(connection), (id, completion))
+        }));
+        Ok(())
+    }
+
+    fn completed(
+        connection: &mut Connection<Self>,
+        common: &mut Common<Self>,
+        (id, completion): Self::Completion,
+    ) -> Result<(), CloseReason> {
+        completions::completed(connection, common, id, &completion)
+    }
+
+    fn take_events(&mut self) -> Vec<DeviceReport> {
+        let [channel, events] = std::mem::take(&mut self.signalled);
+        if channel {
+            self.tally.wakeups += 1;
+            if let Some(context) = &mut self.context {
+                context.drain();
+            }
+        }
+        match events {
+            true => device_events::take(self),
+            false => Vec::new(),
+        }
+    }
+
+    fn check(&mut self) -> Vec<DeviceReport> {
+        device_events::check(self)
+    }
+
+    fn close_device(&mut self) {
+        self.close_context();
+    }
+}
+
+/// Notices the end of a socket that carries nothing more.
+fn watch_for_end(socket: &mut TcpStream) -> Result<Turn, CloseReason> {
+    let mut nothing = [0; 1];
+    let detail = match socket.receive(&mut [IoSliceMut::new(&mut nothing)]) {
+        Ok(0) => "the peer ended the control connection".to_owned(),
+        Ok(_) => "bytes on the control connection after the queue pairs were connected".to_owned(),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Turn::Drained),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Turn::CutOff),
+        Err(error) => format!("control connection: {error}"),
+    };
+    Err(CloseReason::Lost { detail })
+}

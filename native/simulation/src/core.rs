@@ -1,0 +1,104 @@
+//! What all parts of a simulation share: the time, the dice, and what is to happen when.
+
+use crate::dice::Dice;
+use crate::step::Step;
+use crate::trace::Trace;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// Virtual time since the beginning.
+pub(crate) type Time = Duration;
+
+struct Due {
+    at: Time,
+    /// Steps of the same moment come in an order that the seed decides.
+    tie: u64,
+    sequence: u64,
+    step: Step,
+}
+
+impl Due {
+    fn key(&self) -> (Time, u64, u64) {
+        (self.at, self.tie, self.sequence)
+    }
+}
+
+impl PartialEq for Due {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+impl Eq for Due {}
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Due {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+/// The time, the dice, the agenda and the trace of one run.
+pub(crate) struct Core {
+    pub(crate) now: Time,
+    pub(crate) dice: Dice,
+    pub(crate) trace: Trace,
+    start: Instant,
+    agenda: BinaryHeap<Reverse<Due>>,
+    sequence: u64,
+    steps: u64,
+}
+
+impl Core {
+    pub(crate) fn new(dice: Dice, trace: Trace) -> Self {
+        Self {
+            now: Time::ZERO,
+            dice,
+            trace,
+            start: faro_sync::simulated::now(),
+            agenda: BinaryHeap::new(),
+            sequence: 0,
+            steps: 0,
+        }
+    }
+
+    /// The step happens at that time, or now if that has passed.
+    pub(crate) fn at(&mut self, at: Time, step: Step) {
+        self.sequence += 1;
+        self.agenda.push(Reverse(Due {
+            at: at.max(self.now),
+            tie: self.dice.next(),
+            sequence: self.sequence,
+            step,
+        }));
+    }
+
+    /// The next step, whose time it is from now on; `None`: nothing is to happen up to `end`, which it is now.
+    pub(crate) fn next(&mut self, end: Time) -> Option<(Time, Step)> {
+        if self.agenda.peek().is_none_or(|due| due.0.at > end) {
+            self.now = end;
+            return None;
+        }
+        let Reverse(due) = self.agenda.pop()?;
+        self.now = due.at;
+        self.steps += 1;
+        Some((due.at, due.step))
+    }
+
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// The virtual time of an instant.
+    pub(crate) fn time_of(&self, instant: Instant) -> Time {
+        instant.saturating_duration_since(self.start)
+    }
+
+    pub(crate) fn note(&mut self, what: fmt::Arguments<'_>) {
+        self.trace.note(self.now, what);
+    }
+}

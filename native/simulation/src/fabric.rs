@@ -1,0 +1,169 @@
+//! The simulated fabric: what a progress thread sees of the network.
+
+use crate::core::Core;
+use crate::network::{Network, Pace};
+use faro_fabric::{
+    CloseReason, ConnectionId, Event, Exposure, Fabric, FabricError, FabricKind, Identity, Message,
+    Read, Rejected, RemoteRange, Revoked, Waker, Write,
+};
+use faro_sync::lock;
+use faro_wire::header::MAX_MESSAGE_BYTES;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// What all fabrics of a simulation share. One thread uses it; the lock is for the compiler.
+pub(crate) struct World {
+    pub(crate) core: Core,
+    pub(crate) network: Network,
+}
+
+/// The fabric of one site.
+pub(crate) struct SimulatedFabric {
+    world: Arc<Mutex<World>>,
+    site: usize,
+    kind: FabricKind,
+    location: String,
+    waker: Waker,
+}
+
+impl SimulatedFabric {
+    /// A fabric of a node, whose progress thread has that place there.
+    pub(crate) fn new(
+        world: &Arc<Mutex<World>>,
+        (node, place): (usize, usize),
+        kind: FabricKind,
+        identity: &Identity,
+        pace: Pace,
+    ) -> Self {
+        let location = format!("node-{node}:{place}");
+        let network = &mut lock(world).network;
+        let site = network.add_site((node, place), kind, identity.clone(), location.clone());
+        network.sites[site].pace = pace;
+        let waker = network.waker(site);
+        Self {
+            world: Arc::clone(world),
+            site,
+            kind,
+            location,
+            waker,
+        }
+    }
+
+    pub(crate) fn site(&self) -> usize {
+        self.site
+    }
+
+    fn world(&self) -> MutexGuard<'_, World> {
+        lock(&self.world)
+    }
+}
+
+impl Fabric for SimulatedFabric {
+    fn kind(&self) -> FabricKind {
+        self.kind
+    }
+
+    fn location(&self) -> String {
+        self.location.clone()
+    }
+
+    fn waker(&self) -> Waker {
+        Arc::clone(&self.waker)
+    }
+
+    fn connect(
+        &mut self,
+        location: &str,
+        expected: &Identity,
+        deadline: Instant,
+    ) -> Result<ConnectionId, FabricError> {
+        let World { core, network } = &mut *self.world();
+        let deadline = core.time_of(deadline);
+        Ok(network.dial(core, self.site, location, expected, deadline))
+    }
+
+    fn disconnect(&mut self, connection: ConnectionId, reason: CloseReason) {
+        let World { core, network } = &mut *self.world();
+        network.disconnect(core, self.site, connection, reason);
+    }
+
+    fn expose(
+        &mut self,
+        connection: ConnectionId,
+        exposure: Exposure,
+    ) -> Result<RemoteRange, Rejected<Exposure>> {
+        let World { network, .. } = &mut *self.world();
+        if !network.is_open(self.site, connection) {
+            return Err(Rejected::NotConnected(exposure, connection));
+        }
+        if network.exposures_of(self.site, connection) >= network.conditions.exposures {
+            return Err(Rejected::Full(exposure));
+        }
+        Ok(network.expose(self.site, connection, exposure))
+    }
+
+    fn revoke(&mut self, key: u64) -> Revoked {
+        let World { core, network } = &mut *self.world();
+        let revoked = network.revoke(self.site, key);
+        if let Revoked::Later = revoked {
+            network.let_go_later(core, self.site, key);
+        }
+        revoked
+    }
+
+    fn send(
+        &mut self,
+        connection: ConnectionId,
+        message: Message,
+    ) -> Result<(), Rejected<Message>> {
+        let limit = MAX_MESSAGE_BYTES as usize;
+        if message.body.len() > limit {
+            return Err(Rejected::TooLarge(message, limit as u64));
+        }
+        let World { core, network } = &mut *self.world();
+        network.send(core, (self.site, connection), message)
+    }
+
+    fn write(&mut self, connection: ConnectionId, write: Write) -> Result<(), Rejected<Write>> {
+        let limit = write.source.capacity().saturating_sub(write.offset);
+        if write.length > limit {
+            return Err(Rejected::TooLarge(write, limit as u64));
+        }
+        let World { core, network } = &mut *self.world();
+        network.write(core, (self.site, connection), write)
+    }
+
+    fn read(&mut self, connection: ConnectionId, read: Read) -> Result<(), Rejected<Read>> {
+        let limit = read.target.capacity();
+        if read.source.length as usize > limit {
+            return Err(Rejected::TooLarge(read, limit as u64));
+        }
+        let World { core, network } = &mut *self.world();
+        network.read(core, (self.site, connection), read)
+    }
+
+    fn flush(&mut self) {}
+
+    fn poll(&mut self, events: &mut Vec<Event>, timeout: Duration) -> Result<(), FabricError> {
+        let World { core, network } = &mut *self.world();
+        match network.poll(core, self.site, events, timeout) {
+            false => Ok(()),
+            true => Err(FabricError::Unavailable {
+                fabric: "simulated",
+                reason: "the device is gone".to_owned(),
+                absent: false,
+            }),
+        }
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+}
+
+impl Drop for SimulatedFabric {
+    fn drop(&mut self) {
+        let World { core, network } = &mut *self.world();
+        network.drop_site(core, self.site);
+    }
+}

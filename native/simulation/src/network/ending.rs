@@ -1,0 +1,166 @@
+//! How connections end: by a goodbye, by a loss, with their process or its device.
+
+use super::link::Side;
+use super::pipe::{Packet, Post};
+use super::{Network, Outage};
+use crate::core::Core;
+use crate::step::{End, LinkId, NetworkStep, Step};
+use faro_fabric::{CloseReason, ConnectionId, Event, Outcome};
+use std::time::Duration;
+
+/// The kernel or a device notices a loss within this time, if at all.
+const NOTICED: Duration = Duration::from_millis(50);
+
+impl Network {
+    /// A process closes a connection.
+    pub(crate) fn disconnect(
+        &mut self,
+        core: &mut Core,
+        site: usize,
+        connection: ConnectionId,
+        reason: CloseReason,
+    ) {
+        let Some((id, end)) = self.sites[site].connections.get(&connection).copied() else {
+            return;
+        };
+        let detail = match &reason {
+            CloseReason::Lost { .. } | CloseReason::Peer { .. } => None,
+            CloseReason::Unreachable { .. } => None,
+            other => Some(other.to_string()),
+        };
+        core.note(format_args!("close {id} from {end:?}: {reason}"));
+        self.end(core, id, end, reason);
+        self.send_packet(core, id, end, Packet::Goodbye { detail });
+    }
+
+    /// The connection ends at that end: all that is pending there ends, then it does.
+    pub(super) fn end(&mut self, core: &mut Core, id: LinkId, end: End, reason: CloseReason) {
+        let Some(link) = self.links.get_mut(&id) else {
+            return;
+        };
+        if link.side(end).side == Side::Closed {
+            return;
+        }
+        let unsent = link.pipe(end).flush();
+        let side = link.side(end);
+        side.side = Side::Closed;
+        let (site, connection) = (side.site, side.connection);
+        let its = &mut self.sites[site];
+        let outcome = Outcome::Flushed;
+        let left = std::mem::take(&mut side.writes);
+        let tokens = left.into_iter().map(|(token, _)| token);
+        let unsent = unsent.into_iter().filter_map(|post| match post {
+            Post::Write { token, .. } => Some(token),
+            Post::Message(_) | Post::ReadRequest { .. } | Post::ReadReply { .. } => None,
+        });
+        its.events
+            .extend(tokens.chain(unsent).map(|token| Event::WriteEnded {
+                connection,
+                token,
+                outcome: outcome.clone(),
+            }));
+        let reads = std::mem::take(&mut side.reads).into_iter();
+        its.events
+            .extend(reads.map(|(token, target)| Event::ReadEnded {
+                connection,
+                token,
+                target,
+                outcome: outcome.clone(),
+            }));
+        core.note(format_args!("closed {id} at {end:?}: {reason}"));
+        its.connections.remove(&connection);
+        its.events.push_back(Event::Closed { connection, reason });
+        let revoked = its.exposures.iter();
+        let revoked = revoked.filter(|(_, e)| e.is_revoked && e.connection == connection);
+        for key in revoked.map(|(key, _)| *key).collect::<Vec<_>>() {
+            its.let_go(key);
+        }
+        self.wake(core, site);
+    }
+
+    /// The connection of these two nodes is lost, at whatever it is doing.
+    pub(crate) fn cut_between(&mut self, core: &mut Core, nodes: (usize, usize)) {
+        let node = |site: usize| self.sites.get(site).map(|site| site.node);
+        let links = self.links.values().filter(|link| {
+            let [from, to] = [0, 1].map(|side| node(link.sides[side].site));
+            (from, to) == (Some(nodes.0), Some(nodes.1))
+                || (to, from) == (Some(nodes.0), Some(nodes.1))
+        });
+        for id in links.map(|link| link.id).collect::<Vec<_>>() {
+            self.cut(core, id);
+        }
+    }
+
+    fn cut(&mut self, core: &mut Core, id: LinkId) {
+        for end in [End::Dialler, End::Acceptor] {
+            let Some(link) = self.links.get_mut(&id).filter(|link| !link.is_cut) else {
+                return;
+            };
+            let to = link.side(end.other());
+            let (site, connection, side) = (to.site, to.connection, to.side);
+            let mut lost = link.pipe(end).lose().into_iter();
+            // The front of what was arriving may be in memory.
+            if let Some(Packet::Write { bytes, target, .. }) = lost.next().map(|f| f.packet) {
+                if side == Side::Open {
+                    self.land_in_part(core, site, connection, (&bytes, &target));
+                }
+            }
+            let silent = core.dice.chance(self.conditions.silent_losses);
+            if !silent {
+                let at = core.now + core.dice.time(Duration::ZERO..NOTICED);
+                let step = NetworkStep::Noticed(id, end);
+                core.at(at, Step::Network(step));
+            }
+        }
+        if let Some(link) = self.links.get_mut(&id) {
+            link.is_cut = true;
+            core.note(format_args!("cut {id}"));
+        }
+    }
+
+    pub(super) fn noticed(&mut self, core: &mut Core, id: LinkId, end: End) {
+        let side = self.links.get_mut(&id).map(|link| link.side(end).side);
+        if matches!(side, Some(Side::Open | Side::Opening)) {
+            let detail = "reset".to_owned();
+            self.end(core, id, end, CloseReason::Lost { detail });
+        }
+    }
+
+    /// A process, or its fabric, is gone without a goodbye.
+    pub(crate) fn drop_site(&mut self, core: &mut Core, site: usize) {
+        let its = &mut self.sites[site];
+        its.is_alive = false;
+        its.events.clear();
+        its.exposures.clear();
+        its.dials.clear();
+        for (_, (id, end)) in std::mem::take(&mut its.connections) {
+            if let Some(link) = self.links.get_mut(&id) {
+                drop(link.pipe(end).flush());
+                let side = link.side(end);
+                side.side = Side::Closed;
+                side.reads.clear();
+                side.writes.clear();
+            }
+            self.cut(core, id);
+        }
+    }
+
+    /// The device of a site is gone.
+    pub(crate) fn lose_device(&mut self, core: &mut Core, site: usize) {
+        self.sites[site].outage = Outage::Gone;
+        self.wake(core, site);
+    }
+
+    /// A revocation that the owner waits for.
+    pub(crate) fn let_go_later(&mut self, core: &mut Core, site: usize, key: u64) {
+        let at = core.now
+            + core
+                .dice
+                .time(self.conditions.latency..self.conditions.latency * 20);
+        core.at(at, Step::Network(NetworkStep::LetGo { site, key }));
+    }
+
+    pub(crate) fn exposures_of(&self, site: usize, connection: ConnectionId) -> usize {
+        self.sites[site].exposures_of(connection)
+    }
+}

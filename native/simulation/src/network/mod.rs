@@ -1,0 +1,162 @@
+//! The network between the processes of a simulation: what its fabrics do, and what goes wrong.
+//!
+//! ```text
+//!   SimulatedFabric ── one for each fabric of a process: the contract of `Fabric`
+//!        │
+//!   Network ── sites   what each fabric has: connections, exposures, events that it will report
+//!              links   connections, each with two pipes
+//!              pipes   queued posts ─▶ packets on the wire ─▶ the other side
+//! ```
+//! Two kinds, which differ as the real ones do. Over `Tcp` a receiver takes packets when its thread polls, a write has
+//! ended when the kernel has the bytes, and a revocation is at once. Over `Verbs` writes and reads reach memory without
+//! the receiver's process, a write has ended when it was taken, and what may still be written is returned later.
+
+mod conditions;
+mod ending;
+mod link;
+mod opening;
+mod pipe;
+mod receive;
+mod send;
+mod site;
+
+pub(crate) use conditions::Conditions;
+pub(crate) use site::{Pace, Site};
+
+use crate::core::{Core, Time};
+use crate::step::{End, LinkId, NetworkStep, Step};
+use faro_fabric::{
+    ConnectionId, Event, Exposure, FabricKind, Identity, RemoteRange, Revoked, Waker,
+};
+use link::Link;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Whether a device is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outage {
+    /// It is.
+    None,
+    /// It is gone for good.
+    Gone,
+}
+
+/// All of it.
+pub(crate) struct Network {
+    pub(crate) conditions: Conditions,
+    pub(crate) sites: Vec<Site>,
+    links: BTreeMap<LinkId, Link>,
+    next_link: LinkId,
+    /// Links of these pairs of nodes are so much slower.
+    pub(crate) slow: BTreeMap<(usize, usize), u64>,
+}
+
+impl Network {
+    pub(crate) fn new(conditions: Conditions) -> Self {
+        Self {
+            conditions,
+            sites: Vec::new(),
+            links: BTreeMap::new(),
+            next_link: 1,
+            slow: BTreeMap::new(),
+        }
+    }
+
+    /// A new fabric of the process of a node; its number.
+    pub(crate) fn add_site(
+        &mut self,
+        place: (usize, usize),
+        kind: FabricKind,
+        identity: Identity,
+        location: String,
+    ) -> usize {
+        self.sites.push(Site::new(place, kind, identity, location));
+        self.sites.len() - 1
+    }
+
+    pub(crate) fn waker(&self, site: usize) -> Waker {
+        self.sites[site].waker()
+    }
+
+    pub(crate) fn expose(
+        &mut self,
+        site: usize,
+        connection: ConnectionId,
+        exposure: Exposure,
+    ) -> RemoteRange {
+        self.sites[site].expose(connection, exposure)
+    }
+
+    pub(crate) fn revoke(&mut self, site: usize, key: u64) -> Revoked {
+        self.sites[site].revoke(key)
+    }
+
+    pub(crate) fn step(&mut self, core: &mut Core, step: NetworkStep) {
+        match step {
+            NetworkStep::Dialled(link) => self.dialled(core, link),
+            NetworkStep::GivenUp(link) => self.given_up(core, link),
+            NetworkStep::Refused(link, refusal) => self.refused(core, link, refusal),
+            NetworkStep::Arrived(link, from) => self.arrived(core, link, from),
+            NetworkStep::Noticed(link, end) => self.noticed(core, link, end),
+            NetworkStep::LetGo { site, key } => {
+                self.sites[site].let_go(key);
+                self.wake(core, site);
+            }
+        }
+    }
+
+    /// The thread of the site takes a turn soon.
+    pub(crate) fn wake(&mut self, core: &mut Core, site: usize) {
+        let soon = core
+            .dice
+            .time(Duration::from_micros(1)..Duration::from_micros(20));
+        self.turn_at(core, site, core.now + soon);
+    }
+
+    /// The thread of the site takes a turn at that time, or before.
+    pub(crate) fn turn_at(&mut self, core: &mut Core, site: usize, at: Time) {
+        let its = &mut self.sites[site];
+        let at = at.max(its.last_turn + its.pace.pause);
+        if its.turn_at.is_none_or(|before| before > at) {
+            its.turn_at = Some(at);
+            core.at(at, Step::Turn { site });
+        }
+    }
+
+    /// What a thread gets that polls its fabric. True: its device is gone.
+    pub(crate) fn poll(
+        &mut self,
+        core: &mut Core,
+        site: usize,
+        events: &mut Vec<Event>,
+        timeout: Duration,
+    ) -> bool {
+        if self.sites[site].outage == Outage::Gone {
+            return true;
+        }
+        self.accept(core, site);
+        let more = self.receive(core, site);
+        let its = &mut self.sites[site];
+        its.waits = timeout;
+        events.extend(its.events.drain(..));
+        match more {
+            true => self.wake(core, site),
+            false => self.turn_at(core, site, core.now + timeout),
+        }
+        false
+    }
+
+    /// Its process can use it.
+    pub(crate) fn has_device(&self, site: usize) -> bool {
+        self.sites[site].outage == Outage::None
+    }
+
+    /// Posts that wait, and packets on their way, of connections that are open at both ends.
+    pub(crate) fn under_way(&self) -> usize {
+        let open = self.links.values().filter(|link| {
+            !link.is_cut && link.is_open(End::Dialler) && link.is_open(End::Acceptor)
+        });
+        let pipes = open.flat_map(|link| &link.pipes);
+        pipes.map(|pipe| pipe.queued.len() + pipe.wire.len()).sum()
+    }
+}

@@ -1,0 +1,152 @@
+//! How connections begin.
+
+use super::link::{Link, Side};
+use super::pipe::Packet;
+use super::{Network, Outage};
+use crate::core::{Core, Time};
+use crate::step::{End, LinkId, NetworkStep, Refusal, Step};
+use faro_fabric::{CloseReason, ConnectionId, Event, Identity};
+use faro_secure::HandshakeError;
+use std::time::Duration;
+
+/// Dials are given up so long after their deadline.
+const LATE: Duration = Duration::from_millis(10);
+
+impl Network {
+    /// A process begins a connection.
+    pub(crate) fn dial(
+        &mut self,
+        core: &mut Core,
+        site: usize,
+        location: &str,
+        expected: &Identity,
+        deadline: Time,
+    ) -> ConnectionId {
+        let id = self.next_link;
+        self.next_link += 1;
+        let speed = self.speed(core, site, location);
+        let connection = self.sites[site].new_connection(id, End::Dialler);
+        let to = (location.to_owned(), expected.clone());
+        let link = Link::new(id, site, connection, to, speed);
+        core.at(
+            core.now + link.latency,
+            Step::Network(NetworkStep::Dialled(id)),
+        );
+        core.at(deadline + LATE, Step::Network(NetworkStep::GivenUp(id)));
+        core.note(format_args!("dial {id} {location}"));
+        self.links.insert(id, link);
+        connection
+    }
+
+    /// Latency and bandwidth of a new link.
+    fn speed(&self, core: &mut Core, site: usize, location: &str) -> (Time, u64) {
+        let jitter = core.dice.time(Time::ZERO..self.conditions.jitter);
+        let from = self.sites[site].node;
+        let to = self.find(location).map_or(from, |to| self.sites[to].node);
+        let slower = self.slow.get(&(from.min(to), from.max(to))).unwrap_or(&1);
+        let latency = self.conditions.latency + jitter;
+        (latency, self.conditions.bandwidth / slower)
+    }
+
+    fn find(&self, location: &str) -> Option<usize> {
+        let is_there = |site: &super::Site| {
+            site.is_alive && site.outage == Outage::None && site.location == location
+        };
+        self.sites.iter().position(is_there)
+    }
+
+    pub(super) fn dialled(&mut self, core: &mut Core, id: LinkId) {
+        let Some(link) = self.links.get(&id) else {
+            return;
+        };
+        if link.is_cut {
+            return;
+        }
+        match self.find(&link.location) {
+            Some(site) => {
+                self.sites[site].dials.push_back(id);
+                self.wake(core, site);
+            }
+            None => {
+                let at = core.now + link.latency;
+                let step = NetworkStep::Refused(id, Refusal::Nobody);
+                core.at(at, Step::Network(step));
+            }
+        }
+    }
+
+    /// A process takes the connections that peers begin.
+    pub(super) fn accept(&mut self, core: &mut Core, site: usize) {
+        while let Some(id) = self.sites[site].dials.pop_front() {
+            let Some(link) = self.links.get_mut(&id).filter(|link| !link.is_cut) else {
+                continue;
+            };
+            let its = &mut self.sites[site];
+            if link.expected != its.identity {
+                let step = NetworkStep::Refused(id, Refusal::AnotherEndpoint);
+                core.at(core.now + link.latency, Step::Network(step));
+                continue;
+            }
+            let connection = its.new_connection(id, End::Acceptor);
+            let acceptor = link.side(End::Acceptor);
+            (acceptor.site, acceptor.connection) = (site, connection);
+            acceptor.side = Side::Open;
+            let dialler = link.side(End::Dialler).site;
+            let endpoint = self.sites[dialler].identity.endpoint;
+            let accepted = Event::Accepted {
+                connection,
+                endpoint,
+            };
+            self.sites[site].events.push_back(accepted);
+            core.note(format_args!("accept {id}"));
+            self.send_packet(core, id, End::Acceptor, Packet::Welcome);
+        }
+    }
+
+    /// The dialler hears of the acceptor.
+    pub(super) fn welcomed(&mut self, core: &mut Core, id: LinkId) {
+        let Some(link) = self.links.get_mut(&id) else {
+            return;
+        };
+        let endpoint = link.expected.endpoint;
+        let dialler = link.side(End::Dialler);
+        if dialler.side == Side::Opening {
+            dialler.side = Side::Open;
+            let (site, connection) = (dialler.site, dialler.connection);
+            let connected = Event::Connected {
+                connection,
+                endpoint,
+            };
+            self.sites[site].events.push_back(connected);
+            core.note(format_args!("connected {id}"));
+        }
+    }
+
+    pub(super) fn given_up(&mut self, core: &mut Core, id: LinkId) {
+        self.not_opened(core, id, |location| CloseReason::Unreachable {
+            location,
+            detail: "no answer before the deadline".to_owned(),
+        });
+    }
+
+    pub(super) fn refused(&mut self, core: &mut Core, id: LinkId, refusal: Refusal) {
+        self.not_opened(core, id, |location| match refusal {
+            Refusal::Nobody => CloseReason::Unreachable {
+                location,
+                detail: "nobody is there".to_owned(),
+            },
+            Refusal::AnotherEndpoint => CloseReason::Unproven(HandshakeError::AnotherEndpoint),
+        });
+    }
+
+    fn not_opened(&mut self, core: &mut Core, id: LinkId, why: impl FnOnce(String) -> CloseReason) {
+        let Some(link) = self.links.get_mut(&id) else {
+            return;
+        };
+        if link.side(End::Dialler).side == Side::Opening {
+            let reason = why(link.location.clone());
+            self.end(core, id, End::Dialler, reason);
+            self.send_packet(core, id, End::Dialler, Packet::Goodbye { detail: None });
+        }
+    }
+}

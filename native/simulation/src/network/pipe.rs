@@ -1,0 +1,194 @@
+//! One direction of a connection: what waits to be sent, and what is on its way.
+
+use super::Conditions;
+use crate::core::Time;
+use faro_fabric::{Message, RemoteRange};
+use faro_pool::Lease;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Bytes of a frame beside its payload.
+const HEAD_BYTES: usize = 48;
+
+/// What a side has posted, and was not sent yet.
+pub(super) enum Post {
+    Message(Message),
+    Write {
+        token: u64,
+        source: Arc<Lease>,
+        offset: usize,
+        length: usize,
+        target: RemoteRange,
+        immediate: Option<u16>,
+        last: bool,
+    },
+    ReadRequest {
+        token: u64,
+        source: RemoteRange,
+    },
+    /// `None`: refused.
+    ReadReply {
+        token: u64,
+        bytes: Option<Vec<u8>>,
+    },
+}
+
+/// A packet between its sender and its receiver.
+pub(super) enum Packet {
+    /// The acceptor has accepted.
+    Welcome,
+    Message(Message),
+    Write {
+        bytes: Vec<u8>,
+        target: RemoteRange,
+        immediate: Option<u16>,
+        last: bool,
+    },
+    ReadRequest {
+        token: u64,
+        source: RemoteRange,
+    },
+    ReadReply {
+        token: u64,
+        bytes: Option<Vec<u8>>,
+    },
+    /// Of a write, on fabrics that tell its end.
+    WriteReply {
+        taken: bool,
+    },
+    /// The other side has ended the connection; `None`: without a word.
+    Goodbye {
+        detail: Option<String>,
+    },
+}
+
+impl Post {
+    pub(super) fn bytes(&self) -> usize {
+        HEAD_BYTES
+            + match self {
+                Self::Message(message) => message.body.len(),
+                Self::Write { length, .. } => *length,
+                Self::ReadRequest { .. } => 0,
+                Self::ReadReply { bytes, .. } => bytes.as_ref().map_or(0, Vec::len),
+            }
+    }
+}
+
+impl Packet {
+    pub(super) fn bytes(&self) -> usize {
+        HEAD_BYTES
+            + match self {
+                Self::Message(message) => message.body.len(),
+                Self::Write { bytes, .. } => bytes.len(),
+                Self::ReadReply { bytes, .. } => bytes.as_ref().map_or(0, Vec::len),
+                Self::Welcome
+                | Self::ReadRequest { .. }
+                | Self::WriteReply { .. }
+                | Self::Goodbye { .. } => 0,
+            }
+    }
+
+    /// A device takes it without the receiver's process.
+    pub(super) fn is_one_sided(&self) -> bool {
+        match self {
+            Self::Write { .. }
+            | Self::ReadRequest { .. }
+            | Self::ReadReply { .. }
+            | Self::WriteReply { .. } => true,
+            Self::Welcome | Self::Message(_) | Self::Goodbye { .. } => false,
+        }
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Welcome => "welcome",
+            Self::Message(_) => "message",
+            Self::Write { .. } => "write",
+            Self::ReadRequest { .. } => "read",
+            Self::ReadReply { .. } => "bytes",
+            Self::WriteReply { .. } => "written",
+            Self::Goodbye { .. } => "goodbye",
+        }
+    }
+}
+
+/// A packet and when it arrives.
+pub(super) struct Flight {
+    pub(super) arrives: Time,
+    pub(super) packet: Packet,
+}
+
+/// One direction.
+#[derive(Default)]
+pub(super) struct Pipe {
+    pub(super) queued: VecDeque<Post>,
+    queued_bytes: usize,
+    /// In order; the receiver has not taken them.
+    pub(super) wire: VecDeque<Flight>,
+    wire_bytes: usize,
+    /// When the last bit that was sent leaves, and when the last packet arrives.
+    line_free: Time,
+    last_arrival: Time,
+    /// The sender was told that there is no room.
+    pub(super) sender_waits: bool,
+}
+
+impl Pipe {
+    /// Whether one more post of that size may wait.
+    pub(super) fn has_room(&self, bytes: usize, conditions: &Conditions) -> bool {
+        self.queued.is_empty()
+            || self.queued.len() < conditions.queued_posts
+                && self.queued_bytes + bytes <= conditions.queued_bytes
+    }
+
+    pub(super) fn push(&mut self, post: Post) {
+        self.queued_bytes += post.bytes();
+        self.queued.push_back(post);
+    }
+
+    /// The next post that may be sent now.
+    pub(super) fn next(&mut self, conditions: &Conditions) -> Option<Post> {
+        let bytes = self.queued.front()?.bytes();
+        if self.wire_bytes > 0 && self.wire_bytes + bytes > conditions.window {
+            return None;
+        }
+        self.queued_bytes -= bytes;
+        self.queued.pop_front()
+    }
+
+    /// Sends a packet; when it arrives.
+    pub(super) fn send(&mut self, now: Time, delay: Time, bandwidth: u64, packet: Packet) -> Time {
+        let bytes = packet.bytes();
+        let takes =
+            Time::from_nanos((bytes as u128 * 1_000_000_000 / u128::from(bandwidth)) as u64);
+        self.line_free = self.line_free.max(now) + takes;
+        let arrives = (self.line_free + delay).max(self.last_arrival);
+        self.last_arrival = arrives;
+        self.wire_bytes += bytes;
+        self.wire.push_back(Flight { arrives, packet });
+        arrives
+    }
+
+    /// Takes the first packet that has arrived and that `which` accepts.
+    pub(super) fn take(&mut self, now: Time, which: impl Fn(&Packet) -> bool) -> Option<Packet> {
+        let arrived = self.wire.iter().take_while(|flight| flight.arrives <= now);
+        let at = arrived
+            .enumerate()
+            .find_map(|(at, flight)| which(&flight.packet).then_some(at))?;
+        let flight = self.wire.remove(at)?;
+        self.wire_bytes -= flight.packet.bytes();
+        Some(flight.packet)
+    }
+
+    /// Nothing of it arrives any more.
+    pub(super) fn lose(&mut self) -> VecDeque<Flight> {
+        self.wire_bytes = 0;
+        std::mem::take(&mut self.wire)
+    }
+
+    /// Posts that were not sent.
+    pub(super) fn flush(&mut self) -> VecDeque<Post> {
+        self.queued_bytes = 0;
+        std::mem::take(&mut self.queued)
+    }
+}

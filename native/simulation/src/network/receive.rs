@@ -1,0 +1,201 @@
+//! What arrives at a process, or at its device.
+
+use super::link::Side;
+use super::pipe::Packet;
+use super::Network;
+use crate::core::Core;
+use crate::step::{End, LinkId};
+use faro_fabric::{CloseReason, ConnectionId, Event, Exposure, FabricKind, Outcome, RemoteRange};
+
+impl Network {
+    /// A packet from that end has arrived: a device takes it, a process when it polls.
+    pub(super) fn arrived(&mut self, core: &mut Core, id: LinkId, from: End) {
+        let Some(link) = self.links.get_mut(&id).filter(|link| !link.is_cut) else {
+            return;
+        };
+        let to = link.side(from.other());
+        match to.side {
+            // The connection has ended: the packet is dropped. The sender gets a packet that says so.
+            Side::Closed => while link.pipe(from).take(core.now, |_| true).is_some() {},
+            // A goodbye of a dialler that was not accepted yet: its dial finds nothing.
+            Side::Unknown => {
+                if link.side(from).side == Side::Closed {
+                    link.is_cut = true;
+                }
+            }
+            Side::Opening | Side::Open => {
+                let site = to.site;
+                if self.sites[site].kind == FabricKind::Verbs {
+                    while self.take_one(core, id, from, Packet::is_one_sided) {}
+                }
+                self.wake(core, site);
+            }
+        }
+    }
+
+    /// A process takes what has arrived, of all its connections in turn. True: there is more.
+    pub(super) fn receive(&mut self, core: &mut Core, site: usize) -> bool {
+        let mut room = self.sites[site].pace.packets;
+        let mut from: Vec<(LinkId, End)> = self.sites[site].connections.values().copied().collect();
+        if from.is_empty() {
+            return false;
+        }
+        // Which connection the kernel reports first is its own choice.
+        let first = core.dice.place(from.len());
+        from.rotate_left(first);
+        for (id, end) in from {
+            while self.take_one(core, id, end.other(), |_| true) {
+                room -= 1;
+                if room == 0 {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// Takes a packet that has arrived.
+    fn take_one(
+        &mut self,
+        core: &mut Core,
+        id: LinkId,
+        from: End,
+        which: impl Fn(&Packet) -> bool,
+    ) -> bool {
+        let Some(link) = self.links.get_mut(&id).filter(|link| !link.is_cut) else {
+            return false;
+        };
+        let Some(packet) = link.pipe(from).take(core.now, which) else {
+            return false;
+        };
+        let bytes = packet.bytes();
+        core.note(format_args!(
+            "{} {bytes} on {id} from {from:?}",
+            packet.name()
+        ));
+        self.deliver(core, id, from.other(), packet);
+        // The messages that were taken leave room for more.
+        self.pump(core, id, from);
+        true
+    }
+
+    fn deliver(&mut self, core: &mut Core, id: LinkId, end: End, packet: Packet) {
+        let Some(link) = self.links.get_mut(&id) else {
+            return;
+        };
+        let side = link.side(end);
+        let (site, connection) = (side.site, side.connection);
+        match packet {
+            Packet::Welcome => self.welcomed(core, id),
+            Packet::Message(message) => {
+                let event = Event::Message {
+                    connection,
+                    message,
+                };
+                self.sites[site].events.push_back(event);
+            }
+            Packet::Write {
+                bytes,
+                target,
+                immediate,
+                last,
+            } => {
+                let taken = self.land(site, connection, &bytes, &target, immediate, last);
+                if self.sites[site].kind == FabricKind::Verbs {
+                    self.send_packet(core, id, end, Packet::WriteReply { taken });
+                }
+            }
+            Packet::WriteReply { taken } => {
+                if let Some((token, source)) = side.writes.pop_front() {
+                    drop(source);
+                    let outcome = match taken {
+                        true => Outcome::Done,
+                        false => Outcome::Refused,
+                    };
+                    self.sites[site].events.push_back(Event::WriteEnded {
+                        connection,
+                        token,
+                        outcome,
+                    });
+                }
+            }
+            Packet::ReadRequest { token, source } => {
+                let bytes = self.sites[site].readable(connection, &source);
+                self.reply(core, id, end, token, bytes);
+            }
+            Packet::ReadReply { token, bytes } => {
+                let Some(mut target) = side.reads.remove(&token) else {
+                    return;
+                };
+                let outcome = match bytes {
+                    Some(bytes) => {
+                        target.bytes_mut()[..bytes.len()].copy_from_slice(&bytes);
+                        Outcome::Done
+                    }
+                    None => Outcome::Refused,
+                };
+                self.sites[site].events.push_back(Event::ReadEnded {
+                    connection,
+                    token,
+                    target,
+                    outcome,
+                });
+            }
+            Packet::Goodbye { detail } => {
+                let reason = match detail {
+                    Some(detail) => CloseReason::Peer { detail },
+                    None => CloseReason::Lost {
+                        detail: "the stream ended".to_owned(),
+                    },
+                };
+                self.end(core, id, end, reason);
+            }
+        }
+    }
+
+    /// Bytes of a peer reach memory, if it may write there.
+    fn land(
+        &mut self,
+        site: usize,
+        connection: ConnectionId,
+        bytes: &[u8],
+        target: &RemoteRange,
+        immediate: Option<u16>,
+        last: bool,
+    ) -> bool {
+        let its = &mut self.sites[site];
+        let Some((exposed, range)) = its.writable(connection, target, bytes.len()) else {
+            return false;
+        };
+        exposed.is_settled |= last;
+        if let Exposure::Writable(lease) = &mut exposed.exposure {
+            lease.bytes_mut()[range].copy_from_slice(bytes);
+        }
+        if let Some(immediate) = immediate {
+            its.events.push_back(Event::Written {
+                connection,
+                key: target.key,
+                immediate,
+                length: bytes.len() as u32,
+            });
+        }
+        true
+    }
+
+    /// The front of a write reaches memory: its connection is lost in the middle of it.
+    pub(super) fn land_in_part(
+        &mut self,
+        core: &mut Core,
+        site: usize,
+        connection: ConnectionId,
+        (bytes, target): (&[u8], &RemoteRange),
+    ) {
+        let part = core.dice.place(bytes.len() + 1);
+        let its = &mut self.sites[site];
+        if let Some((exposed, range)) = its.writable(connection, target, bytes.len()) {
+            if let Exposure::Writable(lease) = &mut exposed.exposure {
+                lease.bytes_mut()[range][..part].copy_from_slice(&bytes[..part]);
+            }
+        }
+    }
+}

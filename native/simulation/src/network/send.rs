@@ -1,0 +1,203 @@
+//! What a process posts, on its way to the wire.
+
+use super::pipe::{Packet, Post};
+use super::Network;
+use crate::core::{Core, Time};
+use crate::step::{End, LinkId, NetworkStep, Step};
+use faro_fabric::{ConnectionId, Event, FabricKind, Message, Outcome, Read, Rejected, Write};
+
+impl Network {
+    /// The link of a connection that is open.
+    fn open(&self, site: usize, connection: ConnectionId) -> Option<(LinkId, End)> {
+        let (id, end) = *self.sites[site].connections.get(&connection)?;
+        self.links.get(&id)?.is_open(end).then_some((id, end))
+    }
+
+    pub(crate) fn is_open(&self, site: usize, connection: ConnectionId) -> bool {
+        self.open(site, connection).is_some()
+    }
+
+    /// A process posts something.
+    ///
+    /// # Errors
+    /// `Full`, `NotConnected`.
+    fn post<T>(
+        &mut self,
+        core: &mut Core,
+        (site, connection): (usize, ConnectionId),
+        what: T,
+        bytes: usize,
+        post: impl FnOnce(T, &mut super::link::SideState) -> Post,
+    ) -> Result<(), Rejected<T>> {
+        let Some((id, end)) = self.open(site, connection) else {
+            return Err(Rejected::NotConnected(what, connection));
+        };
+        let Some(link) = self.links.get_mut(&id) else {
+            return Err(Rejected::NotConnected(what, connection));
+        };
+        if !link.pipe(end).has_room(bytes, &self.conditions) {
+            link.pipe(end).sender_waits = true;
+            return Err(Rejected::Full(what));
+        }
+        let post = post(what, link.side(end));
+        link.pipe(end).push(post);
+        self.pump(core, id, end);
+        Ok(())
+    }
+
+    pub(crate) fn send(
+        &mut self,
+        core: &mut Core,
+        from: (usize, ConnectionId),
+        message: Message,
+    ) -> Result<(), Rejected<Message>> {
+        let bytes = message.body.len();
+        self.post(core, from, message, bytes, |message, _| {
+            Post::Message(message)
+        })
+    }
+
+    pub(crate) fn write(
+        &mut self,
+        core: &mut Core,
+        from: (usize, ConnectionId),
+        write: Write,
+    ) -> Result<(), Rejected<Write>> {
+        let bytes = write.length;
+        self.post(core, from, write, bytes, |write, _| Post::Write {
+            token: write.token,
+            source: write.source,
+            offset: write.offset,
+            length: write.length,
+            target: write.target,
+            immediate: write.immediate,
+            last: write.last,
+        })
+    }
+
+    pub(crate) fn read(
+        &mut self,
+        core: &mut Core,
+        from: (usize, ConnectionId),
+        read: Read,
+    ) -> Result<(), Rejected<Read>> {
+        let bytes = read.source.length as usize;
+        self.post(core, from, read, bytes, |read, side| {
+            side.reads.insert(read.token, read.target);
+            Post::ReadRequest {
+                token: read.token,
+                source: read.source,
+            }
+        })
+    }
+
+    /// The answer to a read: it has its place in the queue, whatever that holds.
+    pub(super) fn reply(
+        &mut self,
+        core: &mut Core,
+        id: LinkId,
+        from: End,
+        token: u64,
+        bytes: Option<Vec<u8>>,
+    ) {
+        if let Some(link) = self.links.get_mut(&id) {
+            link.pipe(from).push(Post::ReadReply { token, bytes });
+            self.pump(core, id, from);
+        }
+    }
+
+    /// Sends what the window takes.
+    pub(super) fn pump(&mut self, core: &mut Core, id: LinkId, from: End) {
+        let mut sent = false;
+        loop {
+            let Some(link) = self.links.get_mut(&id) else {
+                return;
+            };
+            let site = link.side(from).site;
+            let Some(post) = link.pipe(from).next(&self.conditions) else {
+                break;
+            };
+            sent = true;
+            let packet = match post {
+                Post::Message(message) => Packet::Message(message),
+                Post::ReadRequest { token, source } => Packet::ReadRequest { token, source },
+                Post::ReadReply { token, bytes } => {
+                    let bytes = bytes.map(|bytes| self.on_the_wire(core, bytes));
+                    Packet::ReadReply { token, bytes }
+                }
+                Post::Write {
+                    token,
+                    source,
+                    offset,
+                    length,
+                    target,
+                    immediate,
+                    last,
+                } => {
+                    let bytes = source.bytes()[offset..offset + length].to_vec();
+                    self.write_left(id, from, token, source);
+                    Packet::Write {
+                        bytes: self.on_the_wire(core, bytes),
+                        target,
+                        immediate,
+                        last,
+                    }
+                }
+            };
+            self.send_packet(core, id, from, packet);
+            if !self.sites[site].events.is_empty() {
+                self.wake(core, site);
+            }
+        }
+        let Some(link) = self.links.get_mut(&id) else {
+            return;
+        };
+        let site = link.side(from).site;
+        if sent && std::mem::take(&mut link.pipe(from).sender_waits) {
+            self.wake(core, site);
+        }
+    }
+
+    /// The bytes of a write have left: a kernel that has them reports its end, a device when they are there.
+    fn write_left(
+        &mut self,
+        id: LinkId,
+        from: End,
+        token: u64,
+        source: std::sync::Arc<faro_pool::Lease>,
+    ) {
+        let Some(link) = self.links.get_mut(&id) else {
+            return;
+        };
+        let side = link.side(from);
+        let site = &mut self.sites[side.site];
+        match site.kind {
+            FabricKind::Verbs => side.writes.push_back((token, source)),
+            FabricKind::Tcp | FabricKind::Shm => site.events.push_back(Event::WriteEnded {
+                connection: side.connection,
+                token,
+                outcome: Outcome::Done,
+            }),
+        }
+    }
+
+    /// One bit may be another one at the other end.
+    fn on_the_wire(&self, core: &mut Core, mut bytes: Vec<u8>) -> Vec<u8> {
+        if !bytes.is_empty() && core.dice.chance(self.conditions.corrupt) {
+            let at = core.dice.place(bytes.len());
+            bytes[at] ^= 1 << core.dice.place(8);
+            core.note(format_args!("a bit flips"));
+        }
+        bytes
+    }
+
+    pub(super) fn send_packet(&mut self, core: &mut Core, id: LinkId, from: End, packet: Packet) {
+        let jitter = core.dice.time(Time::ZERO..self.conditions.jitter);
+        let Some(link) = self.links.get_mut(&id).filter(|link| !link.is_cut) else {
+            return;
+        };
+        let (delay, bandwidth) = (link.latency + jitter, link.bandwidth);
+        let arrives = link.pipe(from).send(core.now, delay, bandwidth, packet);
+        core.at(arrives, Step::Network(NetworkStep::Arrived(id, from)));
+    }
+}

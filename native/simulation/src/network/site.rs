@@ -1,0 +1,205 @@
+//! One fabric of one process: its connections, what it shows to peers, what it will report.
+
+use super::Outage;
+use crate::core::Time;
+use crate::step::{End, LinkId};
+use faro_fabric::{
+    ConnectionId, Event, Exposure, FabricKind, Identity, RemoteRange, Revoked, Waker,
+};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a peer may reach.
+pub(super) struct Exposed {
+    pub(super) connection: ConnectionId,
+    pub(super) exposure: Exposure,
+    /// The last write came, or none can come any more.
+    pub(super) is_settled: bool,
+    /// Its owner has revoked it, and waits for it.
+    pub(super) is_revoked: bool,
+}
+
+/// How fast a process is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    /// Between two turns of a thread, at least.
+    pub(crate) pause: Duration,
+    /// Packets that it takes in one turn.
+    pub(crate) packets: usize,
+}
+
+impl Pace {
+    pub(crate) const FAST: Self = Self {
+        pause: Duration::from_micros(2),
+        packets: 256,
+    };
+}
+
+/// One fabric of one process.
+pub(crate) struct Site {
+    pub(crate) node: usize,
+    /// Which of the node's progress threads polls it.
+    pub(crate) place: usize,
+    pub(super) kind: FabricKind,
+    pub(super) identity: Identity,
+    pub(super) location: String,
+    /// Its process lives and has it.
+    pub(super) is_alive: bool,
+    /// Its device is gone.
+    pub(super) outage: Outage,
+    pub(super) events: VecDeque<Event>,
+    /// Connections that peers begin.
+    pub(super) dials: VecDeque<LinkId>,
+    pub(super) connections: BTreeMap<ConnectionId, (LinkId, End)>,
+    pub(super) exposures: BTreeMap<u64, Exposed>,
+    next_connection: u64,
+    next_key: u64,
+    pub(crate) pace: Pace,
+    pub(crate) last_turn: Time,
+    /// The turn that it waits for.
+    pub(crate) turn_at: Option<Time>,
+    /// How long it wanted to wait when it was last polled.
+    pub(crate) waits: Duration,
+    rung: Arc<AtomicBool>,
+}
+
+impl Site {
+    pub(super) fn new(
+        (node, place): (usize, usize),
+        kind: FabricKind,
+        identity: Identity,
+        location: String,
+    ) -> Self {
+        Self {
+            node,
+            place,
+            kind,
+            identity,
+            location,
+            is_alive: true,
+            outage: Outage::None,
+            events: VecDeque::new(),
+            dials: VecDeque::new(),
+            connections: BTreeMap::new(),
+            exposures: BTreeMap::new(),
+            next_connection: 1,
+            next_key: 1,
+            pace: Pace::FAST,
+            last_turn: Time::ZERO,
+            turn_at: None,
+            waits: Duration::ZERO,
+            rung: Arc::default(),
+        }
+    }
+
+    pub(super) fn waker(&self) -> Waker {
+        let rung = Arc::clone(&self.rung);
+        Arc::new(move || rung.store(true, Ordering::Release))
+    }
+
+    /// Another thread of its process has rung since this was last asked.
+    pub(crate) fn take_ring(&self) -> bool {
+        self.rung.swap(false, Ordering::AcqRel)
+    }
+
+    pub(super) fn new_connection(&mut self, link: LinkId, end: End) -> ConnectionId {
+        let id = ConnectionId(self.next_connection);
+        self.next_connection += 1;
+        self.connections.insert(id, (link, end));
+        id
+    }
+
+    pub(super) fn expose(&mut self, connection: ConnectionId, exposure: Exposure) -> RemoteRange {
+        let key = self.next_key;
+        self.next_key += 1;
+        let length = match &exposure {
+            Exposure::Writable(lease) => lease.capacity(),
+            Exposure::Readable(lease) => lease.capacity(),
+        };
+        let exposed = Exposed {
+            connection,
+            exposure,
+            is_settled: false,
+            is_revoked: false,
+        };
+        self.exposures.insert(key, exposed);
+        RemoteRange {
+            key,
+            // Peers may not rely on zero.
+            offset: key % 7 * 4_096,
+            length: length as u32,
+        }
+    }
+
+    pub(super) fn exposures_of(&self, connection: ConnectionId) -> usize {
+        let all = self.exposures.values();
+        all.filter(|exposed| exposed.connection == connection)
+            .count()
+    }
+
+    /// Ends an exposure, if the fabric can do so by itself.
+    pub(super) fn revoke(&mut self, key: u64) -> Revoked {
+        let is_open = |connection| self.connections.contains_key(&connection);
+        let Some(exposed) = self.exposures.get_mut(&key).filter(|e| !e.is_revoked) else {
+            return Revoked::Unknown;
+        };
+        let may_change = self.kind == FabricKind::Verbs
+            && matches!(exposed.exposure, Exposure::Writable(_))
+            && !exposed.is_settled
+            && is_open(exposed.connection);
+        if may_change {
+            exposed.is_revoked = true;
+            return Revoked::Later;
+        }
+        match self.exposures.remove(&key) {
+            Some(exposed) => Revoked::Now(exposed.exposure),
+            None => Revoked::Unknown,
+        }
+    }
+
+    /// The peer has let go of what was revoked.
+    pub(super) fn let_go(&mut self, key: u64) {
+        if self.exposures.get(&key).is_some_and(|e| e.is_revoked) {
+            if let Some(Exposed { exposure, .. }) = self.exposures.remove(&key) {
+                self.events.push_back(Event::Revoked { key, exposure });
+            }
+        }
+    }
+
+    /// The bytes that a peer names, if it may write them.
+    pub(super) fn writable(
+        &mut self,
+        connection: ConnectionId,
+        target: &RemoteRange,
+        length: usize,
+    ) -> Option<(&mut Exposed, std::ops::Range<usize>)> {
+        let offset = target.offset.checked_sub(target.key % 7 * 4_096)?;
+        let exposed = self.exposures.get_mut(&target.key)?;
+        let Exposure::Writable(lease) = &exposed.exposure else {
+            return None;
+        };
+        let fits = exposed.connection == connection
+            && length <= target.length as usize
+            && lease.contains(offset, length as u64);
+        let from = offset as usize;
+        fits.then_some((exposed, from..from + length))
+    }
+
+    /// The bytes that a peer names, if it may read them.
+    pub(super) fn readable(
+        &self,
+        connection: ConnectionId,
+        source: &RemoteRange,
+    ) -> Option<Vec<u8>> {
+        let offset = source.offset.checked_sub(source.key % 7 * 4_096)?;
+        let exposed = self.exposures.get(&source.key)?;
+        let Exposure::Readable(lease) = &exposed.exposure else {
+            return None;
+        };
+        let fits = exposed.connection == connection && lease.contains(offset, source.length.into());
+        let from = offset as usize;
+        fits.then(|| lease.bytes()[from..from + source.length as usize].to_vec())
+    }
+}

@@ -1,0 +1,179 @@
+//! One process: an endpoint, its Java side, its caller.
+
+use crate::caller::{check, Pending};
+use crate::core::Time;
+use crate::fabric::{SimulatedFabric, World};
+use crate::outputs::Outputs;
+use crate::plan::Plan;
+use faro_endpoint::{
+    Completion, Config, ExchangeConfig, FabricChoice, RegionMode, Security, Stepped,
+};
+use faro_fabric::Fabric;
+use faro_pool::{Lease, Pool, MIN_LIMIT_BYTES};
+use faro_secure::{Secret, StaticKey};
+use faro_wire::BlockId;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Processes that one place may have had, at most.
+const LIVES: u128 = 1_000;
+
+/// Blocks that the caller keeps.
+pub(crate) struct Kept {
+    pub(crate) until: Time,
+    completion: Completion,
+    blocks: Vec<BlockId>,
+}
+
+/// Which steps of a process are on the agenda.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Planned {
+    pub(crate) files: bool,
+    pub(crate) questions: bool,
+    pub(crate) completions: bool,
+}
+
+/// One process.
+pub(crate) struct Node {
+    pub(crate) endpoint: Stepped,
+    pub(crate) pool: Arc<Pool>,
+    /// The sites of its fabrics, in the order of its progress threads.
+    pub(crate) sites: Vec<usize>,
+    pub(crate) life: u128,
+    /// Its handles of other processes, by place and life.
+    peers: BTreeMap<(usize, u128), u64>,
+    pub(crate) pending: BTreeMap<u64, Pending>,
+    pub(crate) kept: Vec<Kept>,
+    pub(crate) hog: Vec<Lease>,
+    pub(crate) planned: Planned,
+    /// It takes no step before then.
+    pub(crate) asleep_until: Option<Time>,
+}
+
+impl Node {
+    /// The process of that place, in its `life`-th life.
+    ///
+    /// # Errors
+    /// What the endpoint says.
+    pub(crate) fn start(
+        world: &Arc<Mutex<World>>,
+        plan: &Plan,
+        node: usize,
+        life: u128,
+    ) -> Result<Self, String> {
+        let of = &plan.nodes[node];
+        let config = Config {
+            name: format!("node-{node}"),
+            fabric: FabricChoice::Auto,
+            bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            advertise: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            port: 0,
+            verbs: Default::default(),
+            memory_limit: MIN_LIMIT_BYTES,
+            idle_release: plan.idle_release,
+            staging: of.staging,
+            regions: RegionMode::Unpinned,
+            connection_idle: plan.connection_idle,
+            request_timeout: plan.timeout,
+            exchange: ExchangeConfig {
+                policy: plan.policy,
+                ..ExchangeConfig::default()
+            },
+            security: Security::default(),
+        };
+        let number = node as u128 * LIVES + life + 1;
+        let key = StaticKey::public(number).map_err(|error| error.to_string())?;
+        let secret = Secret::new([number as u8; 32]);
+        let (mut sites, mut arena) = (Vec::new(), None);
+        let endpoint = Stepped::start(config, key, secret, |identity, pool| {
+            arena = Some(Arc::clone(pool));
+            let fabrics = of.fabrics.iter().enumerate().map(|(place, kind)| {
+                let fabric = SimulatedFabric::new(world, (node, place), *kind, identity, of.pace);
+                sites.push(fabric.site());
+                Box::new(fabric) as Box<dyn Fabric>
+            });
+            fabrics.collect()
+        });
+        Ok(Self {
+            endpoint: endpoint.map_err(|error| error.to_string())?,
+            pool: arena.ok_or("an endpoint without an arena")?,
+            sites,
+            life,
+            peers: BTreeMap::new(),
+            pending: BTreeMap::new(),
+            kept: Vec::new(),
+            hog: Vec::new(),
+            planned: Planned::default(),
+            asleep_until: None,
+        })
+    }
+
+    /// Its handle of the process of that place whose card that is.
+    ///
+    /// # Errors
+    /// What the endpoint says.
+    pub(crate) fn peer(&mut self, who: (usize, u128), card: &[u8]) -> Result<u64, String> {
+        if let Some(handle) = self.peers.get(&who) {
+            return Ok(*handle);
+        }
+        let handle = self.endpoint.endpoint().add_peer(card);
+        let handle = handle.map_err(|error| error.to_string())?;
+        self.peers.insert(who, handle);
+        Ok(handle)
+    }
+
+    /// Its Java side says where map outputs are.
+    pub(crate) fn answer_questions(&mut self, outputs: &Outputs) {
+        let endpoint = self.endpoint.endpoint();
+        for id in endpoint.unresolved(64, Duration::ZERO) {
+            endpoint.resolve(id, outputs.files(id));
+        }
+    }
+
+    /// The caller keeps what it got for a while.
+    pub(crate) fn keep(&mut self, until: Time, completion: Completion, blocks: Vec<BlockId>) {
+        self.kept.push(Kept {
+            until,
+            completion,
+            blocks,
+        });
+    }
+
+    /// The caller drops what it has kept for long enough; the bytes are still those that came.
+    ///
+    /// # Errors
+    /// They are not.
+    pub(crate) fn release(&mut self, now: Time, outputs: &Outputs) -> Result<(), String> {
+        let (due, kept) = std::mem::take(&mut self.kept)
+            .into_iter()
+            .partition::<Vec<_>, _>(|kept| kept.until <= now);
+        self.kept = kept;
+        for kept in due {
+            if let Ok(delivery) = &kept.completion.outcome {
+                check(delivery, &kept.blocks, outputs)
+                    .map_err(|error| format!("blocks that the caller keeps: {error}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A counter of the endpoint, 0 if there is none of that name.
+    pub(crate) fn counter(&self, name: &str) -> u64 {
+        let counters = self.endpoint.endpoint().counters();
+        let found = counters.iter().find(|(got, _)| got == name);
+        found.map_or(0, |(_, value)| *value)
+    }
+}
+
+/// All memory of an arena is back.
+///
+/// # Errors
+/// Some is not.
+pub(crate) fn no_lease_is_out(pool: &Pool) -> Result<(), String> {
+    match pool.counters().leased_bytes {
+        0 => Ok(()),
+        bytes => Err(format!("{bytes} bytes of the arena are leased")),
+    }
+}

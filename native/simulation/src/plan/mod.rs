@@ -1,0 +1,212 @@
+//! What a seed decides before a run begins: processes, requests, faults, and when each of them is.
+
+mod profiles;
+
+pub use profiles::Profile;
+
+use crate::core::Time;
+use crate::dice::Dice;
+use crate::network::{Conditions, Pace};
+use crate::outputs::{Outputs, Size, UNKNOWN};
+use crate::step::Action;
+use faro_endpoint::{ExchangePolicy, Staging};
+use faro_fabric::FabricKind;
+use faro_wire::BlockId;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// A request.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) blocks: Vec<BlockId>,
+    /// How long the caller keeps what arrives.
+    pub(crate) keeps: Duration,
+    /// Nothing that the plan does touches it: it has to succeed within `Plan::healthy_bound`.
+    pub(crate) is_healthy: bool,
+}
+
+/// A process.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub(crate) fabrics: Vec<FabricKind>,
+    pub(crate) staging: Staging,
+    pub(crate) pace: Pace,
+    /// Something goes wrong with it.
+    pub(crate) is_disturbed: bool,
+}
+
+/// All that a seed decides before a run begins.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) profile: Profile,
+    pub(crate) conditions: Conditions,
+    /// Of 256 looks, so many find a file's page in memory.
+    pub(crate) resident: u8,
+    pub(crate) policy: ExchangePolicy,
+    pub(crate) connection_idle: Duration,
+    pub(crate) idle_release: Duration,
+    /// How long a request may go without progress.
+    pub(crate) timeout: Duration,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) requests: Vec<Request>,
+    pub(crate) actions: Vec<(Time, Action)>,
+    /// Pairs of processes whose connections are lost.
+    pub(crate) bad_pairs: BTreeSet<(usize, usize)>,
+    /// Pairs with a slow link, and how much slower.
+    pub(crate) slow_pairs: Vec<((usize, usize), u64)>,
+    /// A healthy request ends within this time.
+    pub(crate) healthy_bound: Duration,
+    /// From then on nothing goes wrong.
+    pub(crate) calm: Time,
+}
+
+pub(crate) const MILLI: Duration = Duration::from_millis(1);
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
+
+impl Plan {
+    /// The plan of a seed.
+    pub(crate) fn roll(profile: Profile, dice: &mut Dice, outputs: &Outputs) -> Self {
+        let both = vec![FabricKind::Verbs, FabricKind::Tcp];
+        let choices = [
+            vec![FabricKind::Tcp],
+            vec![FabricKind::Tcp],
+            vec![FabricKind::Verbs],
+            both,
+        ];
+        let fabrics = choices[dice.place(choices.len())].clone();
+        let node = Node {
+            fabrics,
+            staging: Staging::OnDemand,
+            pace: Pace::FAST,
+            is_disturbed: false,
+        };
+        let mut plan = Self {
+            profile,
+            conditions: Conditions::roll(dice),
+            resident: dice.one_of(&[0, 128, 240, 255]),
+            policy: dice.one_of(&[
+                ExchangePolicy::Auto,
+                ExchangePolicy::Auto,
+                ExchangePolicy::Grouped,
+                ExchangePolicy::Rotated,
+            ]),
+            connection_idle: dice.one_of(&[Duration::ZERO, SECOND, SECOND * 60]),
+            idle_release: dice.one_of(&[Duration::ZERO, MILLI * 300]),
+            timeout: SECOND * dice.one_of(&[2, 5, 10]),
+            nodes: vec![node],
+            requests: Vec::new(),
+            actions: Vec::new(),
+            bad_pairs: BTreeSet::new(),
+            slow_pairs: Vec::new(),
+            healthy_bound: SECOND * 5,
+            calm: SECOND,
+        };
+        profiles::fill(&mut plan, dice, outputs);
+        plan.actions.push((plan.calm, Action::Calm));
+        plan.judge_health();
+        plan
+    }
+
+    /// So many processes, all like the first one.
+    fn processes(&mut self, count: usize) {
+        self.nodes = vec![self.nodes[0].clone(); count];
+    }
+
+    fn act(&mut self, at: Time, action: Action) {
+        self.actions.push((at, action));
+    }
+
+    /// A request of blocks of that size, a few or many.
+    fn ask(
+        &mut self,
+        dice: &mut Dice,
+        outputs: &Outputs,
+        (from, to): (usize, usize),
+        size: Size,
+        at: Time,
+    ) -> usize {
+        let blocks = match size {
+            Size::Tiny => dice.number(1..200),
+            Size::Small => dice.number(1..40),
+            Size::Middle => dice.number(1..8),
+            Size::Large => dice.number(1..3),
+            Size::Huge => 1,
+        };
+        self.ask_for(dice, outputs, (from, to), size, blocks, at)
+    }
+
+    /// A request of so many blocks of that size.
+    fn ask_for(
+        &mut self,
+        dice: &mut Dice,
+        outputs: &Outputs,
+        (from, to): (usize, usize),
+        size: Size,
+        blocks: u64,
+        at: Time,
+    ) -> usize {
+        let mut map = Outputs::map(dice, size);
+        let blocks = (0..blocks).map(|_| {
+            if dice.chance(100) {
+                map = Outputs::map(dice, size);
+            }
+            let mut block = outputs.block(dice, 0, map);
+            if dice.chance(5) {
+                block.map_id = (UNKNOWN + map).into();
+            }
+            block
+        });
+        let blocks = blocks.collect();
+        let keeps = match dice.chance(500) {
+            true => Duration::ZERO,
+            false => dice.time(MILLI..MILLI * 50),
+        };
+        self.push_request(
+            Request {
+                from,
+                to,
+                blocks,
+                keeps,
+                is_healthy: false,
+            },
+            at,
+        )
+    }
+
+    fn push_request(&mut self, request: Request, at: Time) -> usize {
+        self.requests.push(request);
+        let number = self.requests.len() - 1;
+        self.act(at, Action::Ask(number));
+        number
+    }
+
+    fn cut(&mut self, pair: (usize, usize), at: Time) {
+        self.bad_pairs
+            .insert((pair.0.min(pair.1), pair.0.max(pair.1)));
+        self.act(at, Action::Cut(pair.0, pair.1));
+    }
+
+    fn judge_health(&mut self) {
+        let cancelled: BTreeSet<usize> = self
+            .actions
+            .iter()
+            .filter_map(|(_, action)| match action {
+                Action::Cancel(request) => Some(*request),
+                _ => None,
+            })
+            .collect();
+        let slow: BTreeSet<_> = self.slow_pairs.iter().map(|(pair, _)| *pair).collect();
+        for (number, request) in self.requests.iter_mut().enumerate() {
+            let pair = (request.from.min(request.to), request.from.max(request.to));
+            let disturbed = |node: usize| self.nodes[node].is_disturbed;
+            request.is_healthy = self.conditions.corrupt == 0
+                && !disturbed(request.from)
+                && !disturbed(request.to)
+                && !self.bad_pairs.contains(&pair)
+                && !slow.contains(&pair)
+                && !cancelled.contains(&number);
+        }
+    }
+}

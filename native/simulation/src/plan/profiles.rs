@@ -1,0 +1,330 @@
+//! The kinds of runs: each has its own faults, so that a run shows what one fault does to those it does not touch.
+
+use super::{Plan, MILLI, SECOND};
+use crate::dice::Dice;
+use crate::network::Pace;
+use crate::outputs::{Outputs, Size};
+use crate::step::Action;
+use faro_endpoint::Staging;
+use faro_fabric::FabricKind;
+use faro_wire::BlockId;
+use std::time::Duration;
+
+/// What goes wrong in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Profile {
+    /// Nothing.
+    Calm,
+    /// Connections are lost, bits flip, some links are slow.
+    Network,
+    /// Peers that were asked to take bytes stop.
+    SilentReaders,
+    /// Peers that were asked for bytes stop.
+    SilentServers,
+    /// Peers take what arrives slowly.
+    SlowReaders,
+    /// Arenas are full.
+    Shortage,
+    /// Map outputs are staged, read and forgotten.
+    Staging,
+    /// Processes end without a word, and others come in their places.
+    Restarts,
+    /// Devices go for good.
+    Devices,
+    /// More is asked for than a server remembers.
+    Busy,
+    /// Several of these.
+    Mixed,
+}
+
+impl Profile {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::Calm,
+        Self::Network,
+        Self::SilentReaders,
+        Self::SilentServers,
+        Self::SlowReaders,
+        Self::Shortage,
+        Self::Staging,
+        Self::Restarts,
+        Self::Devices,
+        Self::Busy,
+        Self::Mixed,
+    ];
+}
+
+pub(super) fn fill(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
+    match plan.profile {
+        Profile::Calm => calm(plan, dice, outputs),
+        Profile::Network => {
+            traffic(plan, dice, outputs);
+            network(plan, dice);
+        }
+        Profile::SilentReaders => silent_readers(plan, dice, outputs),
+        Profile::SilentServers => silent_servers(plan, dice, outputs),
+        Profile::SlowReaders => {
+            traffic(plan, dice, outputs);
+            slow_readers(plan, dice);
+        }
+        Profile::Shortage => {
+            traffic(plan, dice, outputs);
+            shortage(plan, dice);
+        }
+        Profile::Staging => staging(plan, dice, outputs),
+        Profile::Restarts => {
+            traffic(plan, dice, outputs);
+            restarts(plan, dice);
+        }
+        Profile::Devices => {
+            plan.nodes[0].fabrics = vec![FabricKind::Verbs, FabricKind::Tcp];
+            traffic(plan, dice, outputs);
+            devices(plan, dice);
+        }
+        Profile::Busy => busy(plan, dice, outputs),
+        Profile::Mixed => mixed(plan, dice, outputs),
+    }
+}
+
+/// Requests between all processes, most of them at once and in both directions.
+fn traffic(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
+    let count = 2 + dice.place(4);
+    plan.processes(count);
+    let requests = dice.number(8..32);
+    for _ in 0..requests {
+        let from = dice.place(count);
+        // Some processes read from themselves.
+        let to = match dice.chance(50) {
+            true => from,
+            false => (from + 1 + dice.place(count - 1)) % count,
+        };
+        let size = match dice.place(16) {
+            0..=5 => Size::Tiny,
+            6..=9 => Size::Small,
+            10..=12 => Size::Middle,
+            13..=14 => Size::Large,
+            _ => Size::Huge,
+        };
+        let at = match dice.chance(600) {
+            true => dice.time(Duration::ZERO..MILLI / 10),
+            false => dice.time(Duration::ZERO..MILLI * 400),
+        };
+        let request = plan.ask(dice, outputs, (from, to), size, at);
+        if dice.chance(60) {
+            let at = at + dice.time(Duration::ZERO..MILLI * 30);
+            plan.act(at, Action::Cancel(request));
+        }
+    }
+}
+
+fn calm(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
+    traffic(plan, dice, outputs);
+}
+
+/// One of the processes, with which something goes wrong from now on.
+fn victim(plan: &mut Plan, dice: &mut Dice) -> usize {
+    let node = dice.place(plan.nodes.len());
+    plan.nodes[node].is_disturbed = true;
+    node
+}
+
+fn network(plan: &mut Plan, dice: &mut Dice) {
+    plan.conditions.corrupt = dice.one_of(&[0, 0, 5, 50]);
+    plan.conditions.silent_losses = dice.one_of(&[0, 100, 500, 1_000]);
+    let count = plan.nodes.len();
+    for _ in 0..dice.number(1..12) {
+        let from = dice.place(count);
+        let to = (from + 1 + dice.place(count - 1)) % count;
+        let within = dice.one_of(&[MILLI * 2, MILLI * 20, MILLI * 600]);
+        let at = dice.time(Duration::ZERO..within);
+        plan.cut((from, to), at);
+    }
+    if dice.chance(300) {
+        let pair = (0, 1 + dice.place(count - 1));
+        let slower = dice.one_of(&[20, 200]);
+        plan.slow_pairs.push((pair, slower));
+    }
+}
+
+/// Peers ask a server for much and stop in the middle of it; others ask it afterwards.
+fn silent_readers(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
+    // Eight would hold all permits that a bounded policy gives to stragglers and others; more peers then wait for half of
+    // the timeout, as `schedule` says.
+    let (silent, honest) = (3 + dice.place(5), 1 + dice.place(2));
+    plan.processes(1 + silent + honest);
+    plan.timeout = SECOND * 60;
+    plan.calm = dice.time(SECOND * 10..SECOND * 20);
+    let stop = dice.time(MILLI * 2..MILLI * 30);
+    for node in 1..=silent {
+        plan.nodes[node].is_disturbed = true;
+        for _ in 0..dice.number(3..8) {
+            let size = dice.one_of(&[Size::Middle, Size::Large, Size::Huge, Size::Huge]);
+            let at = dice.time(Duration::ZERO..stop);
+            plan.ask(dice, outputs, (node, 0), size, at);
+        }
+        let at = dice.time(MILLI..stop);
+        plan.act(at, Action::Sleep(node));
+    }
+    for node in silent + 1..=silent + honest {
+        for _ in 0..dice.number(2..6) {
+            let size = dice.one_of(&[Size::Small, Size::Middle, Size::Large, Size::Huge]);
+            let at = stop + dice.time(Duration::ZERO..MILLI * 300);
+            plan.ask(dice, outputs, (node, 0), size, at);
+        }
+    }
+}
+
+/// A client asks servers for much, and some stop in the middle of it; it asks others afterwards.
+fn silent_servers(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
+    let (silent, honest) = (1 + dice.place(3), 1 + dice.place(2));
+    plan.processes(1 + silent + honest);
+    plan.timeout = SECOND * 60;
+    plan.healthy_bound = SECOND * 12;
+    plan.calm = dice.time(SECOND * 20..SECOND * 30);
+    let stop = dice.time(MILLI..MILLI * 10);
+    for node in 1..=silent {
+        plan.nodes[node].is_disturbed = true;
+        for _ in 0..dice.number(4..12) {
+            let size = dice.one_of(&[Size::Large, Size::Huge]);
+            let at = dice.time(Duration::ZERO..stop);
+            plan.ask(dice, outputs, (0, node), size, at);
+        }
+        let at = dice.time(MILLI / 2..stop);
+        plan.act(at, Action::Sleep(node));
+    }
+    for node in silent + 1..=silent + honest {
+        for _ in 0..dice.number(2..8) {
+            let size = dice.one_of(&[Size::Small, Size::Large, Size::Huge]);
+            let at = dice.time(MILLI..MILLI * 300);
+            plan.ask(dice, outputs, (0, node), size, at);
+        }
+    }
+}
+
+fn slow_readers(plan: &mut Plan, dice: &mut Dice) {
+    for _ in 0..dice.number(1..3) {
+        let node = victim(plan, dice);
+        plan.nodes[node].pace = Pace {
+            pause: dice.time(MILLI..MILLI * 20),
+            packets: 1 + dice.place(8),
+        };
+    }
+}
+
+fn shortage(plan: &mut Plan, dice: &mut Dice) {
+    for _ in 0..dice.number(1..5) {
+        let node = victim(plan, dice);
+        let at = dice.time(Duration::ZERO..MILLI * 200);
+        let pages = 40 + dice.place(100);
+        plan.act(at, Action::Hog { node, pages });
+        let after = dice.one_of(&[MILLI * 30, SECOND, SECOND * 8]);
+        plan.act(at + after, Action::Unhog(node));
+    }
+    // Blocks that are kept are memory that others wait for.
+    for request in &mut plan.requests {
+        if dice.chance(200) {
+            request.keeps = dice.time(MILLI..SECOND);
+        }
+    }
+    plan.calm = SECOND * 10;
+}
+
+/// Shuffles whose outputs are staged when they are written, read from the cache, and forgotten.
+fn staging(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
+    let clients = 1 + dice.place(3);
+    plan.processes(1 + clients);
+    plan.nodes[0].staging = Staging::OnCommit;
+    let mut at = Duration::ZERO;
+    for shuffle in 1..=dice.number(3..9) as u32 {
+        let mut maps = Vec::new();
+        for size in [Size::Middle, Size::Large, Size::Small] {
+            let map = Outputs::map(dice, size);
+            let node = 0;
+            plan.act(at, Action::Commit { node, shuffle, map });
+            maps.push(map);
+        }
+        at += dice.time(MILLI..MILLI * 5);
+        for from in 1..=clients {
+            for _ in 0..dice.number(1..4) {
+                let map = dice.one_of(&maps);
+                let blocks = dice.number(1..5);
+                let blocks: Vec<BlockId> = (0..blocks)
+                    .map(|_| outputs.block(dice, shuffle, map))
+                    .collect();
+                let request = super::Request {
+                    from,
+                    to: 0,
+                    blocks,
+                    keeps: Duration::ZERO,
+                    is_healthy: false,
+                };
+                let at = at + dice.time(Duration::ZERO..MILLI * 20);
+                plan.push_request(request, at);
+            }
+        }
+        at += dice.time(MILLI * 2..MILLI * 300);
+        plan.act(at, Action::Forget(shuffle));
+    }
+    plan.calm = at + SECOND;
+}
+
+fn restarts(plan: &mut Plan, dice: &mut Dice) {
+    for _ in 0..dice.number(1..5) {
+        let node = victim(plan, dice);
+        let within = dice.one_of(&[MILLI * 2, MILLI * 20, MILLI * 600]);
+        let at = dice.time(Duration::ZERO..within);
+        plan.act(at, Action::Restart(node));
+    }
+    plan.conditions.silent_losses = dice.one_of(&[0, 100, 1_000]);
+}
+
+fn devices(plan: &mut Plan, dice: &mut Dice) {
+    for _ in 0..dice.number(1..3) {
+        let node = victim(plan, dice);
+        let within = dice.one_of(&[MILLI, MILLI * 10, MILLI * 400]);
+        let at = dice.time(Duration::ZERO..within);
+        plan.act(at, Action::LoseDevice(node));
+    }
+}
+
+/// Clients that ask for many blocks at once: more than the server remembers.
+fn busy(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
+    let clients = 2 + dice.place(4);
+    plan.processes(1 + clients);
+    plan.timeout = SECOND * 30;
+    plan.healthy_bound = SECOND * 10;
+    for from in 1..=clients {
+        for _ in 0..dice.number(4..14) {
+            let blocks = dice.number(1_000..8_000);
+            let at = dice.time(Duration::ZERO..MILLI * 5);
+            plan.ask_for(dice, outputs, (from, 0), Size::Tiny, blocks, at);
+        }
+    }
+}
+
+fn mixed(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
+    traffic(plan, dice, outputs);
+    if dice.chance(500) {
+        network(plan, dice);
+    }
+    if dice.chance(400) {
+        slow_readers(plan, dice);
+    }
+    if dice.chance(400) {
+        shortage(plan, dice);
+    }
+    if dice.chance(400) {
+        restarts(plan, dice);
+    }
+    if dice.chance(400) {
+        devices(plan, dice);
+    }
+    if dice.chance(500) {
+        let node = victim(plan, dice);
+        let at = dice.time(Duration::ZERO..MILLI * 100);
+        plan.act(at, Action::Sleep(node));
+        let wakes = at + dice.one_of(&[MILLI * 50, SECOND * 3, SECOND * 12]);
+        plan.act(wakes, Action::Wake(node));
+        plan.calm = plan.calm.max(wakes);
+    }
+}

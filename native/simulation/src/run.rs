@@ -1,0 +1,350 @@
+//! One run: processes, the network and the plan of a seed, step by step.
+
+use crate::caller::End;
+use crate::core::{Core, Time};
+use crate::dice::Dice;
+use crate::fabric::World;
+use crate::network::Network;
+use crate::node::{no_lease_is_out, Node};
+use crate::outputs::Outputs;
+use crate::plan::{Plan, Profile, MILLI, SECOND};
+use crate::report::{Report, Violation};
+use crate::step::Step;
+use crate::trace::Trace;
+use faro_endpoint::Turn;
+use faro_sync::lock;
+use faro_sync::simulated::Simulated;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// A run with more steps than this goes around in circles.
+const MAX_STEPS: u64 = 20_000_000;
+/// Completions that a caller takes at once.
+const COMPLETIONS: usize = 64;
+
+/// One run.
+pub(crate) struct Run<'a> {
+    pub(crate) plan: Plan,
+    pub(crate) outputs: &'a Outputs,
+    pub(crate) world: Arc<Mutex<World>>,
+    simulated: Simulated,
+    pub(crate) nodes: Vec<Node>,
+    /// How each request ended, by its number.
+    pub(crate) ends: Vec<Option<(Time, End)>>,
+    pub(crate) begun: Vec<Option<Time>>,
+    right: usize,
+    failed: usize,
+    slowest_healthy: Duration,
+}
+
+impl<'a> Run<'a> {
+    /// A run of a seed, before its first step.
+    ///
+    /// # Errors
+    /// An endpoint does not start.
+    pub(crate) fn new(
+        seed: u64,
+        profile: Option<Profile>,
+        prints: bool,
+        outputs: &'a Outputs,
+    ) -> Result<Self, Violation> {
+        let mut dice = Dice::new(seed);
+        let rolled = Profile::ALL[dice.place(Profile::ALL.len())];
+        let plan = Plan::roll(profile.unwrap_or(rolled), &mut dice, outputs);
+        let simulated = Simulated::begin(dice.next(), plan.resident);
+        let mut network = Network::new(plan.conditions.clone());
+        network.slow.extend(plan.slow_pairs.iter().copied());
+        let mut core = Core::new(dice, Trace::new(prints));
+        core.note(format_args!(
+            "{:?}, {} processes",
+            plan.profile,
+            plan.nodes.len()
+        ));
+        for (at, action) in &plan.actions {
+            core.at(*at, Step::Plan(action.clone()));
+        }
+        let world = Arc::new(Mutex::new(World { core, network }));
+        let mut run = Self {
+            outputs,
+            simulated,
+            nodes: Vec::new(),
+            ends: vec![None; plan.requests.len()],
+            begun: vec![None; plan.requests.len()],
+            right: 0,
+            failed: 0,
+            slowest_healthy: Duration::ZERO,
+            plan,
+            world,
+        };
+        for node in 0..run.plan.nodes.len() {
+            let started = Node::start(&run.world, &run.plan, node, 0);
+            run.nodes.push(started.map_err(Violation::before)?);
+            run.wake_all(node);
+        }
+        Ok(run)
+    }
+
+    /// Runs the plan to its end and looks at what is left then.
+    ///
+    /// # Errors
+    /// Something is not as it has to be.
+    pub(crate) fn finish(mut self) -> Result<Report, Violation> {
+        let result = self.go();
+        let World { core, .. } = &mut *lock(&self.world);
+        let (profile, at) = (self.plan.profile, core.now);
+        result.map_err(|what| Violation {
+            profile: Some(profile),
+            at,
+            what,
+        })?;
+        Ok(Report {
+            profile,
+            trace: core.trace.hash(),
+            steps: core.steps(),
+            time: at,
+            right: self.right,
+            failed: self.failed,
+            slowest_healthy: self.slowest_healthy,
+        })
+    }
+
+    fn go(&mut self) -> Result<(), String> {
+        let calm = self.plan.calm;
+        self.run_until(calm)?;
+        // After that all requests end by themselves.
+        let bound = calm + self.plan.bound_of_a_request();
+        while self.now() < bound && self.ends.iter().any(Option::is_none) {
+            let next = self.now() + SECOND;
+            self.run_until(next)?;
+        }
+        self.all_have_ended()?;
+        // What waits for a peer that is gone waits for its deadline.
+        let quiet = self.now() + self.plan.timeout * 2 + SECOND * 6;
+        self.run_until(quiet)?;
+        self.nothing_is_left()?;
+        self.close()
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        lock(&self.world).core.now
+    }
+
+    fn run_until(&mut self, end: Time) -> Result<(), String> {
+        loop {
+            let next = {
+                let mut world = lock(&self.world);
+                if world.core.steps() > MAX_STEPS {
+                    return Err(format!("more than {MAX_STEPS} steps"));
+                }
+                let next = world.core.next(end);
+                self.simulated.set(world.core.now);
+                next
+            };
+            let Some((at, step)) = next else {
+                return Ok(());
+            };
+            self.step(at, step)?;
+        }
+    }
+
+    fn step(&mut self, at: Time, step: Step) -> Result<(), String> {
+        match step {
+            Step::Network(step) => {
+                let World { core, network } = &mut *lock(&self.world);
+                network.step(core, step);
+            }
+            Step::Turn { site } => self.turn(at, site)?,
+            Step::Files { node } => {
+                if !self.sleeps(node, Step::Files { node }) {
+                    self.nodes[node].planned.files = false;
+                    self.nodes[node].endpoint.read_files();
+                    self.follow(node);
+                }
+            }
+            Step::Questions { node } => {
+                if !self.sleeps(node, Step::Questions { node }) {
+                    self.nodes[node].planned.questions = false;
+                    self.nodes[node].answer_questions(self.outputs);
+                    self.follow(node);
+                }
+            }
+            Step::Completions { node } => {
+                if !self.sleeps(node, Step::Completions { node }) {
+                    self.nodes[node].planned.completions = false;
+                    self.take_completions(node)?;
+                    self.follow(node);
+                }
+            }
+            Step::Release { node } => {
+                if !self.sleeps(node, Step::Release { node }) {
+                    self.nodes[node].release(at, self.outputs)?;
+                }
+            }
+            Step::Plan(action) => self.act(action)?,
+        }
+        self.hear_rings();
+        Ok(())
+    }
+
+    /// A process that sleeps takes the step when it wakes.
+    fn sleeps(&self, node: usize, step: Step) -> bool {
+        let Some(until) = self.nodes[node].asleep_until else {
+            return false;
+        };
+        let core = &mut lock(&self.world).core;
+        core.at(until, step);
+        true
+    }
+
+    /// A progress thread takes a turn, if it is the one that it waits for.
+    fn turn(&mut self, at: Time, site: usize) -> Result<(), String> {
+        let (node, place) = {
+            let World { network, .. } = &mut *lock(&self.world);
+            let its = &mut network.sites[site];
+            if its.turn_at != Some(at) {
+                return Ok(());
+            }
+            (its.node, its.place)
+        };
+        if self.nodes[node].sites.get(place) != Some(&site) {
+            return Ok(());
+        }
+        if let Some(until) = self.nodes[node].asleep_until {
+            let World { core, network } = &mut *lock(&self.world);
+            network.sites[site].turn_at = Some(until);
+            core.at(until, Step::Turn { site });
+            return Ok(());
+        }
+        {
+            let World { network, .. } = &mut *lock(&self.world);
+            let its = &mut network.sites[site];
+            (its.turn_at, its.last_turn) = (None, at);
+        }
+        match self.nodes[node].endpoint.turn(place) {
+            // `poll` has said when the next one is.
+            Turn::Goes => {}
+            Turn::WithoutFabric | Turn::Ended => {}
+        }
+        self.follow(node);
+        Ok(())
+    }
+
+    /// Plans what a process has to do after a step of it.
+    pub(crate) fn follow(&mut self, node: usize) {
+        let its = &mut self.nodes[node];
+        let core = &mut lock(&self.world).core;
+        let planned = &mut its.planned;
+        if its.endpoint.has_files_to_read() && !std::mem::replace(&mut planned.files, true) {
+            let takes = core.dice.one_of(&[MILLI / 50, MILLI / 10, MILLI * 2]);
+            core.at(core.now + takes, Step::Files { node });
+        }
+        if its.endpoint.has_questions() && !std::mem::replace(&mut planned.questions, true) {
+            let takes = core.dice.time(MILLI / 20..MILLI * 5);
+            core.at(core.now + takes, Step::Questions { node });
+        }
+        if its.endpoint.has_completions() && !std::mem::replace(&mut planned.completions, true) {
+            let takes = core.dice.time(MILLI / 1_000..MILLI / 5);
+            core.at(core.now + takes, Step::Completions { node });
+        }
+    }
+
+    /// Progress threads that others have woken take a turn soon.
+    fn hear_rings(&mut self) {
+        let World { core, network } = &mut *lock(&self.world);
+        for site in self.nodes.iter().flat_map(|node| &node.sites) {
+            if network.sites[*site].take_ring() {
+                network.wake(core, *site);
+            }
+        }
+    }
+
+    pub(crate) fn wake_all(&mut self, node: usize) {
+        let World { core, network } = &mut *lock(&self.world);
+        for site in &self.nodes[node].sites {
+            // Whatever it waited for is over.
+            network.sites[*site].turn_at = None;
+            network.wake(core, *site);
+        }
+    }
+
+    fn take_completions(&mut self, node: usize) -> Result<(), String> {
+        let mut completions = Vec::new();
+        let endpoint = self.nodes[node].endpoint.endpoint();
+        endpoint.completions(COMPLETIONS, Duration::ZERO, &mut completions);
+        let now = self.now();
+        for completion in completions {
+            let its = &mut self.nodes[node];
+            let id = completion.request;
+            let Some(pending) = its.pending.get_mut(&id) else {
+                return Err(format!("node {node}: request {id} ended before"));
+            };
+            let (number, keeps) = (pending.number, pending.keeps);
+            let first = completion.first_block as usize;
+            let ended = pending
+                .take(&completion, self.outputs)
+                .map_err(|error| format!("request {number}: {error}"))?;
+            let count = completion.block_count as usize;
+            let blocks = pending.blocks[first..first + count].to_vec();
+            if ended.is_some() {
+                its.pending.remove(&id);
+            }
+            {
+                let core = &mut lock(&self.world).core;
+                core.note(format_args!("answer {number} {first} {count} {ended:?}"));
+                // Blocks are kept no longer than that while memory is scarce, as the datapath does.
+                if !keeps.is_zero() && !completion.scarce {
+                    core.at(now + keeps, Step::Release { node });
+                    its.keep(now + keeps, completion, blocks);
+                }
+            }
+            if let Some(end) = ended {
+                self.ended(number, end)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn ended(&mut self, number: usize, end: End) -> Result<(), String> {
+        let now = self.now();
+        let request = &self.plan.requests[number];
+        let took = now - self.begun[number].unwrap_or(now);
+        match end {
+            End::Right => self.right += 1,
+            End::Failed(..) => self.failed += 1,
+            End::NotAsked => {}
+        }
+        if request.is_healthy {
+            self.slowest_healthy = self.slowest_healthy.max(took);
+            if end != End::Right {
+                return Err(format!(
+                    "request {number}, which nothing went wrong with, failed after {took:?}: {end:?}"
+                ));
+            }
+            let bound = self.plan.healthy_bound;
+            if took > bound {
+                return Err(format!(
+                    "request {number}, which nothing went wrong with, took {took:?}, more than {bound:?}"
+                ));
+            }
+        }
+        self.ends[number] = Some((now, end));
+        Ok(())
+    }
+
+    /// All endpoints close, and leave nothing behind.
+    fn close(&mut self) -> Result<(), String> {
+        for node in &mut self.nodes {
+            node.kept.clear();
+            node.endpoint.endpoint().close();
+        }
+        self.hear_rings();
+        let end = self.now() + SECOND;
+        self.run_until(end)?;
+        for (place, node) in self.nodes.drain(..).enumerate() {
+            let pool = Arc::clone(&node.pool);
+            drop(node);
+            no_lease_is_out(&pool).map_err(|what| format!("node {place}, closed: {what}"))?;
+        }
+        Ok(())
+    }
+}

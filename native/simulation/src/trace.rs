@@ -1,0 +1,55 @@
+//! What happened, as one number that two runs of a seed must agree on, and as lines for a person.
+
+use std::fmt;
+use std::time::Duration;
+
+/// The trace of one run.
+#[derive(Debug)]
+pub struct Trace {
+    hash: u64,
+    /// Lines go to the standard output as well.
+    prints: bool,
+}
+
+/// FNV-1a, 64 bits: its value does not depend on the version of the compiler.
+const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+const PRIME: u64 = 0x0100_0000_01b3;
+
+impl Trace {
+    pub(crate) fn new(prints: bool) -> Self {
+        Self {
+            hash: BASIS,
+            prints,
+        }
+    }
+
+    /// The number so far.
+    pub(crate) fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// Something happened.
+    pub(crate) fn note(&mut self, now: Duration, what: fmt::Arguments<'_>) {
+        if self.prints {
+            println!("{:>14.6} {what}", now.as_secs_f64());
+        }
+        self.add(&now.as_nanos().to_le_bytes());
+        // A `Hashing` accepts all text.
+        let _ = fmt::write(&mut Hashing(self), what);
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.hash = (self.hash ^ u64::from(*byte)).wrapping_mul(PRIME);
+        }
+    }
+}
+
+struct Hashing<'a>(&'a mut Trace);
+
+impl fmt::Write for Hashing<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.add(text.as_bytes());
+        Ok(())
+    }
+}

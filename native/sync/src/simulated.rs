@@ -1,0 +1,191 @@
+//! What a thread sees while it simulates: a clock, keys of hash tables and a page cache that its simulation decides.
+//!
+//! Faro's protocols depend on three things that the system decides: when it is, in which order a hash table is
+//! walked, and whether a page of a file is in memory. `native/simulation` runs whole endpoints on one thread and
+//! decides all three by a seed, so that a run can be repeated. The code that ships asks [`now`], [`TableKeys`] and
+//! [`page_is_resident`]; outside of a simulation each of them asks the system, at the cost of one load and a branch.
+//! Same idea as the `Clock` of s2n-quic, as a property of the thread, because a pool or a table has no other way to
+//! know whose it is.
+
+use std::cell::RefCell;
+use std::collections::hash_map::{DefaultHasher, RandomState};
+use std::hash::{BuildHasher, Hasher};
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Some thread of this process simulates, or did. Relaxed: a thread that simulates has set it itself.
+static ANY: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    static HERE: RefCell<Option<State>> = const { RefCell::new(None) };
+}
+
+struct State {
+    /// Where virtual time begins.
+    start: Instant,
+    now: Instant,
+    keys: u64,
+    /// Chooses which pages are resident.
+    pages: u64,
+    /// Of 256 looks at a page, so many find it resident.
+    resident: u64,
+}
+
+/// While it lives, its thread simulates.
+pub struct Simulated {
+    /// It belongs to its thread.
+    _thread: PhantomData<*const ()>,
+}
+
+impl Simulated {
+    /// This thread simulates from now on. `seed` decides the order of hash tables and which pages are resident: of
+    /// 256 looks, `resident` find the page in memory.
+    ///
+    /// # Panics
+    /// It does already.
+    #[must_use]
+    pub fn begin(seed: u64, resident: u8) -> Self {
+        ANY.store(true, Ordering::Relaxed);
+        HERE.with_borrow_mut(|here| {
+            assert!(here.is_none(), "one simulation at a time on a thread");
+            let start = Instant::now();
+            *here = Some(State {
+                start,
+                now: start,
+                keys: seed,
+                pages: seed,
+                resident: resident.into(),
+            });
+        });
+        let _thread = PhantomData;
+        Self { _thread }
+    }
+
+    /// It is so long after the beginning.
+    pub fn set(&self, since_start: Duration) {
+        with(|state| state.now = state.start + since_start);
+    }
+}
+
+impl Drop for Simulated {
+    fn drop(&mut self) {
+        HERE.set(None);
+    }
+}
+
+/// What the simulation of this thread says; `None`: it simulates nothing.
+fn with<T>(ask: impl FnOnce(&mut State) -> T) -> Option<T> {
+    if !ANY.load(Ordering::Relaxed) {
+        return None;
+    }
+    // A destructor that runs while the thread ends asks the system.
+    let asked = HERE.try_with(|here| here.borrow_mut().as_mut().map(ask));
+    asked.ok().flatten()
+}
+
+/// The time that deadlines and pauses go by.
+#[inline]
+#[must_use]
+pub fn now() -> Instant {
+    with(|state| state.now).unwrap_or_else(Instant::now)
+}
+
+/// Whether the next page that is looked for is in memory; `None`: the system knows.
+#[inline]
+#[must_use]
+pub fn page_is_resident() -> Option<bool> {
+    with(|state| {
+        // xorshift64*; a state of zero would stay zero.
+        let mut x = state.pages | 1;
+        x ^= x >> 12;
+        x ^= x << 25;
+        x ^= x >> 27;
+        state.pages = x;
+        (x.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 56) < state.resident
+    })
+}
+
+/// The keys of a hash table: random, so that no peer can choose what collides, or those of the simulation, so that
+/// the table is walked in the same order whenever its seed is run.
+#[derive(Debug, Clone)]
+pub struct TableKeys(Keys);
+
+#[derive(Debug, Clone)]
+enum Keys {
+    Random(RandomState),
+    Simulated(u64),
+}
+
+impl Default for TableKeys {
+    fn default() -> Self {
+        Self(match with(|state| state.keys) {
+            Some(keys) => Keys::Simulated(keys),
+            None => Keys::Random(RandomState::new()),
+        })
+    }
+}
+
+impl BuildHasher for TableKeys {
+    type Hasher = DefaultHasher;
+
+    #[inline]
+    fn build_hasher(&self) -> DefaultHasher {
+        match &self.0 {
+            Keys::Random(keys) => keys.build_hasher(),
+            Keys::Simulated(keys) => {
+                let mut hasher = DefaultHasher::new();
+                hasher.write_u64(*keys);
+                hasher
+            }
+        }
+    }
+}
+
+/// A hash table whose order a simulation decides.
+pub type HashMap<K, V> = std::collections::HashMap<K, V, TableKeys>;
+/// A set whose order a simulation decides.
+pub type HashSet<T> = std::collections::HashSet<T, TableKeys>;
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn order(seed: u64) -> Vec<u32> {
+        let _simulated = Simulated::begin(seed, 128);
+        let table: HashSet<u32> = (0..100).collect();
+        table.into_iter().collect()
+    }
+
+    #[test]
+    fn time_stands_still_until_it_is_set() {
+        let simulated = Simulated::begin(1, 0);
+        let start = now();
+        simulated.set(Duration::from_secs(3_600));
+        assert_eq!(now() - start, Duration::from_secs(3_600));
+        let other = std::thread::spawn(move || now() - start);
+        assert!(other.join().unwrap() < Duration::from_secs(3_600));
+        drop(simulated);
+        assert!(now() - start < Duration::from_secs(3_600));
+    }
+
+    #[test]
+    fn a_seed_decides_the_order_of_a_table() {
+        assert_eq!(order(7), order(7));
+        assert_ne!(order(7), order(8));
+    }
+
+    #[test]
+    fn a_seed_decides_which_pages_are_resident() {
+        assert_eq!(page_is_resident(), None);
+        let looks = |resident| {
+            let _simulated = Simulated::begin(9, resident);
+            (0..1_000)
+                .filter(|_| page_is_resident() == Some(true))
+                .count()
+        };
+        assert_eq!(looks(0), 0);
+        let half = looks(128);
+        assert!(half > 400 && half < 600 && half == looks(128), "{half}");
+    }
+}

@@ -1,0 +1,165 @@
+"""Hosts of the machine itself: network namespaces, each joined to a switch by a link of one rate.
+
+The driver is in the switch's namespace, the executors are in those of two hosts. Nothing outside
+these namespaces is changed: their addresses and devices exist in them only.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from harness import launch
+
+HOSTS = 2
+NETWORK = "10.77.0"
+SWITCH_ADDRESS = f"{NETWORK}.1"
+# A queue of this length, as a switch has one, and bursts of a millisecond.
+QUEUE = "20ms"
+LEAST_BURST = 128 << 10
+PROBE_SECONDS = 1.5
+
+PROBE_SERVER = """
+import socket, sys
+server = socket.create_server((sys.argv[1], 0))
+print(server.getsockname()[1], flush=True)
+peer, _ = server.accept()
+buffer = bytearray(1 << 20)
+while peer.recv_into(buffer):
+    pass
+"""
+PROBE_CLIENT = """
+import socket, sys, time
+seconds = float(sys.argv[3])
+peer = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+chunk, sent, start = bytes(1 << 20), 0, time.monotonic()
+while time.monotonic() < start + seconds:
+    sent += peer.send(chunk)
+print(sent * 8 / (time.monotonic() - start) / 1e9)
+"""
+
+
+class Unavailable(RuntimeError):
+    """This machine cannot have such links, and why."""
+
+
+class Links:
+    """Made with `gigabits` a second for each host and direction; `close` removes all of it."""
+
+    def __init__(self, gigabits: float):
+        self.gigabits = gigabits
+        self.switch = f"faro-{os.getpid()}-switch"
+        self.hosts = [f"faro-{os.getpid()}-{number}" for number in range(HOSTS)]
+        if os.geteuid() != 0:
+            raise Unavailable("network namespaces need root")
+        for program in ("ip", "tc", "nsenter"):
+            if not shutil.which(program):
+                raise Unavailable(f"there is no program {program} (iproute2, util-linux)")
+        try:
+            self._make()
+        except Unavailable:
+            self.close()
+            raise
+
+    def _make(self) -> None:
+        for name in (self.switch, *self.hosts):
+            _run("ip", "netns", "add", name)
+            _run("ip", "-n", name, "link", "set", "lo", "up")
+        _run("ip", "-n", self.switch, "link", "add", "switch", "type", "bridge")
+        _run("ip", "-n", self.switch, "address", "add", f"{SWITCH_ADDRESS}/24", "dev", "switch")
+        _run("ip", "-n", self.switch, "link", "set", "switch", "up")
+        for number, host in enumerate(self.hosts):
+            port = f"port{number}"
+            _run(
+                *("ip", "link", "add", "eth0", "netns", host, "type", "veth"),
+                *("peer", "name", port, "netns", self.switch),
+            )
+            _run("ip", "-n", self.switch, "link", "set", port, "master", "switch", "up")
+            address = f"{host_address(number)}/24"
+            _run("ip", "-n", host, "address", "add", address, "dev", "eth0")
+            _run("ip", "-n", host, "link", "set", "eth0", "up")
+            # What the host sends, and what it is sent.
+            self._limit(host, "eth0")
+            self._limit(self.switch, port)
+
+    def _limit(self, namespace: str, device: str) -> None:
+        burst = max(LEAST_BURST, int(self.gigabits * 1e9 / 8 / 1e3))
+        _run(
+            *("tc", "-n", namespace, "qdisc", "add", "dev", device, "root", "tbf"),
+            *("rate", f"{self.gigabits * 1000:.0f}mbit", "burst", str(burst), "latency", QUEUE),
+        )
+
+    @property
+    def driver_prefix(self) -> list[str]:
+        return _inside(self.switch)
+
+    @property
+    def driver_environment(self) -> dict[str, str]:
+        return {"SPARK_LOCAL_IP": SWITCH_ADDRESS}
+
+    def conf(self, place: Path) -> dict[str, str]:
+        """A local-cluster's executors are started by its workers, which are in the driver: the
+        program that they start moves an executor to the host of its number."""
+        place.mkdir(parents=True)
+        host = f"{NETWORK}.$((2 + id))"
+        java = launch.java_of_hosts(
+            place,
+            host,
+            before=f"export SPARK_LOCAL_IP={host}\n",
+            prefix=" ".join([*_inside(f"faro-{os.getpid()}-$id"), ""]),
+        )
+        return {
+            "spark.executorEnv.JAVA_HOME": str(java),
+            "spark.driver.host": SWITCH_ADDRESS,
+            "spark.driver.bindAddress": SWITCH_ADDRESS,
+        }
+
+    def carried(self) -> int:
+        """The bytes that the hosts have sent so far."""
+        script = "cat /proc/net/dev"
+        said = _run(*_inside(self.switch), "sh", "-c", script)
+        received = 0
+        for line in said.splitlines():
+            name, _, figures = line.partition(":")
+            if name.strip().startswith("port"):
+                received += int(figures.split()[0])
+        return received
+
+    def probe(self) -> float:
+        """Gbit/s of one connection from host to host."""
+        address = host_address(0)
+        server = subprocess.Popen(
+            [*_inside(self.hosts[0]), "python3", "-c", PROBE_SERVER, address],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            port = server.stdout.readline().strip()
+            seconds = str(PROBE_SECONDS)
+            client = [*_inside(self.hosts[1]), "python3", "-c", PROBE_CLIENT]
+            return float(_run(*client, address, port, seconds))
+        finally:
+            server.kill()
+            server.wait()
+
+    def close(self) -> None:
+        """The devices go with their namespaces."""
+        for name in (*self.hosts, self.switch):
+            subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+
+
+def host_address(number: int) -> str:
+    return f"{NETWORK}.{2 + number}"
+
+
+def _inside(namespace: str) -> list[str]:
+    return ["nsenter", f"--net=/run/netns/{namespace}", "--"]
+
+
+def _run(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Unavailable(f"'{' '.join(command)}' said: {done.stderr.strip()}")
+    return done.stdout

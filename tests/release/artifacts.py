@@ -1,0 +1,103 @@
+"""What the artifacts of a release have in common: the project's description, archives that are a
+function of their content, and checksums."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import xml.etree.ElementTree as ET
+import zipfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+# As in pom.xml (project.build.outputTimestamp).
+DATE = (2025, 1, 1, 0, 0, 0)
+POM = "{http://maven.apache.org/POM/4.0.0}"
+# Addresses under it are reserved (RFC 2606).
+PLACEHOLDER = ".example/"
+
+
+class Wrong(Exception):
+    """What keeps the release from being made; the reason."""
+
+
+class Project(NamedTuple):
+    """What pom.xml and the plug-in's pom.xml say."""
+
+    group: str
+    artifact: str
+    version: str
+    name: str
+    description: str
+    url: str
+    # The elements that Maven Central asks for, by their names, as XML.
+    parts: dict[str, ET.Element]
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether the address is a real one."""
+        return PLACEHOLDER not in f"{self.url}/"
+
+
+def project(root: Path = ROOT) -> Project:
+    """Reads the description; an element that is missing is an error."""
+    parent = ET.parse(root / "pom.xml").getroot()
+    plugin = ET.parse(root / "shuffle-plugin" / "pom.xml").getroot()
+
+    def text(pom: ET.Element, name: str) -> str:
+        found = pom.findtext(f"{POM}{name}")
+        if not found:
+            raise Wrong(f"pom.xml has no element {name}")
+        return found
+
+    parts = {}
+    for name in ("licenses", "developers", "scm"):
+        element = parent.find(f"{POM}{name}")
+        if element is None:
+            raise Wrong(f"pom.xml has no element {name}")
+        parts[name] = element
+    version = text(parent, "version")
+    crates = re.search(r'^version = "(.*)"', (root / "Cargo.toml").read_text(), re.M)[1]
+    if version != crates:
+        raise Wrong(f"pom.xml says version {version}, Cargo.toml {crates}")
+    return Project(
+        text(parent, "groupId"),
+        text(plugin, "artifactId"),
+        version,
+        text(plugin, "name"),
+        text(parent, "description"),
+        text(parent, "url"),
+        parts,
+    )
+
+
+def archive(path: Path, entries: dict[str, bytes], first: tuple[str, ...] = ()) -> None:
+    """Writes a zip file: entries in the order of their names after those in `first`, one date."""
+    order = sorted(entries, key=lambda name: (name not in first, name))
+    with zipfile.ZipFile(path, "w") as opened:
+        for name in order:
+            entry = zipfile.ZipInfo(name, DATE)
+            entry.external_attr = 0o100644 << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            opened.writestr(entry, entries[name])
+
+
+def digest(path: Path, algorithm: str) -> str:
+    return hashlib.new(algorithm, path.read_bytes()).hexdigest()
+
+
+def files_below(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def write_sums(folder: Path) -> Path:
+    """SHA256SUMS of all files, as `sha256sum --check` reads it."""
+    sums = folder / "SHA256SUMS"
+    lines = [
+        f"{digest(path, 'sha256')}  {path.relative_to(folder).as_posix()}\n"
+        for path in files_below(folder)
+        if path != sums
+    ]
+    sums.write_text("".join(lines))
+    return sums

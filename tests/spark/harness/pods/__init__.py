@@ -1,0 +1,1 @@
+"""Executors in containers as Kubernetes makes them, without a container runtime: namespaces."""

@@ -1,0 +1,162 @@
+"""Submits a program of tests/spark/jobs to YARN, and collects what it left behind."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from dataclasses import dataclass, field
+
+from daemons import MASTER
+from harness import launch
+
+TIME_LIMIT = 240  # seconds
+EXECUTOR_MIB = 1024
+DRIVER_MIB = 512
+
+ALWAYS = {
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "12",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "90s",
+    "spark.executor.instances": "2",
+    "spark.executor.memory": f"{EXECUTOR_MIB}m",
+    "spark.driver.memory": f"{DRIVER_MIB}m",
+    "spark.yarn.am.memory": f"{DRIVER_MIB}m",
+    "spark.yarn.maxAppAttempts": "1",
+    "spark.yarn.report.interval": "200ms",
+    "spark.yarn.scheduler.heartbeat.interval-ms": "500",
+    "spark.yarn.submit.waitAppCompletion": "true",
+    # Of the process; an executor's block manager has the address of its node.
+    "spark.executorEnv.SPARK_LOCAL_IP": MASTER,
+    "spark.yarn.appMasterEnv.SPARK_LOCAL_IP": MASTER,
+    "spark.executorEnv.JAVA_TOOL_OPTIONS": launch.SHORT_LIVED,
+    "spark.yarn.appMasterEnv.JAVA_TOOL_OPTIONS": launch.SHORT_LIVED,
+}
+
+
+@dataclass
+class Run:
+    """What the harness of tests/spark calls an outcome."""
+
+    exit_code: int
+    timed_out: bool
+    seconds: float
+    # Of the driver, wherever it ran.
+    driver_log: str
+    # Of spark-submit.
+    submit_log: str
+    application: str
+    executor_logs: dict = field(default_factory=dict)
+
+    def lines(self, prefix):
+        return [line for line in self.driver_log.splitlines() if line.startswith(prefix)]
+
+    def summaries(self):
+        """Of the executors that wrote one: each a dict."""
+        found = map(launch.summary_of, self.executor_logs.values())
+        return [one for one in found if one]
+
+    def counted(self, name):
+        """The sum over all summaries of a counter and its parts."""
+        return sum(
+            int(value)
+            for one in self.summaries()
+            for key, value in one.items()
+            if (key == name or key.startswith(name + ".")) and value.isdigit()
+        )
+
+
+class Submitted:
+    """An application that runs; `wait` has what it left."""
+
+    def __init__(self, cluster, version, home, name, mode, conf, faro_jar, program, log_dir, jars):
+        self.cluster = cluster
+        self.mode = mode
+        self.log_dir = log_dir
+        log_dir.mkdir(parents=True, exist_ok=True)
+        self.log = log_dir / "submit.log"
+        conf = {
+            **ALWAYS,
+            "spark.shuffle.service.port": str(cluster.service_port),
+            "spark.yarn.stagingDir": f"file://{cluster.place}/staging",
+            **({"spark.yarn.jars": f"local:{home}/jars/*"} if jars == "local" else {}),
+            **({"spark.driver.host": MASTER} if mode == "client" else {}),
+            **conf,
+        }
+        command = [str(home / "bin" / "spark-submit"), "--master", "yarn", "--deploy-mode", mode]
+        command += ["--name", name]
+        main_class, *program = program
+        command += ["--class", main_class]
+        if faro_jar:
+            command += ["--jars", str(faro_jar)]
+            conf = {"spark.shuffle.manager": launch.MANAGER, **conf}
+            if version.spark.startswith("3."):
+                # As docs/deployment.md says: a container has the jar in its working directory.
+                driver = faro_jar if mode == "client" else faro_jar.name
+                command += ["--driver-class-path", str(driver)]
+                conf["spark.executor.extraClassPath"] = faro_jar.name
+        for key, value in conf.items():
+            if faro_jar or not key.startswith("spark.faro."):
+                command += ["--conf", f"{key}={value}"]
+        command += map(str, program)
+        environment = launch.environment_for(home, short_lived=True)
+        environment["HADOOP_CONF_DIR"] = str(cluster.conf)
+        self.started = time.monotonic()
+        with self.log.open("wb") as out:
+            out.write((" ".join(command) + "\n").encode())
+            out.flush()
+            self.leader = launch.start_group(
+                command, stdin=subprocess.DEVNULL, stdout=out, env=environment, cwd=log_dir
+            )
+
+    def text(self):
+        return self.log.read_text(errors="replace")
+
+    def application(self):
+        found = re.search(r"application_\d+_\d+", self.text().partition("\n")[2])
+        return found[0] if found else ""
+
+    def await_line(self, pattern, seconds=120):
+        """Waits until a container or spark-submit has written a line like that."""
+
+        def written():
+            logs = [self.text().partition("\n")[2]]
+            if self.application():
+                logs += self.cluster.container_logs(self.application()).values()
+            return any(re.search(pattern, log) for log in logs)
+
+        self.cluster.wait(f"a line like {pattern}", lambda: written() or self.ended(), seconds)
+
+    def ended(self):
+        return self.leader.poll() is not None
+
+    def end(self):
+        """Idempotent."""
+        launch.stop_group(self.leader, 0)
+
+    def wait(self):
+        timed_out = False
+        try:
+            code = self.leader.wait(TIME_LIMIT)
+        except subprocess.TimeoutExpired:
+            code, timed_out = -1, True
+        finally:
+            self.end()
+        application = self.application()
+        self.await_containers()
+        logs = self.cluster.container_logs(application) if application else {}
+        for name, text in logs.items():
+            (self.log_dir / f"{name}.log").write_text(text)
+        # The first container has the application master.
+        masters = {name for name in logs if name.endswith("_000001")}
+        submit = self.text().partition("\n")[2]
+        driver = submit if self.mode == "client" else "\n".join(logs[name] for name in masters)
+        executors = {name: text for name, text in logs.items() if name not in masters}
+        seconds = time.monotonic() - self.started
+        return Run(code, timed_out, seconds, driver, submit, application, executors)
+
+    def await_containers(self):
+        """Executors write their last lines when the driver has ended already."""
+        nodes = [node for node in self.cluster.nodes if node.leader.poll() is None]
+        self.cluster.wait("containers should end", lambda: not any(n.containers() for n in nodes))
