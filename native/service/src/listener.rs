@@ -30,6 +30,8 @@ const BACKLOG: i32 = 128;
 const HELLO_WAIT: Duration = Duration::from_secs(5);
 /// How often a thread that waits looks whether the service stops.
 const LOOK: Duration = Duration::from_millis(500);
+/// How long the end waits for what connections are doing.
+const END_WAIT: Duration = Duration::from_secs(10);
 /// How often it looks for applications that nothing was heard of.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -92,7 +94,7 @@ impl Listener {
 }
 
 impl Drop for Listener {
-    /// Waits for all threads of it, which look every half second.
+    /// Waits for all threads of it, which look every half second; not for one that a file system keeps.
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in lock(&self.threads).drain(..) {
@@ -100,7 +102,12 @@ impl Drop for Listener {
                 log::error!("a thread of the service panicked");
             }
         }
+        let deadline = Instant::now() + END_WAIT;
         while self.connections.load(Ordering::Acquire) > 0 {
+            if Instant::now() >= deadline {
+                log::warn!("an executor's files do not answer, and are not waited for");
+                break;
+            }
             std::thread::sleep(Duration::from_millis(10));
         }
         let _ = std::fs::remove_file(&self.path);
@@ -236,11 +243,12 @@ impl Connection<'_> {
     }
 
     fn greeted(&self, user: u32) -> Result<Result<Arc<Application>, Refused>, SocketError> {
+        // Also of a user who is refused: closing with a message unread would take the answer from the other side.
+        let received = receive(self.socket.as_fd())?;
         if !self.service.serves(user) {
             let text = format!("executors of user {user} are not served here");
             return Ok(Err((Refusal::User, text)));
         }
-        let received = receive(self.socket.as_fd())?;
         Ok(match Request::decode(&received.bytes) {
             Ok(Request::Hello(hello)) => self.service.register(&hello, user),
             Ok(Request::Output { .. } | Request::Forget { .. } | Request::End) => {

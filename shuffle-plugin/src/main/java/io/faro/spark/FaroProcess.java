@@ -1,8 +1,8 @@
 package io.faro.spark;
 
 import io.faro.Endpoint;
-import io.faro.spark.service.ServiceLink;
 import io.faro.Faro;
+import io.faro.spark.service.ServiceLink;
 import io.faro.spark.settings.SparkSettings;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;

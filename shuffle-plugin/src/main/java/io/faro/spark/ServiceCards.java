@@ -1,6 +1,7 @@
 package io.faro.spark;
 
 import io.faro.spark.service.DriverLink;
+import java.util.Collections;
 
 /** Finds the cards of the node services that keep the outputs of executors: the driver knows them. */
 final class ServiceCards implements CardStore {
@@ -16,7 +17,8 @@ final class ServiceCards implements CardStore {
     if (card.length == 0) {
       answer.missing(null);
     } else {
-      answer.found(card);
+      // The service may have another address than its executors have, as a pod's: the one on its card counts.
+      answer.found(card, Collections.emptyList());
     }
   }
 

@@ -67,7 +67,7 @@ final class ClientHarness {
       if (serviceCard == null) {
         answer.missing(null);
       } else {
-        answer.found(serviceCard);
+        answer.found(serviceCard, Collections.emptyList());
       }
     }
 
