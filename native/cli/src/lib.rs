@@ -6,7 +6,9 @@
 
 pub mod advise;
 pub mod doctor;
+mod host;
 pub mod perf;
+pub mod serve;
 pub mod sim;
 
 use clap::{Parser, Subcommand};
@@ -31,6 +33,8 @@ pub enum Command {
     Doctor(Box<doctor::Args>),
     /// Measure a fabric between two processes: bandwidth and latency
     Perf(Box<perf::Args>),
+    /// Keep the map outputs of this host's executors when those have ended, and serve them
+    Serve(Box<serve::Args>),
     /// Simulate a shuffle between many endpoints with grouped, rotated, random and sequential fetch
     Sim(Box<sim::Args>),
 }
@@ -41,6 +45,8 @@ pub enum CliError {
     Advise(#[from] advise::AdviseError),
     #[error("{0}")]
     Perf(#[from] perf::PerfError),
+    #[error("{0}")]
+    Serve(#[from] serve::ServeError),
     #[error("{0}")]
     Sim(#[from] sim::SimError),
     #[error("cannot write the result: {0}")]
@@ -56,6 +62,7 @@ pub fn run(cli: &Cli, out: &mut impl Write) -> Result<u8, CliError> {
         Command::Advise(args) => advise::run(args, out),
         Command::Doctor(args) => doctor::run(args, out),
         Command::Perf(args) => perf::run(args, out).map(|()| 0),
+        Command::Serve(args) => serve::run(args, out),
         Command::Sim(args) => sim::run(args, out).map(|()| 0),
     }
 }

@@ -1,5 +1,5 @@
-//! `libfaro_jni.so`: the JNI side of `io.faro.Native`, `io.faro.collective.TeamNative` and
-//! `io.faro.rows.RowsNative`.
+//! `libfaro_jni.so`: the JNI side of `io.faro.Native`, `io.faro.collective.TeamNative`,
+//! `io.faro.rows.RowsNative` and `io.faro.service.ServiceNative`.
 //!
 //! ```text
 //!  Java thread --- Native.x(handle, ..) ---> entry point --- registry: handle -> Arc ---> Endpoint
@@ -35,6 +35,7 @@ mod record_test;
 mod registry;
 mod resolver;
 mod rows;
+mod service;
 mod settings;
 mod staged;
 mod throw;

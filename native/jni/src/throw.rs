@@ -4,6 +4,7 @@ use crate::keys::key;
 use faro_endpoint::collective::CollectiveError;
 use faro_endpoint::EndpointError;
 use faro_pool::PoolError;
+use faro_service::ClientError;
 use jni::errors::ErrorPolicy;
 use jni::objects::{JString, JThrowable, JValue};
 use jni::strings::JNIStr;
@@ -27,6 +28,8 @@ pub enum Failure {
     NotHeld { what: &'static str, handle: u64 },
     /// A collective failed.
     Collective(CollectiveError),
+    /// The node service did not do what was asked.
+    Service(ClientError),
     /// The call is not allowed now.
     State(String),
     /// A setting has a value that is not allowed.
@@ -65,6 +68,12 @@ impl From<CollectiveError> for Failure {
     }
 }
 
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        Self::Service(error)
+    }
+}
+
 impl Failure {
     /// The Java class and the message, for classes with a constructor of one string.
     fn exception(&self) -> (&'static JNIStr, String) {
@@ -95,6 +104,13 @@ impl Failure {
                     | CollectiveError::BootstrapId { .. }
                     | CollectiveError::Plan(_) => jni_str!("java/lang/IllegalArgumentException"),
                     _ => endpoint,
+                };
+                (class, error.to_string())
+            }
+            Self::Service(error) => {
+                let class = match error.is_lost() {
+                    true => jni_str!("io/faro/service/ServiceException$Lost"),
+                    false => jni_str!("io/faro/service/ServiceException"),
                 };
                 (class, error.to_string())
             }

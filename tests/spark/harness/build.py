@@ -44,6 +44,13 @@ def java_jar(name, sources, class_path=(), against=COMPILE_AGAINST):
     return jar
 
 
+def command():
+    """The command `faro`."""
+    built = ["cargo", "build", "-q", "--locked", "-p", "faro-cli"]
+    subprocess.run(built, cwd=ROOT, check=True)
+    return ROOT / "target" / "debug" / "faro"
+
+
 def other_version(jar, target, files=None):
     """A copy of Faro's jar that says it is version 9.9.9, or that has these files, by name."""
     files = files or {"META-INF/faro.properties": b"version=9.9.9\n"}

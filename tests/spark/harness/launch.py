@@ -62,6 +62,7 @@ class Outcome:
     timed_out: bool = False
     seconds: float = 0.0
     driver_log: str = ""
+    service_log: str = ""  # of `faro serve`
     executor_logs: dict = field(default_factory=dict)  # executor id -> stderr
 
     def lines(self, prefix):
@@ -112,7 +113,7 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir, archive
     if scenario.volumes:
         conf["spark.executorEnv.JAVA_HOME"] = str(java_with_volumes(place))
 
-    service = None
+    service = node_service = None
     started = time.monotonic()
     log_dir.mkdir(parents=True, exist_ok=True)
     try:
@@ -120,6 +121,8 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir, archive
             port = free_port()
             conf["spark.shuffle.service.port"] = str(port)
             service = start_service(own_home, port, conf, environment, place)
+        if scenario.node_service:
+            node_service = start_node_service(scratch, place, environment)
         command = submit_command(
             own_home,
             version,
@@ -133,7 +136,11 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir, archive
             jars=jars_beside(scenario, jobs_jar, place),
         )
         outcome = drive(command, environment, place)
+        if node_service:
+            outcome.service_log = end_node_service(node_service, place)
     finally:
+        if node_service:
+            stop_group(node_service, 0)
         if service:
             stop_group(service, 0)
         # Copied, not written there: two runs at a time must not read each other's logs.
@@ -398,6 +405,38 @@ def start_service(home, port, conf, environment, place):
             f"the external shuffle service did not open port {port}; see shuffle-service.log"
         )
     return service
+
+
+NODE_SERVICE_LOG = "node-service.log"
+
+
+def start_node_service(scratch, place, environment):
+    """`faro serve`, with its socket in scratch/service and what it keeps in scratch/kept."""
+    socket_dir = scratch / "service"
+    log = place / NODE_SERVICE_LOG
+    places = ["--socket-dir", socket_dir, "--data-dir", scratch / "kept"]
+    limits = ["--address", "127.0.0.1", "--memory", "64m"]
+    with log.open("wb") as out:
+        command = [build.command(), "serve", *places, *limits]
+        service = start_group([str(word) for word in command], stdout=out, env=environment)
+    deadline = time.monotonic() + LISTENS_WITHIN
+    while time.monotonic() < deadline and service.poll() is None:
+        if (socket_dir / "faro-serve.sock").exists():
+            return service
+        time.sleep(0.05)
+    stop_group(service, 0)
+    raise RuntimeError(f"faro serve did not start: {log.read_text(errors='replace')[-300:]}")
+
+
+def end_node_service(service, place):
+    """Ends it as an init system does; its log, with its exit code."""
+    service.terminate()
+    try:
+        code = service.wait(EXECUTORS_END)
+    except subprocess.TimeoutExpired:
+        code = "none, it did not end"
+    log = (place / NODE_SERVICE_LOG).read_text(errors="replace")
+    return f"{log}exit code {code}\n"
 
 
 def listens(leader, port):

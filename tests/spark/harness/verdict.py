@@ -100,6 +100,11 @@ def faro_result(scenario, outcome):
             pattern = scenario.must_log_of_one
             count = sum(bool(re.search(pattern, log)) for log in outcome.executor_logs.values())
             problems += [f"{count} executors logged: {pattern}"] if count != 1 else []
+        problems += [
+            f"faro serve did not log: {pattern}"
+            for pattern in scenario.service_must_log
+            if not re.search(pattern, outcome.service_log)
+        ]
         for pattern in scenario.must_log_once:
             problems += [
                 f"executor {executor} logged {count} times: {pattern}"
@@ -117,7 +122,8 @@ def _told_secrets(scenario, outcome):
     if not scenario.no_log_has:
         return []
     # The first line is the harness's own: the command, with all settings.
-    logs = {"driver": outcome.driver_log.partition("\n")[2], **outcome.executor_logs}
+    driver = outcome.driver_log.partition("\n")[2]
+    logs = {"driver": driver, "faro serve": outcome.service_log, **outcome.executor_logs}
     return [
         f"the log of {name} has a secret"
         for name, log in logs.items()

@@ -108,8 +108,13 @@ pub fn pairing_port(port: u16) -> u16 {
 }
 
 /// A size as Spark writes it: `256m`, `1g`; a number alone is bytes.
-fn limit(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text} is not a size of at least 32m, such as 256m or 1g");
+pub(crate) fn limit(text: &str) -> Result<u64, String> {
+    let bytes = size(text).filter(|bytes| *bytes >= LEAST_LIMIT);
+    bytes.ok_or_else(|| format!("{text} is not a size of at least 32m, such as 256m or 1g"))
+}
+
+/// A size as Spark writes it; `None`: it is none.
+pub(crate) fn size(text: &str) -> Option<u64> {
     let lower = text.trim().to_ascii_lowercase();
     let digits = lower.trim_end_matches(|c: char| !c.is_ascii_digit());
     let shift = match &lower[digits.len()..] {
@@ -118,14 +123,10 @@ fn limit(text: &str) -> Result<u64, String> {
         "m" | "mb" | "mib" => 20,
         "g" | "gb" | "gib" => 30,
         "t" | "tb" | "tib" => 40,
-        _ => return Err(wrong()),
+        _ => return None,
     };
-    let number: u64 = digits.parse().map_err(|_| wrong())?;
-    let bytes = number.checked_mul(1 << shift).ok_or_else(wrong)?;
-    if bytes < LEAST_LIMIT {
-        return Err(wrong());
-    }
-    Ok(bytes)
+    let number: u64 = digits.parse().ok()?;
+    number.checked_mul(1 << shift)
 }
 
 fn peer(text: &str) -> Result<Peer, String> {

@@ -4,7 +4,7 @@
 //! without RDMA. In addition every fabric moves bytes, within this process and, with `--peer`, to
 //! another host.
 
-mod args;
+pub(crate) mod args;
 mod channel;
 mod exchange;
 mod report;
@@ -20,7 +20,7 @@ use args::Choice;
 use faro_fabric::diagnose::{Finding, Host, Level, SettingNames};
 use faro_fabric::verbs::VerbsOptions;
 use std::io::Write;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 /// What a Spark user sets to follow a command's advice.
@@ -108,42 +108,13 @@ fn verbs_options(args: &Args) -> VerbsOptions {
     }
 }
 
-/// The address that an executor on this host announces, as Spark finds it: `--address`,
-/// `SPARK_LOCAL_IP`, the source address of the route to a peer, or the host name's address.
+/// The address that an executor on this host announces.
 fn address(args: &Args) -> IpAddr {
-    let set = || std::env::var("SPARK_LOCAL_IP").ok()?.parse().ok();
-    let to_peer = || {
-        let peer = args.peer.first()?;
-        let (_, target) = peer.targets().into_iter().next()?;
-        source(target)
-    };
-    // The address of the default route. Nothing is sent to TEST-NET-1 (RFC 5737).
-    let outward = || source(SocketAddr::from(([192, 0, 2, 1], 9)));
-    args.address
-        .or_else(set)
-        .or_else(to_peer)
-        .or_else(by_name)
-        .or_else(outward)
-        .unwrap_or(Ipv4Addr::LOCALHOST.into())
-}
-
-fn by_name() -> Option<IpAddr> {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
-    let addresses: Vec<SocketAddr> = (name.trim(), 0).to_socket_addrs().ok()?.collect();
-    let mut others = addresses
-        .iter()
-        .map(SocketAddr::ip)
-        .filter(|ip| !ip.is_loopback());
-    others.next()
-}
-
-/// The source address of the route to `target`.
-fn source(target: SocketAddr) -> Option<IpAddr> {
-    let any: IpAddr = match target {
-        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let socket = UdpSocket::bind((any, 0)).ok()?;
-    socket.connect(target).ok()?;
-    Some(socket.local_addr().ok()?.ip())
+    let targets = args
+        .peer
+        .first()
+        .map(args::Peer::targets)
+        .unwrap_or_default();
+    let peer = targets.into_iter().next().map(|(_, target)| target);
+    crate::host::address(args.address, peer)
 }

@@ -1,6 +1,6 @@
 """Executors that come, go, are killed or serve each other, and barrier stages."""
 
-from .model import ANY, FEW, KRYO, SCRATCH, TRIED, Scenario
+from .model import ANY, FEW, KRYO, SCRATCH, SECRETS, TRIED, Scenario
 
 SCENARIOS = [
     Scenario(
@@ -11,6 +11,21 @@ SCENARIOS = [
         faro=ANY,
         fallback="auto",
         must_count=("rowWriters",),
+        waits=True,
+    ),
+    Scenario(
+        "node-service",
+        ["outputsOutliveOne", "outputsOutliveAll", "rowsOutliveAll", "nothingKept"],
+        {"spark.faro.service.directory": f"{SCRATCH}/service"},
+        node_service=True,
+        faro_only=True,
+        newest=True,
+        must_count=("serviceBlocks", "serviceOutputs"),
+        service_must_log=(
+            r"application \S+ has ended: 0 map outputs",
+            r"summary: applications=0 outputs=0 .* served_blocks_total=[1-9]",
+        ),
+        no_log_has=SECRETS,
         waits=True,
     ),
     Scenario(

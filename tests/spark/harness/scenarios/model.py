@@ -106,7 +106,10 @@ class Scenario:
     faro: str = USED
     fallback: str = "never"
     declined_because: str = ""
-    with_service: bool = False
+    with_service: bool = False  # Spark's external shuffle service
+    # `faro serve`, with its directories in @scratch@.
+    node_service: bool = False
+    service_must_log: tuple = ()  # patterns in the log of `faro serve`
     faro_only: bool = False
     smoke: bool = False  # where the depth is smoke or most
     everywhere: bool = False  # also where the depth is smoke
@@ -155,6 +158,7 @@ class Scenario:
         """Whether there is something to look at in what Faro's executors counted and logged."""
         looks = (
             *(self.must_count, self.must_not_count, self.must_log_once),
+            self.service_must_log,
             *(self.must_not_log, self.no_log_has, self.must_log_of_one),
         )
         return self.faro != ANY or any(looks)

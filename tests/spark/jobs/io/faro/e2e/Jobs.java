@@ -50,6 +50,7 @@ public final class Jobs {
         AqeCases.register(known);
         FailureCases.register(known);
         ElasticCases.register(known);
+        NodeServiceCases.register(known);
         ServiceCases.register(known);
         RowCases.register(known);
         RowLifeCases.register(known);

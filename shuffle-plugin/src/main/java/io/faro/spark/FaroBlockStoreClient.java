@@ -32,6 +32,8 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
   private final FaroConf conf;
   private final FaroTransport transport;
   private final Peers peers;
+  /** The node services of executors' hosts; {@code null}: there are none. */
+  private final Peers services;
   private final FallBack fallBack;
   private final ToFile toFile;
   private final SparksShuffles sparks;
@@ -43,13 +45,15 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
   private boolean closed;
 
   /** {@code closesSpark}: {@link #close} closes {@code spark} too. */
-  FaroBlockStoreClient(BlockStoreClient spark, boolean closesSpark, FaroConf conf, FaroTransport transport, Peers peers,
-      FallBack fallBack, ToFile toFile, SparksShuffles sparks, PluginCounters counters, LongSupplier nanos) {
+  FaroBlockStoreClient(BlockStoreClient spark, boolean closesSpark, FaroConf conf, FaroTransport transport,
+      Peers peers, Peers services, FallBack fallBack, ToFile toFile, SparksShuffles sparks, PluginCounters counters,
+      LongSupplier nanos) {
     this.spark = spark;
     this.closesSpark = closesSpark;
     this.conf = conf;
     this.transport = transport;
     this.peers = peers;
+    this.services = services;
     this.fallBack = fallBack;
     this.toFile = toFile;
     this.sparks = sparks;
@@ -129,14 +133,46 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
     }
   }
 
-  /** Starts a request; {@code receiver} gets all that becomes of it, maybe before this returns. */
+  /**
+   * Starts a request, first to the node service of the executor's host if there may be one; {@code receiver} gets all
+   * that becomes of it, maybe before this returns.
+   */
   void start(PeerKey peer, ShuffleIds ids, Receiver receiver, TaskFetches.Task task) {
-    FetchCall call = new FetchCall(peer, ids, receiver, task, transport, this, counters, nanos);
+    if (services == null) {
+      start(peers, this, peer, ids, receiver, task);
+      return;
+    }
+    Receiver first = new FromService(ids, receiver, counters,
+        (rest, last) -> start(peers, this, peer, rest, last, task));
+    start(services, new OfServices(), peer, ids, first, task);
+  }
+
+  private void start(Peers at, FetchCall.Client client, PeerKey peer, ShuffleIds ids, Receiver receiver,
+      TaskFetches.Task task) {
+    FetchCall call = new FetchCall(peer, ids, receiver, task, transport, client, counters, nanos);
     calls.add(call);
     if (task != null) {
       task.begin(call);
     }
-    peers.whenReady(peer, call);
+    at.whenReady(peer, call);
+  }
+
+  /** Requests to node services: another trouble than that of the executor. */
+  private final class OfServices implements FetchCall.Client {
+    @Override
+    public void abandoned(FetchCall call) {
+      FaroBlockStoreClient.this.abandoned(call);
+    }
+
+    @Override
+    public void ended(FetchCall call, Reason reason) {
+      forget(call);
+      if (reason == null) {
+        services.worked(call.peer);
+      } else {
+        services.failed(call.peer, reason);
+      }
+    }
   }
 
   @Override

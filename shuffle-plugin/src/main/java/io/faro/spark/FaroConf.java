@@ -35,8 +35,10 @@ final class FaroConf {
   /** {@code null}: the executor's own address. */
   final String bindAddress;
   final ChannelSecurity security;
-  /** True if the endpoint uses a map output as soon as it is written. */
+  /** True if the endpoint, or a node service, uses a map output as soon as it is written. */
   final boolean wantsCommits;
+  /** Directory of the node service's socket; {@code null}: there is none. */
+  final String serviceDirectory;
   /** The settings of the native endpoint by name. */
   final Map<String, String> settings;
 
@@ -56,7 +58,9 @@ final class FaroConf {
     bindAddress = FaroKeys.BIND_ADDRESS.of(conf);
     security = ChannelSecurity.of(conf);
     never = FaroKeys.FALLBACK.of(conf).equals("never") || security.forbidsSparksFetch;
-    wantsCommits = FaroKeys.STAGING.of(conf).equals("onCommit") || !FaroKeys.REGIONS.of(conf).equals("unpinned");
+    serviceDirectory = FaroKeys.SERVICE_DIRECTORY.of(conf);
+    wantsCommits = serviceDirectory != null || FaroKeys.STAGING.of(conf).equals("onCommit")
+        || !FaroKeys.REGIONS.of(conf).equals("unpinned");
   }
 
   private static Map<String, String> settings(SparkConf conf, long memoryLimit) {
@@ -65,7 +69,8 @@ final class FaroConf {
       Object value = key == FaroKeys.MEMORY_LIMIT ? (Object) memoryLimit : key.of(conf);
       // These are this plug-in's, not the endpoint's.
       if (value != null && key != FaroKeys.FALLBACK && key != FaroKeys.READER && key != FaroKeys.WRITER
-          && key != FaroKeys.ROW_BLOCKS && key != FaroKeys.SECURITY && key != FaroKeys.ENABLED) {
+          && key != FaroKeys.SERVICE_DIRECTORY && key != FaroKeys.ROW_BLOCKS && key != FaroKeys.SECURITY
+          && key != FaroKeys.ENABLED) {
         settings.put(key.setting, value.toString());
       }
     }

@@ -7,6 +7,7 @@ import io.faro.Faro;
 import io.faro.OutputFiles;
 import io.faro.StagedOutput;
 import io.faro.spark.rows.RowReaders;
+import io.faro.spark.service.ServiceLink;
 import io.faro.spark.ui.Reporter;
 import io.faro.spark.write.RowWriters;
 import java.io.File;
@@ -58,6 +59,8 @@ final class FaroExecutor {
   private final PluginCounters counters = new PluginCounters();
   private final NativeMemory memory = new NativeMemory();
   private final LongSupplier nanos = System::nanoTime;
+  /** The link to the node service of this host; {@code null}: there is none. */
+  private final ServiceLink service;
   private final FaroSource source;
   private final Summary summary;
   private final Thread summaryHook;
@@ -100,6 +103,9 @@ final class FaroExecutor {
     this.endpoint = endpoint;
     this.transport = new EndpointTransport(endpoint);
     this.cards = new EndpointCards(env);
+    this.service = conf.serviceDirectory == null ? null : new ServiceLink(conf.serviceDirectory, env,
+        conf.security.sealed, () -> conf.security.secret(env.securityManager()),
+        counters.outputsKept::increment, counters.outputsNotKept::increment);
     this.source = new FaroSource(this::counters);
     this.summary = new Summary(this::counters, log::info);
     this.writers = new RowWriters(sparkConf, conf.writesRows, rowBlocks::allowed, transport::stage,
@@ -178,6 +184,9 @@ final class FaroExecutor {
           + "and peers get its map outputs by Spark's own fetch or from where they are moved to");
     }
     env.metricsSystem().registerSource(source);
+    if (service != null) {
+      service.start();
+    }
     try {
       Runtime.getRuntime().addShutdownHook(summaryHook);
     } catch (IllegalStateException e) {
@@ -248,11 +257,14 @@ final class FaroExecutor {
     long waitMillis = conf.never ? conf.requestTimeoutMillis : Math.min(5_000, conf.requestTimeoutMillis);
     Peers peers = new Peers(
         transport, cards, new PerHost(threads.cards), this::after, nanos, conf.never, waitMillis, counters);
+    Peers services = service == null ? null : new Peers(transport, new ServiceCards(service.driver()),
+        new PerHost(threads.cards), this::after, nanos, false, waitMillis, counters);
     FallBack fallBack = new FallBack(spark, new PerHost(threads.fallback), conf, counters, warnings);
     // BlockManager.stop closes its transfer service, and its client if that is another object, as Faro's is. If Spark's
     // client was another object too, only Faro's client can close it.
     boolean closesSpark = spark != blocks.blockTransferService();
-    FaroBlockStoreClient faroClient = new FaroBlockStoreClient(spark, closesSpark, conf, transport, peers, fallBack,
+    FaroBlockStoreClient faroClient = new FaroBlockStoreClient(spark, closesSpark, conf, transport, peers,
+        services, fallBack,
         new ToFile(sparkConf, threads.files), sparks, counters, nanos);
     client = faroClient;
     readers = new RowReaders(sparkConf, conf.readsRows, faroClient, endpoint, outputs,
@@ -261,6 +273,9 @@ final class FaroExecutor {
     threads.timer.scheduleWithFixedDelay(
         () -> faroClient.endUnresponsive(longest), SWEEP_SECONDS, SWEEP_SECONDS, TimeUnit.SECONDS);
     threads.timer.scheduleWithFixedDelay(peers::forgetIdle, 1, 1, TimeUnit.MINUTES);
+    if (services != null) {
+      threads.timer.scheduleWithFixedDelay(services::forgetIdle, 1, 1, TimeUnit.MINUTES);
+    }
   }
 
   private void replaceClient() throws ReflectiveOperationException {
@@ -296,6 +311,9 @@ final class FaroExecutor {
     OutputFiles files = outputs.resolve(shuffleId, mapId);
     if (files != null) {
       transport.committed(shuffleId, mapId, files, staged);
+      if (service != null) {
+        service.handOver(shuffleId, mapId, files);
+      }
     } else if (staged != null) {
       staged.close();
     }
@@ -303,6 +321,13 @@ final class FaroExecutor {
 
   Endpoint endpoint() {
     return endpoint;
+  }
+
+  /** A shuffle was removed. */
+  void serviceForgets(int shuffleId) {
+    if (service != null) {
+      service.forget(shuffleId);
+    }
   }
 
   void forgetShuffle(int shuffleId) {
@@ -335,6 +360,9 @@ final class FaroExecutor {
       client.detach();
     }
     env.metricsSystem().removeSource(source);
+    if (service != null) {
+      service.stop();
+    }
     transport.close();
     threads.stop();
   }

@@ -102,6 +102,13 @@ final class FaroKeys {
           + "address of this machine (address translation). Peers always get the block manager's address.",
       FaroKeys::address);
 
+  static final Key<String> SERVICE_DIRECTORY = key(
+      "service.directory", "directory", "(none)", "an absolute path without a line break",
+      "Directory in which the node service of each host (`faro serve`) has its socket. With it, executors hand their "
+          + "map outputs over to the service, which serves them also when the executor has ended (docs/service.md). An "
+          + "executor that finds no service there serves by itself.",
+      text -> text.startsWith("/") && text.indexOf('\n') < 0 ? text : null);
+
   static final Key<String> SECURITY = key(
       "security", "name", "auto", "auto, required",
       "Protection of the connections between executors. `auto`: encrypted if Spark authenticates or encrypts its "

@@ -2,6 +2,7 @@ package io.faro.spark;
 
 import io.faro.Endpoint;
 import io.faro.Faro;
+import io.faro.spark.service.ServiceLink;
 import io.faro.spark.settings.SparkSettings;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -178,6 +179,9 @@ final class FaroProcess {
         LOG.warn("Faro could not start, Spark's own fetch delivers all blocks: {}", e.toString());
       }
       LOG.debug("Faro could not start", e);
+      if (conf.serviceDirectory != null) {
+        ServiceLink.notKept(SparkEnv.get(), "Faro could not start: " + e);
+      }
       result.completeExceptionally(e);
     }
   }

@@ -1,6 +1,7 @@
 package io.faro.spark;
 
 import io.faro.spark.rows.RowReaders;
+import io.faro.spark.service.ServicesOfDriver;
 import io.faro.spark.ui.FaroUi;
 import io.faro.spark.write.RowShuffleWriter;
 import java.util.Map;
@@ -56,6 +57,9 @@ public final class FaroShuffleManager extends SortShuffleManager {
     process = new FaroProcess(conf, isDriver, UnsupportedSettings.of(conf), super::shuffleBlockResolver,
         sparks::contains);
     choice = isDriver ? new Switch(process.conf.enabled, process.conf.security.forbidsSparksFetch) : null;
+    if (isDriver && !process.isOff() && process.conf.serviceDirectory != null) {
+      OutlivingOutputs.configure(conf);
+    }
     uiState = isDriver && !process.isOff() ? UiState.READY : UiState.OFF;
     if (process.mayRun) {
       process.openWhenReady();
@@ -71,7 +75,9 @@ public final class FaroShuffleManager extends SortShuffleManager {
       }
     }
     ShuffleHandle handle = super.registerShuffle(shuffleId, dependency);
-    return choice != null && choice.leaves(shuffleId) ? SparksHandles.of(handle) : handle;
+    boolean leaves = choice != null && choice.leaves(shuffleId);
+    ServicesOfDriver.registered(leaves);
+    return leaves ? SparksHandles.of(handle) : handle;
   }
 
   @Override
@@ -165,6 +171,7 @@ public final class FaroShuffleManager extends SortShuffleManager {
       return super.unregisterShuffle(shuffleId);
     }
     open.forgetShuffle(shuffleId);
+    open.serviceForgets(shuffleId);
     try {
       Set<Long> outputs = written.remove(shuffleId);
       if (outputs != null) {

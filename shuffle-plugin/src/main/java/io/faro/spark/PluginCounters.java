@@ -31,6 +31,15 @@ final class PluginCounters {
   /** Row blocks that they made. */
   final LongAdder rowBlocks = new LongAdder();
 
+  /** Blocks that came from node services. */
+  final LongAdder serviceBlocks = new LongAdder();
+  /** Their bytes. */
+  final LongAdder serviceBytes = new LongAdder();
+  /** Map outputs that the node service of this host keeps. */
+  final LongAdder outputsKept = new LongAdder();
+  /** Map outputs that it should keep and does not. */
+  final LongAdder outputsNotKept = new LongAdder();
+
   /** By shuffle and by peer, for the Spark UI. */
   final Traffic traffic = new Traffic();
 
@@ -82,6 +91,10 @@ final class PluginCounters {
     declined.forEach((why, count) -> all.put("sparkReaders." + why.key, count.sum()));
     all.put("rowWriters", rowWriters.sum());
     all.put("rowBlocks", rowBlocks.sum());
+    all.put("serviceBlocks", serviceBlocks.sum());
+    all.put("serviceBytes", serviceBytes.sum());
+    all.put("serviceOutputs", outputsKept.sum());
+    all.put("serviceOutputsRefused", outputsNotKept.sum());
     notWritten.forEach((why, count) -> all.put("sparkWriters." + why.key, count.sum()));
     return all;
   }

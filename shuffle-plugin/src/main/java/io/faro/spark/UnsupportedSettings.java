@@ -1,5 +1,6 @@
 package io.faro.spark;
 
+import io.faro.spark.service.FaroShuffleDataIO;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.SparkConf;
@@ -10,8 +11,8 @@ import org.apache.spark.SparkConf;
  * less protection than the user configured. With {@code spark.faro.fallback=never} the application does not start.
  */
 final class UnsupportedSettings {
-  private static final String IO_PLUGIN = "spark.shuffle.sort.io.plugin.class";
-  private static final String LOCAL_DISK_IO = "org.apache.spark.shuffle.sort.io.LocalDiskShuffleDataIO";
+  static final String IO_PLUGIN = "spark.shuffle.sort.io.plugin.class";
+  static final String LOCAL_DISK_IO = "org.apache.spark.shuffle.sort.io.LocalDiskShuffleDataIO";
   /** The same, except that an executor finds the files of its predecessor on a volume that it got again. */
   private static final String KUBERNETES_DISK_IO = "org.apache.spark.shuffle.KubernetesLocalDiskShuffleDataIO";
 
@@ -23,7 +24,8 @@ final class UnsupportedSettings {
   static List<String> of(SparkConf conf) {
     List<String> found = new ArrayList<>(ChannelSecurity.unreadable(conf));
     String plugin = conf.get(IO_PLUGIN, LOCAL_DISK_IO).trim();
-    if (!plugin.equals(LOCAL_DISK_IO) && !plugin.equals(KUBERNETES_DISK_IO)) {
+    if (!plugin.equals(LOCAL_DISK_IO) && !plugin.equals(KUBERNETES_DISK_IO)
+        && !plugin.equals(FaroShuffleDataIO.class.getName())) {
       found.add(IO_PLUGIN + "=" + plugin);
     }
     return found;
@@ -42,6 +44,10 @@ final class UnsupportedSettings {
     }
     if (!regions.equals("unpinned")) {
       found.add(FaroKeys.REGIONS.name + "=" + regions + BEHIND);
+    }
+    String service = FaroKeys.SERVICE_DIRECTORY.of(conf);
+    if (service != null) {
+      found.add(FaroKeys.SERVICE_DIRECTORY.name + "=" + service + BEHIND);
     }
     return found;
   }

@@ -36,6 +36,8 @@ final class ClientHarness {
   final Peers peers;
   /** The card that a look-up finds. */
   byte[] card = "*".getBytes(StandardCharsets.UTF_8);
+  /** Of the node service; {@code null}: the driver knows none. */
+  byte[] serviceCard;
   Exception lookUpFails;
   boolean gone;
   /** True as with the external shuffle service. */
@@ -53,8 +55,26 @@ final class ClientHarness {
     peers = new Peers(transport, store, new PerHost(lookUps), steps, steps, never, WAIT_MILLIS, counters);
     FallBack fallBack = new FallBack(spark, new PerHost(fallBackThreads), conf, counters, log);
     ToFile toFile = new ToFile(sparkConf, fileThreads, PIECE_BYTES);
-    client = new FaroBlockStoreClient(spark, true, conf, transport, peers, fallBack, toFile, left::contains, counters,
-        steps);
+    Peers services = conf.serviceDirectory == null ? null : new Peers(transport, new ServiceStore(),
+        new PerHost(lookUps), steps, steps, false, WAIT_MILLIS, counters);
+    client = new FaroBlockStoreClient(spark, true, conf, transport, peers, services, fallBack, toFile, left::contains,
+        counters, steps);
+  }
+
+  private final class ServiceStore implements CardStore {
+    @Override
+    public void lookUp(PeerKey peer, long since, Answer answer) {
+      if (serviceCard == null) {
+        answer.missing(null);
+      } else {
+        answer.found(serviceCard, Collections.emptyList());
+      }
+    }
+
+    @Override
+    public boolean doubt(PeerKey peer) {
+      return true;
+    }
   }
 
   private final class Store implements CardStore {

@@ -72,7 +72,15 @@ final class Metric {
     fallBacks();
     rows();
     writers();
+    services();
     ALL = Collections.unmodifiableList(new ArrayList<>(BY_NAME.values()));
+  }
+
+  private static void services() {
+    count("serviceBlocks", "blocks", "that came from node services (`faro serve`), also in the counts of their fabric");
+    count("serviceBytes", "bytes", "in these blocks");
+    count("serviceOutputs", "map outputs", "that the node service of this host keeps");
+    count("serviceOutputsRefused", "map outputs", "that it should keep and does not; this executor serves them");
   }
 
   private static void requests() {

@@ -1,0 +1,2 @@
+/** An executor's connection to the node service of its host ({@code faro serve}). */
+package io.faro.service;

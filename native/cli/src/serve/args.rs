@@ -1,0 +1,150 @@
+//! Options of `faro serve`. Each is also a variable of the environment, for units and containers.
+
+use crate::doctor::args::{limit, size};
+use clap::ValueEnum;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Fabrics of the endpoints that readers connect to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Fabric {
+    /// Shared memory, RDMA and TCP, as far as they work here
+    Auto,
+    /// TCP only
+    Tcp,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = "\
+Executors find the service by spark.faro.service.directory, which is its --socket-dir. SIGTERM and
+SIGINT end it; what it keeps stays in --data-dir for the next one, until the machine starts anew.")]
+pub struct Args {
+    /// Directory of the Unix socket that executors connect to; made if it is missing
+    #[arg(
+        long,
+        env = "FARO_SERVE_SOCKET_DIR",
+        default_value = "/run/faro",
+        value_name = "DIR"
+    )]
+    pub socket_dir: PathBuf,
+
+    /// Directory of the links to map outputs, on the file system of spark.local.dir; made if it is
+    /// missing
+    #[arg(long, env = "FARO_SERVE_DATA_DIR", value_name = "DIR")]
+    pub data_dir: PathBuf,
+
+    /// Address that readers connect to [default: as Spark finds it]
+    #[arg(long, env = "FARO_SERVE_ADDRESS", value_name = "IP")]
+    pub address: Option<IpAddr>,
+
+    /// First TCP port for readers; each application takes the next one that is free; 0: any
+    #[arg(
+        long,
+        env = "FARO_SERVE_PORT",
+        default_value_t = 0,
+        value_name = "PORT"
+    )]
+    pub port: u16,
+
+    /// How readers reach it
+    #[arg(
+        long,
+        env = "FARO_SERVE_FABRIC",
+        default_value = "auto",
+        value_name = "FABRIC"
+    )]
+    pub fabric: Fabric,
+
+    /// Most memory for blocks in transfer, of each application
+    #[arg(long, env = "FARO_SERVE_MEMORY", default_value = "128m", value_parser = limit,
+          value_name = "SIZE")]
+    pub memory: u64,
+
+    /// Most applications at a time; executors of a further one serve by themselves
+    #[arg(long, env = "FARO_SERVE_APPLICATIONS", default_value_t = 16, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub applications: u16,
+
+    /// Most bytes of map outputs of each application
+    #[arg(long, env = "FARO_SERVE_QUOTA", default_value = "1t", value_parser = quota,
+          value_name = "SIZE")]
+    pub quota: u64,
+
+    /// Time without an executor and without a reader after which an application's outputs are
+    /// removed
+    #[arg(long, env = "FARO_SERVE_IDLE", default_value = "1h", value_parser = duration,
+          value_name = "TIME")]
+    pub idle: Duration,
+
+    /// User id whose executors are served, or `any` [default: the service's own]
+    #[arg(long = "user", env = "FARO_SERVE_USERS", value_delimiter = ',', value_parser = user,
+          value_name = "UID")]
+    pub users: Vec<User>,
+
+    /// Port of 127.0.0.1 for Prometheus, which asks for /metrics [default: none]
+    #[arg(long, env = "FARO_SERVE_METRICS_PORT", value_name = "PORT")]
+    pub metrics_port: Option<u16>,
+}
+
+/// Whose executors are served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum User {
+    Any,
+    Id(u32),
+}
+
+fn user(text: &str) -> Result<User, String> {
+    match text {
+        "any" => Ok(User::Any),
+        _ => text
+            .parse()
+            .map(User::Id)
+            .map_err(|_| format!("{text} is not a user id, such as 1000, and not 'any'")),
+    }
+}
+
+fn quota(text: &str) -> Result<u64, String> {
+    let bytes = size(text).filter(|bytes| *bytes > 0);
+    bytes.ok_or_else(|| format!("{text} is not a size such as 500g or 1t"))
+}
+
+/// `90s`, `10min`, `1h`; from a second to thirty days.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text} is not a time of 1s to 720h, such as 90s, 10min or 1h");
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let unit = match &text[digits.len()..] {
+        "s" => 1,
+        "m" | "min" => 60,
+        "h" => 3_600,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    let seconds = number.checked_mul(unit).ok_or_else(wrong)?;
+    match seconds {
+        1..=2_592_000 => Ok(Duration::from_secs(seconds)),
+        _ => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_a_unit() {
+        assert_eq!(duration("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("10min"), Ok(Duration::from_secs(600)));
+        assert_eq!(duration("1h"), Ok(Duration::from_secs(3_600)));
+        for wrong in ["", "5", "0s", "721h", "1d", "-1s", "s"] {
+            assert!(duration(wrong).is_err_and(|e| e.contains("90s")), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn users_are_ids_or_any() {
+        assert_eq!(user("any"), Ok(User::Any));
+        assert_eq!(user("1000"), Ok(User::Id(1000)));
+        assert!(user("spark").is_err_and(|e| e.contains("1000")));
+    }
+}

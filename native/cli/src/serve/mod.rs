@@ -1,0 +1,110 @@
+//! `faro serve`: the daemon of a host that keeps map outputs.
+
+mod args;
+mod logger;
+mod signals;
+
+pub use args::{Args, Fabric, User};
+
+use crate::{host, CliError};
+use faro_endpoint::FabricChoice;
+use faro_service::{Listener, Metrics, Options, Service, ServiceError, Users};
+use signals::Signals;
+use std::io::Write;
+use std::net::IpAddr;
+
+/// Why the daemon ends.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error("{0}")]
+    Service(#[from] ServiceError),
+    #[error("signals cannot be waited for: {0}")]
+    Signals(std::io::Error),
+}
+
+/// Serves until SIGTERM or SIGINT.
+///
+/// # Errors
+/// It cannot start, or its line cannot be written.
+pub fn run(args: &Args, out: &mut impl Write) -> Result<u8, CliError> {
+    logger::install();
+    // Before the first thread, so that all of them leave the signals to this one.
+    let signals = Signals::block().map_err(ServeError::Signals)?;
+    let options = options(args);
+    let (address, users) = (options.advertise, options.users.clone());
+    let service = Service::open(options).map_err(ServeError::Service)?;
+    let listener = Listener::start(&service).map_err(ServeError::Service)?;
+    let metrics = args
+        .metrics_port
+        .map(|port| Metrics::start(service.clone(), port));
+    let metrics = metrics.transpose().map_err(ServeError::Service)?;
+    if let Some(metrics) = &metrics {
+        log::info!("metrics at http://{}/metrics", metrics.address());
+    }
+    log::info!(
+        "faro serve {}: socket {}, data {}, address {address}, {} applications of {} bytes of memory, users {users:?}",
+        env!("CARGO_PKG_VERSION"),
+        listener.path().display(),
+        args.data_dir.display(),
+        args.applications,
+        args.memory
+    );
+    writeln!(out, "ready {}", listener.path().display())?;
+    out.flush()?;
+    let signal = signals.wait().map_err(ServeError::Signals)?;
+    log::info!("{signal}: the service ends");
+    drop(listener);
+    let figures = service.figures();
+    service.close();
+    let figures = figures
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"));
+    log::info!(
+        "faro serve summary: {}",
+        figures.collect::<Vec<_>>().join(" ")
+    );
+    Ok(0)
+}
+
+fn options(args: &Args) -> Options {
+    let address = host::address(args.address, None);
+    let users: Vec<u32> = args.users.iter().filter_map(id).collect();
+    Options {
+        socket_directory: args.socket_dir.clone(),
+        data_directory: args.data_dir.clone(),
+        bind: bind(address),
+        advertise: address,
+        port: args.port,
+        fabric: match args.fabric {
+            Fabric::Auto => FabricChoice::Auto,
+            Fabric::Tcp => FabricChoice::Tcp,
+        },
+        memory: args.memory,
+        applications: args.applications.into(),
+        quota: args.quota,
+        idle: args.idle,
+        users: match users.is_empty() {
+            _ if args.users.contains(&User::Any) => Users::Any,
+            true => Users::Own,
+            false => Users::These(users),
+        },
+    }
+}
+
+fn id(user: &User) -> Option<u32> {
+    match user {
+        User::Any => None,
+        User::Id(id) => Some(*id),
+    }
+}
+
+/// An address of another machine's side (address translation) cannot be listened on; then all are.
+fn bind(address: IpAddr) -> IpAddr {
+    match std::net::UdpSocket::bind((address, 0)) {
+        Ok(_) => address,
+        Err(_) => match address {
+            IpAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
+            IpAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+        },
+    }
+}

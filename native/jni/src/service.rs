@@ -1,0 +1,137 @@
+//! This executor's connection to the node service of its host.
+
+use crate::args;
+use crate::registry::Registry;
+use crate::throw::{Failure, Outcome, Typed};
+use faro_service::{Client, Hello, Token};
+use faro_wire::OutputId;
+use jni::objects::{JByteArray, JClass, JString};
+use jni::sys::{jboolean, jint, jlong};
+use jni::{Env, EnvUnowned};
+use std::path::PathBuf;
+use std::sync::Arc;
+use zeroize::Zeroizing;
+
+static CLIENTS: Registry<Arc<Client>> = Registry::new();
+
+fn client(handle: jlong) -> Outcome<Arc<Client>> {
+    CLIENTS.get(handle as u64).ok_or(Failure::NotHeld {
+        what: "connection to a service",
+        handle: handle as u64,
+    })
+}
+
+/// A copy that is wiped; null is empty. Java wipes its array.
+fn secret_bytes(env: &Env<'_>, bytes: &JByteArray<'_>) -> Outcome<Zeroizing<Vec<u8>>> {
+    if bytes.is_null() {
+        return Ok(Zeroizing::default());
+    }
+    Ok(Zeroizing::new(env.convert_byte_array(bytes)?))
+}
+
+/// `ServiceNative.connect`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_service_ServiceNative_connect<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    directory: JString<'local>,
+    application: JString<'local>,
+    executor: JString<'local>,
+    sealed: jboolean,
+    token: JByteArray<'local>,
+    secret: JByteArray<'local>,
+    timeout_millis: jlong,
+) -> jlong {
+    env.with_env(|env| -> Outcome<jlong> {
+        let directory = PathBuf::from(args::text(env, "directory", &directory)?);
+        let token = secret_bytes(env, &token)?;
+        let got = token.len();
+        let bytes = token
+            .as_slice()
+            .try_into()
+            .map_err(|_| Failure::Argument(format!("a token of {got} bytes, 32 are one")))?;
+        let hello = Hello {
+            application: args::text(env, "application", &application)?,
+            executor: args::text(env, "executor", &executor)?,
+            sealed,
+            token: Token::new(bytes),
+            secret: secret_bytes(env, &secret)?,
+        };
+        let client = Client::connect(&directory, hello, args::wait(timeout_millis))?;
+        Ok(CLIENTS.insert(Arc::new(client)) as jlong)
+    })
+    .resolve::<Typed>()
+}
+
+/// `ServiceNative.card`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_service_ServiceNative_card<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    handle: jlong,
+) -> JByteArray<'local> {
+    env.with_env(|env| -> Outcome<JByteArray<'local>> {
+        Ok(env.byte_array_from_slice(client(handle)?.card())?)
+    })
+    .resolve::<Typed>()
+}
+
+/// `ServiceNative.handOver`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_service_ServiceNative_handOver<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    handle: jlong,
+    shuffle: jint,
+    map: jlong,
+    data: JString<'local>,
+    index: JString<'local>,
+) {
+    env.with_env(|env| -> Outcome<()> {
+        let id = OutputId {
+            shuffle_id: shuffle as u32,
+            map_id: map,
+        };
+        let data = PathBuf::from(args::text(env, "data path", &data)?);
+        let index = PathBuf::from(args::text(env, "index path", &index)?);
+        Ok(client(handle)?.hand_over(id, &index, &data)?)
+    })
+    .resolve::<Typed>();
+}
+
+/// `ServiceNative.forget`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_service_ServiceNative_forget<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    handle: jlong,
+    shuffle: jint,
+) {
+    env.with_env(|_| -> Outcome<()> { Ok(client(handle)?.forget(shuffle as u32)?) })
+        .resolve::<Typed>();
+}
+
+/// `ServiceNative.end`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_service_ServiceNative_end<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    handle: jlong,
+) {
+    env.with_env(|_| -> Outcome<()> { Ok(client(handle)?.end()?) })
+        .resolve::<Typed>();
+}
+
+/// `ServiceNative.close`; does nothing for a handle that is not valid.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_service_ServiceNative_close<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    handle: jlong,
+) {
+    env.with_env(|_| -> Outcome<()> {
+        drop(CLIENTS.remove(handle as u64));
+        Ok(())
+    })
+    .resolve::<Typed>();
+}

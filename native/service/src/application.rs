@@ -1,0 +1,238 @@
+//! One application of this host: its outputs, and the endpoint that serves them to its members.
+
+use crate::handed::Handed;
+use crate::message::{Hello, Key};
+use crate::options::Options;
+use crate::store::{Holding, KeepError, KeptNow, Store};
+use faro_endpoint::{
+    Config, Endpoint, EndpointError, ExchangeConfig, Protection, RegionMode, Security,
+    SharedSecret, Staging, VerbsOptions,
+};
+use faro_sync::lock;
+use faro_wire::OutputId;
+use ring::digest;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Questions of readers that are answered together.
+const QUESTIONS: usize = 64;
+/// How long a resolver waits before it looks whether its endpoint is closed.
+const QUESTION_WAIT: Duration = Duration::from_millis(200);
+/// Without progress, before a reader's request ends.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+const IDLE_MEMORY: Duration = Duration::from_secs(60);
+const IDLE_CONNECTION: Duration = Duration::from_secs(60);
+
+/// An application that is served.
+pub(crate) struct Application {
+    pub(crate) key: Key,
+    /// Spark's id.
+    pub(crate) name: String,
+    /// The user of its executors.
+    pub(crate) owner: u32,
+    sealed: bool,
+    secret: SecretHash,
+    store: Arc<Store>,
+    endpoint: Arc<Endpoint>,
+    resolver: Mutex<Option<JoinHandle<()>>>,
+    connections: AtomicUsize,
+    activity: Mutex<Activity>,
+}
+
+/// What was heard of an application last.
+struct Activity {
+    at: Instant,
+    /// Requests that its endpoint had served then.
+    served: u64,
+}
+
+/// Says whether two executors have the same secret, and nothing else of it.
+#[derive(PartialEq, Eq)]
+struct SecretHash([u8; 32]);
+
+impl SecretHash {
+    fn of(secret: &[u8]) -> Self {
+        let hash = digest::digest(&digest::SHA256, secret);
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(hash.as_ref());
+        Self(bytes)
+    }
+}
+
+impl Application {
+    /// Opens the endpoint, on the first port of the options' that is free, and starts to answer.
+    ///
+    /// # Errors
+    /// The endpoint's.
+    pub(crate) fn start(
+        key: Key,
+        hello: &Hello,
+        owner: u32,
+        store: Arc<Store>,
+        options: &Options,
+        now: Instant,
+    ) -> Result<Arc<Self>, EndpointError> {
+        let endpoint = open(hello, options)?;
+        let resolver = resolver(Arc::clone(&endpoint), Arc::clone(&store));
+        let resolver = resolver.inspect_err(|_| endpoint.close())?;
+        Ok(Arc::new(Self {
+            key,
+            name: hello.application.clone(),
+            owner,
+            sealed: hello.sealed,
+            secret: SecretHash::of(&hello.secret),
+            store,
+            endpoint,
+            resolver: Mutex::new(Some(resolver)),
+            connections: AtomicUsize::new(0),
+            activity: Mutex::new(Activity { at: now, served: 0 }),
+        }))
+    }
+
+    /// Whether an executor that has the application's token says the rest of it as the first one did.
+    pub(crate) fn agrees(&self, hello: &Hello, owner: u32) -> bool {
+        self.name == hello.application
+            && self.owner == owner
+            && self.sealed == hello.sealed
+            && self.secret == SecretHash::of(&hello.secret)
+    }
+
+    pub(crate) fn card(&self) -> Vec<u8> {
+        self.endpoint.card()
+    }
+
+    pub(crate) fn connected(&self) {
+        self.connections.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The last call of a connection.
+    pub(crate) fn disconnected(&self) {
+        lock(&self.activity).at = Instant::now();
+        self.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// # Errors
+    /// See `Store::keep`.
+    pub(crate) fn keep(&self, id: OutputId, handed: Handed) -> Result<KeptNow, KeepError> {
+        let kept = self.store.keep(id, handed)?;
+        if kept.replaced {
+            // The endpoint may know the older files.
+            self.answer(id);
+        }
+        Ok(kept)
+    }
+
+    fn answer(&self, id: OutputId) {
+        answer(&self.endpoint, &self.store, id);
+    }
+
+    /// Removes a shuffle's outputs.
+    pub(crate) fn forget(&self, shuffle: u32) -> Holding {
+        self.endpoint.forget_shuffle(shuffle);
+        let gone = self.store.forget(shuffle);
+        // A question between the two has opened files that are deleted now, and would keep their disk space.
+        self.endpoint.forget_shuffle(shuffle);
+        gone
+    }
+
+    pub(crate) fn holding(&self) -> Holding {
+        self.store.holding()
+    }
+
+    /// Blocks and bytes that readers got.
+    pub(crate) fn served(&self) -> [u64; 2] {
+        let counters = self.endpoint.counters();
+        ["servedBlocks.", "servedBytes."].map(|prefix| {
+            let of = counters.iter().filter(|(name, _)| name.starts_with(prefix));
+            of.map(|(_, value)| value).sum()
+        })
+    }
+
+    /// Since when neither an executor nor a reader was heard of; `None`: one is there.
+    pub(crate) fn idle_since(&self, now: Instant) -> Option<Instant> {
+        let counters = self.endpoint.counters();
+        let served = counters.iter().find(|(name, _)| name == "servedRequests");
+        let served = served.map_or(0, |(_, value)| *value);
+        let mut activity = lock(&self.activity);
+        if self.connections.load(Ordering::Relaxed) > 0 || served != activity.served {
+            *activity = Activity { at: now, served };
+            return None;
+        }
+        Some(activity.at)
+    }
+
+    /// Ends the endpoint. Idempotent.
+    pub(crate) fn close(&self) {
+        self.endpoint.close();
+        let resolver = lock(&self.resolver).take();
+        if resolver.is_some_and(|thread| thread.join().is_err()) {
+            log::error!("the resolver of {} panicked", self.name);
+        }
+    }
+
+    /// Ends the endpoint and removes all outputs; what that was.
+    pub(crate) fn end(&self) -> Holding {
+        self.close();
+        self.store.end()
+    }
+}
+
+fn open(hello: &Hello, options: &Options) -> Result<Arc<Endpoint>, EndpointError> {
+    let secret = (!hello.secret.is_empty()).then(|| SharedSecret::new(hello.secret.to_vec()));
+    let tries = match options.port {
+        0 => 1,
+        port => options.applications.min(usize::from(u16::MAX - port) + 1),
+    };
+    let config = |at: usize| Config {
+        name: "service".to_owned(),
+        fabric: options.fabric,
+        bind: options.bind,
+        advertise: options.advertise,
+        port: options.port.saturating_add(at as u16),
+        verbs: VerbsOptions::default(),
+        memory_limit: options.memory,
+        idle_release: IDLE_MEMORY,
+        staging: Staging::default(),
+        regions: RegionMode::default(),
+        connection_idle: IDLE_CONNECTION,
+        request_timeout: REQUEST_TIMEOUT,
+        exchange: ExchangeConfig::default(),
+        security: Security {
+            protection: match hello.sealed {
+                true => Protection::Sealed,
+                false => Protection::Clear,
+            },
+            application: hello.application.clone(),
+            secret: secret.clone(),
+        },
+    };
+    let mut result = Endpoint::start(config(0));
+    for at in 1..tries {
+        if result.is_ok() {
+            break;
+        }
+        result = Endpoint::start(config(at));
+    }
+    result
+}
+
+fn resolver(endpoint: Arc<Endpoint>, store: Arc<Store>) -> Result<JoinHandle<()>, EndpointError> {
+    std::thread::Builder::new()
+        .name("faro-resolver".to_owned())
+        .spawn(move || {
+            while !endpoint.is_closed() {
+                for id in endpoint.unresolved(QUESTIONS, QUESTION_WAIT) {
+                    answer(&endpoint, &store, id);
+                }
+            }
+        })
+        .map_err(EndpointError::Thread)
+}
+
+fn answer(endpoint: &Endpoint, store: &Store, id: OutputId) {
+    // Held until the endpoint has opened the files: paths of open files are good for as long as they are open.
+    let found = store.find(id);
+    endpoint.resolve(id, found.as_ref().map(|found| found.files.clone()));
+}

@@ -1,0 +1,169 @@
+//! An executor's side: registers its application, and hands map outputs over.
+
+use crate::message::{Hello, MessageError, Refusal, Reply, Request};
+use crate::options::SOCKET;
+use crate::socket::{receive, send, SocketError};
+use faro_sync::lock;
+use faro_wire::OutputId;
+use rustix::net::sockopt::{set_socket_timeout, socket_peercred, Timeout};
+use rustix::net::{connect, socket_with, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::process::geteuid;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+use thiserror::Error;
+
+/// Why the service did not do what was asked.
+#[derive(Debug, Error)]
+pub enum ClientError {
+    #[error("no service at {}: {source}", path.display())]
+    Absent { path: PathBuf, source: io::Error },
+    #[error("the service at {} is of user {user}, neither root nor this executor's", path.display())]
+    Foreign { path: PathBuf, user: u32 },
+    #[error("the connection to the service has failed: {0}")]
+    Socket(#[from] SocketError),
+    #[error("the service said what no service of this version says: {0}")]
+    Message(#[from] MessageError),
+    #[error("the service answered another question")]
+    Unexpected,
+    #[error("the service refused ({why:?}): {text}")]
+    Refused { why: Refusal, text: String },
+    #[error("{}: {source}", path.display())]
+    File { path: PathBuf, source: io::Error },
+    #[error("the connection to the service was lost before")]
+    Lost,
+}
+
+impl ClientError {
+    /// The connection is of no use any more.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        match self {
+            Self::Absent { .. }
+            | Self::Foreign { .. }
+            | Self::Socket(_)
+            | Self::Message(_)
+            | Self::Unexpected
+            | Self::Lost => true,
+            Self::Refused { why, .. } => matches!(why, Refusal::Message | Refusal::Ended),
+            Self::File { .. } => false,
+        }
+    }
+}
+
+/// A registered executor. One message is under way at a time.
+#[derive(Debug)]
+pub struct Client {
+    /// `None`: lost.
+    socket: Mutex<Option<OwnedFd>>,
+    card: Vec<u8>,
+}
+
+impl Client {
+    /// Connects to the service whose socket is in that directory. Each message has `timeout`.
+    ///
+    /// # Errors
+    /// There is none, it is somebody else's, or it refuses.
+    pub fn connect(directory: &Path, hello: Hello, timeout: Duration) -> Result<Self, ClientError> {
+        let path = directory.join(SOCKET);
+        let socket = open(&path, timeout).map_err(|source| ClientError::Absent {
+            path: path.clone(),
+            source,
+        })?;
+        // The greeting has secrets: not for whoever was first to make a socket of that name.
+        let user = socket_peercred(&socket).map_err(|e| SocketError::Io(e.into()))?;
+        let user = user.uid.as_raw();
+        if user != 0 && user != geteuid().as_raw() {
+            return Err(ClientError::Foreign { path, user });
+        }
+        match ask(&socket, &Request::Hello(hello), &[])? {
+            Reply::Welcome { card } => Ok(Self {
+                socket: Mutex::new(Some(socket)),
+                card,
+            }),
+            Reply::Refused { why, text } => Err(ClientError::Refused { why, text }),
+            Reply::Done => Err(ClientError::Unexpected),
+        }
+    }
+
+    /// The card of the service's endpoint for this application.
+    #[must_use]
+    pub fn card(&self) -> &[u8] {
+        &self.card
+    }
+
+    /// Hands a committed map output over. Without a data file all its partitions are empty.
+    ///
+    /// # Errors
+    /// The service does not have it then.
+    pub fn hand_over(&self, id: OutputId, index: &Path, data: &Path) -> Result<(), ClientError> {
+        let of = |path: &Path, source| ClientError::File {
+            path: path.to_owned(),
+            source,
+        };
+        let index_file = File::open(index).map_err(|e| of(index, e))?;
+        let data_file = match File::open(data) {
+            Ok(file) => Some(file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(of(data, error)),
+        };
+        let has_data = data_file.is_some();
+        let files = [Some(&index_file), data_file.as_ref()];
+        let files: Vec<BorrowedFd<'_>> = files.into_iter().flatten().map(AsFd::as_fd).collect();
+        self.tell(&Request::Output { id, has_data }, &files)
+    }
+
+    /// A shuffle was removed.
+    ///
+    /// # Errors
+    /// The service was not told.
+    pub fn forget(&self, shuffle: u32) -> Result<(), ClientError> {
+        self.tell(&Request::Forget { shuffle }, &[])
+    }
+
+    /// The application has ended.
+    ///
+    /// # Errors
+    /// The service was not told.
+    pub fn end(&self) -> Result<(), ClientError> {
+        self.tell(&Request::End, &[])
+    }
+
+    fn tell(&self, request: &Request, files: &[BorrowedFd<'_>]) -> Result<(), ClientError> {
+        let mut held = lock(&self.socket);
+        let socket = held.as_ref().ok_or(ClientError::Lost)?;
+        let told = match ask(socket, request, files) {
+            Ok(Reply::Done) => Ok(()),
+            Ok(Reply::Refused { why, text }) => Err(ClientError::Refused { why, text }),
+            Ok(Reply::Welcome { .. }) => Err(ClientError::Unexpected),
+            Err(error) => Err(error),
+        };
+        if told.as_ref().is_err_and(ClientError::is_lost) {
+            // An answer that came late would be taken for the next one's.
+            *held = None;
+        }
+        told
+    }
+}
+
+fn open(path: &Path, timeout: Duration) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    set_socket_timeout(&socket, Timeout::Send, Some(timeout))?;
+    set_socket_timeout(&socket, Timeout::Recv, Some(timeout))?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket)
+}
+
+fn ask(
+    socket: &OwnedFd,
+    request: &Request,
+    files: &[BorrowedFd<'_>],
+) -> Result<Reply, ClientError> {
+    send(socket.as_fd(), &request.encode(), files)?;
+    let received = receive(socket.as_fd())?;
+    Ok(Reply::decode(&received.bytes)?)
+}

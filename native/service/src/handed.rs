@@ -1,0 +1,113 @@
+//! The files of a map output that was handed over, checked. Nothing about them is believed: an executor may pass
+//! any descriptor that it has.
+
+use rustix::fs::{fcntl_getfl, fstat, FileType, OFlags};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use thiserror::Error;
+
+/// The longest index: 16,777,215 partitions, Spark's most.
+const MAX_INDEX: u64 = 8 << 24;
+/// Bytes of an index that are looked at together.
+const CHUNK: usize = 64 << 10;
+/// Set-user-id, set-group-id, sticky.
+const SPECIAL_BITS: u32 = 0o7000;
+
+/// Why files are not kept.
+#[derive(Debug, Error)]
+pub enum HandedError {
+    #[error("the {part} is no regular file that was opened for reading")]
+    NotRegular { part: &'static str },
+    #[error("the {part} belongs to user {is}, not to user {owner} who hands it over")]
+    Foreign {
+        part: &'static str,
+        is: u32,
+        owner: u32,
+    },
+    #[error("the index has {got} bytes, allowed: 16 to {MAX_INDEX}, in eights")]
+    IndexLength { got: u64 },
+    #[error("offset {at} of the index is {got}, after {before}")]
+    Offset { at: u64, before: u64, got: u64 },
+    #[error("the index ends at {index}, the data file at {data}")]
+    Ends { index: u64, data: u64 },
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+/// Files of a map output that fit each other.
+#[derive(Debug)]
+pub struct Handed {
+    pub index: File,
+    /// `None`: all partitions are empty.
+    pub data: Option<File>,
+    /// Of both.
+    pub bytes: u64,
+}
+
+impl Handed {
+    /// Checks that these are an index and its data file, both of that user.
+    ///
+    /// # Errors
+    /// They are not, or cannot be read.
+    pub fn check(index: File, data: Option<File>, owner: u32) -> Result<Self, HandedError> {
+        let index_bytes = length(&index, "index", owner)?;
+        let data_bytes = match &data {
+            Some(data) => length(data, "data file", owner)?,
+            None => 0,
+        };
+        if !(16..=MAX_INDEX).contains(&index_bytes) || index_bytes % 8 != 0 {
+            return Err(HandedError::IndexLength { got: index_bytes });
+        }
+        let end = last_offset(&index, index_bytes)?;
+        if end != data_bytes {
+            return Err(HandedError::Ends {
+                index: end,
+                data: data_bytes,
+            });
+        }
+        Ok(Self {
+            index,
+            data,
+            bytes: index_bytes + data_bytes,
+        })
+    }
+}
+
+/// Of a regular file that is open for reading and belongs to `owner`.
+fn length(file: &File, part: &'static str, owner: u32) -> Result<u64, HandedError> {
+    let flags = fcntl_getfl(file).map_err(io::Error::from)?;
+    let readable = !flags.contains(OFlags::PATH) && !flags.contains(OFlags::WRONLY);
+    let stat = fstat(file).map_err(io::Error::from)?;
+    let is_regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    if !is_regular || !readable || stat.st_mode & SPECIAL_BITS != 0 {
+        return Err(HandedError::NotRegular { part });
+    }
+    if stat.st_uid != owner {
+        let is = stat.st_uid;
+        return Err(HandedError::Foreign { part, is, owner });
+    }
+    Ok(u64::try_from(stat.st_size).unwrap_or(0))
+}
+
+/// The last of the offsets, none of which is smaller than the one before; the first is 0.
+fn last_offset(index: &File, bytes: u64) -> Result<u64, HandedError> {
+    let mut chunk = vec![0; CHUNK.min(bytes as usize)];
+    let (mut before, mut at) = (0, 0);
+    while at < bytes {
+        let now = (chunk.len() as u64).min(bytes - at) as usize;
+        index.read_exact_at(&mut chunk[..now], at)?;
+        for raw in chunk[..now].chunks_exact(8) {
+            let mut offset = [0; 8];
+            offset.copy_from_slice(raw);
+            let got = u64::from_be_bytes(offset);
+            if got < before || (at == 0 && got != 0) {
+                let at = at / 8;
+                return Err(HandedError::Offset { at, before, got });
+            }
+            before = got;
+            at += 8;
+        }
+    }
+    Ok(before)
+}

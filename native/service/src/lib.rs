@@ -1,0 +1,34 @@
+//! The node service: keeps the map outputs of a host's executors when those have ended, and serves them.
+//!
+//! ```text
+//!   executor ── client ──▶ Unix socket (SEQPACKET, SCM_RIGHTS) ──▶ listener ──▶ service ──▶ application
+//!                                                                                   │           │
+//!   options    what the daemon is started with                                      │           ├─ store     links, descriptors
+//!   message    the layouts of requests and answers; no I/O                          │           └─ endpoint  serves readers
+//!   socket     one message and its descriptors                                      └─ record    what a restart finds
+//!   handed     what was handed over, checked
+//! ```
+//! An application proves itself by a token that only its executors know; its name here is a hash of it. So one
+//! application can neither name nor guess another's outputs, and cannot take its name. Each has an endpoint of its own,
+//! with a card of its own, that knows its outputs only. A client names no path: it passes open files.
+
+mod application;
+mod client;
+mod handed;
+mod listener;
+mod message;
+mod metrics;
+mod options;
+mod record;
+mod service;
+mod socket;
+mod store;
+
+pub use client::{Client, ClientError};
+pub use listener::Listener;
+pub use message::{Hello, Key, Refusal, Reply, Request, Token, MAX_MESSAGE, VERSION};
+pub use metrics::Metrics;
+pub use options::{Options, Users, SOCKET};
+pub use record::Record;
+pub use service::{Figures, Service, ServiceError};
+pub use socket::{receive, send, Received, SocketError};

@@ -1,0 +1,339 @@
+//! The socket of the service: who connects is asked for, one thread answers each connection.
+
+use crate::application::Application;
+use crate::handed::Handed;
+use crate::message::{MessageError, Refusal, Reply, Request};
+use crate::options::{Users, SOCKET};
+use crate::service::{Refused, Service, ServiceError};
+use crate::socket::{receive, send, Received, SocketError};
+use crate::store::KeepError;
+use faro_sync::lock;
+use rustix::fs::{chmod, Mode};
+use rustix::net::sockopt::{set_socket_timeout, socket_peercred, Timeout};
+use rustix::net::{
+    accept_with, bind, listen, socket_with, AddressFamily, SocketAddrUnix, SocketFlags, SocketType,
+};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Executors of this host, of all applications.
+const MAX_CONNECTIONS: usize = 1_024;
+/// Connections that the kernel keeps until they are taken.
+const BACKLOG: i32 = 128;
+/// How long an executor may take for its first message.
+const HELLO_WAIT: Duration = Duration::from_secs(5);
+/// How often a thread that waits looks whether the service stops.
+const LOOK: Duration = Duration::from_millis(500);
+/// How long the end waits for what connections are doing.
+const END_WAIT: Duration = Duration::from_secs(10);
+/// How often it looks for applications that nothing was heard of.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Listens as long as it lives.
+pub struct Listener {
+    path: PathBuf,
+    stop: Arc<AtomicBool>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    connections: Arc<AtomicUsize>,
+}
+
+impl Listener {
+    /// Listens at the service's socket, and looks for idle applications.
+    ///
+    /// # Errors
+    /// `Socket`, `Thread`.
+    pub fn start(service: &Arc<Service>) -> Result<Self, ServiceError> {
+        let path = service.options().socket_directory.join(SOCKET);
+        let open_to_all = service.options().users != Users::Own;
+        let of = |source: io::Error| ServiceError::Socket {
+            path: path.clone(),
+            source,
+        };
+        let socket = open(&path, open_to_all).map_err(of)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let connections = Arc::new(AtomicUsize::new(0));
+        let listener = Self {
+            path: path.clone(),
+            stop: Arc::clone(&stop),
+            threads: Mutex::default(),
+            connections: Arc::clone(&connections),
+        };
+        let accepts = {
+            let (service, stop) = (Arc::clone(service), Arc::clone(&stop));
+            move || accept_all(&service, &socket, &stop, &connections)
+        };
+        let service = Arc::clone(service);
+        let ticks = move || {
+            let mut last = Instant::now();
+            while !stop.load(Ordering::Relaxed) {
+                std::thread::sleep(LOOK);
+                let now = Instant::now();
+                if now.saturating_duration_since(last) >= TICK {
+                    last = now;
+                    service.tick(now);
+                }
+            }
+        };
+        let mut threads = lock(&listener.threads);
+        threads.push(thread("faro-accept", accepts)?);
+        threads.push(thread("faro-tick", ticks)?);
+        drop(threads);
+        Ok(listener)
+    }
+
+    /// Where the socket is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Listener {
+    /// Waits for all threads of it, which look every half second; not for one that a file system keeps.
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in lock(&self.threads).drain(..) {
+            if thread.join().is_err() {
+                log::error!("a thread of the service panicked");
+            }
+        }
+        let deadline = Instant::now() + END_WAIT;
+        while self.connections.load(Ordering::Acquire) > 0 {
+            if Instant::now() >= deadline {
+                log::warn!("an executor's files do not answer, and are not waited for");
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn thread(
+    name: &str,
+    body: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, ServiceError> {
+    let builder = std::thread::Builder::new().name(name.to_owned());
+    builder.spawn(body).map_err(ServiceError::Thread)
+}
+
+/// In the place of the socket of a service before this one: its directory is locked.
+fn open(path: &Path, open_to_all: bool) -> io::Result<OwnedFd> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let flags = SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    bind(&socket, &SocketAddrUnix::new(path)?)?;
+    chmod(
+        path,
+        Mode::from_raw_mode(if open_to_all { 0o666 } else { 0o600 }),
+    )?;
+    set_socket_timeout(&socket, Timeout::Recv, Some(LOOK))?;
+    listen(&socket, BACKLOG)?;
+    Ok(socket)
+}
+
+fn accept_all(
+    service: &Arc<Service>,
+    socket: &OwnedFd,
+    stop: &Arc<AtomicBool>,
+    connections: &Arc<AtomicUsize>,
+) {
+    while !stop.load(Ordering::Relaxed) {
+        let connection = match accept_with(socket, SocketFlags::CLOEXEC) {
+            Ok(connection) => connection,
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => continue,
+            Err(error) => {
+                log::warn!("an executor cannot connect: {error}");
+                // Without descriptors this would repeat at once.
+                std::thread::sleep(LOOK);
+                continue;
+            }
+        };
+        if connections.fetch_add(1, Ordering::AcqRel) >= MAX_CONNECTIONS {
+            connections.fetch_sub(1, Ordering::AcqRel);
+            let text = format!("{MAX_CONNECTIONS} executors are connected, as many as may be");
+            let _ = refuse(&connection, (Refusal::Full, text));
+            continue;
+        }
+        let serves = {
+            let (service, stop) = (Arc::clone(service), Arc::clone(stop));
+            let connections = Counted(Arc::clone(connections));
+            move || {
+                let _counted = connections;
+                // Dropped before it: when none is counted, nothing of the service is in use here.
+                let (service, stop, connection) = (service, stop, connection);
+                Connection {
+                    service: &service,
+                    socket: &connection,
+                    stop: &stop,
+                }
+                .serve();
+            }
+        };
+        if let Err(error) = thread("faro-executor", serves) {
+            log::warn!("an executor cannot be served: {error}");
+        }
+    }
+}
+
+/// One of the connections.
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn refuse(socket: &OwnedFd, (why, text): Refused) -> Result<(), SocketError> {
+    let bytes = Reply::Refused { why, text }.encode();
+    send(socket.as_fd(), &bytes, &[])
+}
+
+/// One executor.
+struct Connection<'a> {
+    service: &'a Service,
+    socket: &'a OwnedFd,
+    stop: &'a AtomicBool,
+}
+
+impl Connection<'_> {
+    fn serve(&self) {
+        let served = self.greet().and_then(|(application, user)| {
+            application.connected();
+            let served = self.answer_all(&application, user);
+            application.disconnected();
+            served
+        });
+        match served {
+            Ok(()) | Err(SocketError::Closed) => {}
+            Err(error) => log::info!("an executor's connection ends: {error}"),
+        }
+    }
+
+    /// The first message; `Closed` after a refusal.
+    fn greet(&self) -> Result<(Arc<Application>, u32), SocketError> {
+        let of = |errno: rustix::io::Errno| SocketError::Io(errno.into());
+        set_socket_timeout(self.socket, Timeout::Send, Some(HELLO_WAIT)).map_err(of)?;
+        set_socket_timeout(self.socket, Timeout::Recv, Some(HELLO_WAIT)).map_err(of)?;
+        let user = socket_peercred(self.socket).map_err(of)?.uid.as_raw();
+        let greeted = self.greeted(user)?;
+        let application = greeted.map_err(|refused| {
+            log::info!("an executor of user {user} is refused: {}", refused.1);
+            self.service
+                .counters
+                .refused
+                .fetch_add(1, Ordering::Relaxed);
+            refuse(self.socket, refused)
+                .err()
+                .unwrap_or(SocketError::Closed)
+        })?;
+        set_socket_timeout(self.socket, Timeout::Recv, Some(LOOK)).map_err(of)?;
+        let card = application.card();
+        self.reply(&Reply::Welcome { card })?;
+        Ok((application, user))
+    }
+
+    fn greeted(&self, user: u32) -> Result<Result<Arc<Application>, Refused>, SocketError> {
+        // Also of a user who is refused: closing with a message unread would take the answer from the other side.
+        let received = receive(self.socket.as_fd())?;
+        if !self.service.serves(user) {
+            let text = format!("executors of user {user} are not served here");
+            return Ok(Err((Refusal::User, text)));
+        }
+        Ok(match Request::decode(&received.bytes) {
+            Ok(Request::Hello(hello)) => self.service.register(&hello, user),
+            Ok(Request::Output { .. } | Request::Forget { .. } | Request::End) => {
+                let text = "the first message is no greeting".to_owned();
+                Err((Refusal::Message, text))
+            }
+            Err(error @ MessageError::Version { .. }) => Err((Refusal::Version, error.to_string())),
+            Err(error) => Err((Refusal::Message, error.to_string())),
+        })
+    }
+
+    fn answer_all(&self, application: &Application, user: u32) -> Result<(), SocketError> {
+        while !self.stop.load(Ordering::Relaxed) {
+            let received = match receive(self.socket.as_fd()) {
+                Err(SocketError::TimedOut) => continue,
+                other => other?,
+            };
+            match self.answer(application, user, received) {
+                Ok(()) => self.reply(&Reply::Done)?,
+                Err(refused) => {
+                    self.service
+                        .counters
+                        .refused
+                        .fetch_add(1, Ordering::Relaxed);
+                    log::debug!("application {} is refused: {}", application.name, refused.1);
+                    let ends = refused.0 == Refusal::Message;
+                    refuse(self.socket, refused)?;
+                    if ends {
+                        return Err(SocketError::Closed);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn answer(
+        &self,
+        application: &Application,
+        user: u32,
+        received: Received,
+    ) -> Result<(), Refused> {
+        let message = |text: String| (Refusal::Message, text);
+        let request = Request::decode(&received.bytes).map_err(|e| message(e.to_string()))?;
+        match request {
+            Request::Hello(_) => Err(message("a second greeting".to_owned())),
+            Request::Output { id, has_data } => {
+                let mut files = received.descriptors.into_iter().map(File::from);
+                let wanted = 1 + usize::from(has_data);
+                if files.len() != wanted {
+                    let got = files.len();
+                    return Err(message(format!("{got} descriptors where {wanted} belong")));
+                }
+                let handed = match (files.next(), files.next()) {
+                    (Some(index), data) => Handed::check(index, data, user),
+                    (None, _) => return Err(message("no index".to_owned())),
+                };
+                let handed = handed.map_err(|e| (Refusal::Files, e.to_string()))?;
+                let kept = application.keep(id, handed).map_err(|error| {
+                    let why = match &error {
+                        KeepError::Files(_) => Refusal::Files,
+                        KeepError::Quota { .. } => Refusal::Quota,
+                        KeepError::Full => Refusal::Full,
+                        KeepError::Ended => Refusal::Ended,
+                        KeepError::Descriptors { .. }
+                        | KeepError::Linking(_)
+                        | KeepError::Unreadable(_) => Refusal::System,
+                    };
+                    (why, error.to_string())
+                })?;
+                self.service.count_kept(kept.how);
+                Ok(())
+            }
+            Request::Forget { shuffle } => {
+                self.service.count_removed(application.forget(shuffle));
+                Ok(())
+            }
+            Request::End => {
+                self.service.end(application.key, "has ended");
+                Ok(())
+            }
+        }
+    }
+
+    fn reply(&self, reply: &Reply) -> Result<(), SocketError> {
+        send(self.socket.as_fd(), &reply.encode(), &[])
+    }
+}

@@ -1,0 +1,433 @@
+//! What an executor and the service say to each other: one message is one packet, with its descriptors beside it.
+//!
+//! ```text
+//!  request | u8 kind | body                              numbers are little-endian
+//!   HELLO    "faro" | u16 version | u8 sealed | text application | text executor | 32 token | bytes secret
+//!   OUTPUT   u32 shuffle | i64 map | u8 has data          descriptors: the index, then the data file if it has one
+//!   FORGET   u32 shuffle
+//!   END      (nothing)
+//!  answer  | u8 kind | body
+//!   WELCOME  bytes card
+//!   DONE     (nothing)
+//!   REFUSED  u8 why | text
+//!  text, bytes: u16 length, then as many bytes
+//! ```
+//! A HELLO begins with its version, so that another version can be refused with a line that names both.
+
+use faro_wire::OutputId;
+use ring::digest;
+use std::fmt;
+use thiserror::Error;
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+/// Of these layouts.
+pub const VERSION: u16 = 1;
+/// The longest message; a card takes up to 4 KiB.
+pub const MAX_MESSAGE: usize = 8 << 10;
+/// The longest id of an application or an executor.
+const MAX_NAME: usize = 255;
+/// The longest secret of Spark.
+const MAX_SECRET: usize = 2 << 10;
+const MAGIC: &[u8; 4] = b"faro";
+const TOKEN_BYTES: usize = 32;
+
+/// What only the executors of one application know.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub struct Token([u8; TOKEN_BYTES]);
+
+impl Token {
+    /// Takes over bytes that are secret already.
+    #[must_use]
+    pub fn new(bytes: [u8; TOKEN_BYTES]) -> Self {
+        Self(bytes)
+    }
+
+    /// The application's name in the service. The token cannot be calculated from it.
+    #[must_use]
+    pub fn key(&self) -> Key {
+        let mut context = digest::Context::new(&digest::SHA256);
+        context.update(b"faro service 1 application");
+        context.update(&self.0);
+        let hash = context.finish();
+        let mut key = [0; Key::BYTES];
+        key.copy_from_slice(&hash.as_ref()[..Key::BYTES]);
+        Key(key)
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(..)")
+    }
+}
+
+/// An application, as the service names it; its directory has this as hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Key([u8; Key::BYTES]);
+
+impl Key {
+    const BYTES: usize = 16;
+
+    /// The key that a directory is named by; `None`: it is no such name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        let digit = |c: u8| matches!(c, b'0'..=b'9' | b'a'..=b'f');
+        if name.len() != 2 * Self::BYTES || !name.bytes().all(digit) {
+            return None;
+        }
+        let mut key = [0; Self::BYTES];
+        for (at, byte) in key.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&name[2 * at..2 * at + 2], 16).ok()?;
+        }
+        Some(Self(key))
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// The first message of a connection.
+#[derive(Debug, Clone)]
+pub struct Hello {
+    /// Spark's id, part of the keys of connections.
+    pub application: String,
+    /// For log lines.
+    pub executor: String,
+    /// Whether the application's connections are sealed.
+    pub sealed: bool,
+    pub token: Token,
+    /// What Spark's authentication shares; empty: it does not authenticate.
+    pub secret: Zeroizing<Vec<u8>>,
+}
+
+/// What an executor says.
+#[derive(Debug, Clone)]
+pub enum Request {
+    Hello(Hello),
+    /// A committed map output.
+    Output {
+        id: OutputId,
+        /// There are bytes in it, so a data file comes with the index.
+        has_data: bool,
+    },
+    /// A shuffle was removed.
+    Forget {
+        shuffle: u32,
+    },
+    /// The application has ended.
+    End,
+}
+
+/// What the service answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// The card of the application's endpoint here.
+    Welcome {
+        card: Vec<u8>,
+    },
+    Done,
+    Refused {
+        why: Refusal,
+        text: String,
+    },
+}
+
+/// Why the service refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// It speaks another version.
+    Version = 1,
+    /// It does not serve this user.
+    User = 2,
+    /// A message that cannot be one, or not now.
+    Message = 3,
+    /// It has as many applications, connections or outputs as it may.
+    Full = 4,
+    /// The application has as many bytes here as it may.
+    Quota = 5,
+    /// The files are not those of a map output.
+    Files = 6,
+    /// The system refused something: no space, no descriptors.
+    System = 7,
+    /// The application has ended here.
+    Ended = 8,
+}
+
+impl Refusal {
+    fn of_code(code: u8) -> Option<Self> {
+        Some(match code {
+            1 => Self::Version,
+            2 => Self::User,
+            3 => Self::Message,
+            4 => Self::Full,
+            5 => Self::Quota,
+            6 => Self::Files,
+            7 => Self::System,
+            8 => Self::Ended,
+            _ => return None,
+        })
+    }
+}
+
+/// Why bytes are no message.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum MessageError {
+    #[error("a message of kind {got}, which version {VERSION} does not have")]
+    Kind { got: u8 },
+    #[error("a greeting of version {got}, this is version {VERSION}")]
+    Version { got: u16 },
+    #[error("a greeting that does not begin with 'faro'")]
+    Magic,
+    #[error("a message that ends within '{what}'")]
+    Short { what: &'static str },
+    #[error("{what} of {got} bytes, allowed: {allowed}")]
+    Length {
+        what: &'static str,
+        got: usize,
+        allowed: &'static str,
+    },
+    #[error("{what} is {got}, allowed: {allowed}")]
+    Value {
+        what: &'static str,
+        got: u64,
+        allowed: &'static str,
+    },
+    #[error("{what} is not text")]
+    NotText { what: &'static str },
+    #[error("{got} bytes after the end of a message")]
+    Long { got: usize },
+}
+
+impl Request {
+    /// The packet.
+    #[must_use]
+    pub fn encode(&self) -> Zeroizing<Vec<u8>> {
+        let mut out = Zeroizing::new(Vec::with_capacity(256));
+        match self {
+            Self::Hello(hello) => {
+                out.push(1);
+                out.extend_from_slice(MAGIC);
+                out.extend_from_slice(&VERSION.to_le_bytes());
+                out.push(u8::from(hello.sealed));
+                put(&mut out, hello.application.as_bytes());
+                put(&mut out, hello.executor.as_bytes());
+                out.extend_from_slice(&hello.token.0);
+                put(&mut out, &hello.secret);
+            }
+            Self::Output { id, has_data } => {
+                out.push(2);
+                out.extend_from_slice(&id.shuffle_id.to_le_bytes());
+                out.extend_from_slice(&id.map_id.to_le_bytes());
+                out.push(u8::from(*has_data));
+            }
+            Self::Forget { shuffle } => {
+                out.push(3);
+                out.extend_from_slice(&shuffle.to_le_bytes());
+            }
+            Self::End => out.push(4),
+        }
+        out
+    }
+
+    /// # Errors
+    /// The bytes are no message of this version.
+    pub fn decode(bytes: &[u8]) -> Result<Self, MessageError> {
+        let mut body = Body(bytes);
+        let request = match body.u8("kind")? {
+            1 => Self::Hello(body.hello()?),
+            2 => Self::Output {
+                id: OutputId {
+                    shuffle_id: body.shuffle()?,
+                    map_id: body.map()?,
+                },
+                has_data: body.flag("has data")?,
+            },
+            3 => Self::Forget {
+                shuffle: body.shuffle()?,
+            },
+            4 => Self::End,
+            got => return Err(MessageError::Kind { got }),
+        };
+        body.end()?;
+        Ok(request)
+    }
+}
+
+impl Reply {
+    /// The packet.
+    #[must_use]
+    pub fn encode(&self) -> Zeroizing<Vec<u8>> {
+        let mut out = Zeroizing::new(Vec::new());
+        match self {
+            Self::Welcome { card } => {
+                out.push(1);
+                put(&mut out, card);
+            }
+            Self::Done => out.push(2),
+            Self::Refused { why, text } => {
+                out.push(3);
+                out.push(*why as u8);
+                let cut = text.char_indices().take(500).last();
+                let end = cut.map_or(0, |(at, c)| at + c.len_utf8());
+                put(&mut out, &text.as_bytes()[..end]);
+            }
+        }
+        out
+    }
+
+    /// # Errors
+    /// The bytes are no answer of this version.
+    pub fn decode(bytes: &[u8]) -> Result<Self, MessageError> {
+        let mut body = Body(bytes);
+        let reply = match body.u8("kind")? {
+            1 => Self::Welcome {
+                card: body.bytes("card", MAX_MESSAGE, "up to 8192")?.to_vec(),
+            },
+            2 => Self::Done,
+            3 => {
+                let code = body.u8("why")?;
+                let why = Refusal::of_code(code).ok_or(MessageError::Value {
+                    what: "the reason of a refusal",
+                    got: code.into(),
+                    allowed: "1 to 8",
+                })?;
+                let text = body.bytes("text", MAX_MESSAGE, "up to 8192")?;
+                Self::Refused {
+                    why,
+                    text: String::from_utf8_lossy(text).into_owned(),
+                }
+            }
+            got => return Err(MessageError::Kind { got }),
+        };
+        body.end()?;
+        Ok(reply)
+    }
+}
+
+fn put(out: &mut Vec<u8>, bytes: &[u8]) {
+    // What is longer than a message is refused when it is sent.
+    let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
+    out.extend_from_slice(&length.to_le_bytes());
+    out.extend_from_slice(&bytes[..usize::from(length)]);
+}
+
+/// What is left of a message.
+struct Body<'a>(&'a [u8]);
+
+impl<'a> Body<'a> {
+    fn take(&mut self, what: &'static str, bytes: usize) -> Result<&'a [u8], MessageError> {
+        let (front, rest) = self
+            .0
+            .split_at_checked(bytes)
+            .ok_or(MessageError::Short { what })?;
+        self.0 = rest;
+        Ok(front)
+    }
+
+    fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], MessageError> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(what, N)?);
+        Ok(array)
+    }
+
+    fn u8(&mut self, what: &'static str) -> Result<u8, MessageError> {
+        Ok(self.array::<1>(what)?[0])
+    }
+
+    fn flag(&mut self, what: &'static str) -> Result<bool, MessageError> {
+        match self.u8(what)? {
+            0 => Ok(false),
+            1 => Ok(true),
+            got => Err(MessageError::Value {
+                what,
+                got: got.into(),
+                allowed: "0 or 1",
+            }),
+        }
+    }
+
+    /// Spark counts shuffles from 0 as an `Int`.
+    fn shuffle(&mut self) -> Result<u32, MessageError> {
+        let got = u32::from_le_bytes(self.array("shuffle")?);
+        match i32::try_from(got) {
+            Ok(_) => Ok(got),
+            Err(_) => Err(MessageError::Value {
+                what: "shuffle",
+                got: got.into(),
+                allowed: "0 to 2147483647",
+            }),
+        }
+    }
+
+    /// Spark takes the attempt's id, which counts from 0.
+    fn map(&mut self) -> Result<i64, MessageError> {
+        let got = i64::from_le_bytes(self.array("map")?);
+        match got {
+            0.. => Ok(got),
+            _ => Err(MessageError::Value {
+                what: "map",
+                got: got as u64,
+                allowed: "0 to 9223372036854775807",
+            }),
+        }
+    }
+
+    fn bytes(
+        &mut self,
+        what: &'static str,
+        most: usize,
+        allowed: &'static str,
+    ) -> Result<&'a [u8], MessageError> {
+        let got = usize::from(u16::from_le_bytes(self.array(what)?));
+        if got > most {
+            return Err(MessageError::Length { what, got, allowed });
+        }
+        self.take(what, got)
+    }
+
+    fn name(&mut self, what: &'static str) -> Result<String, MessageError> {
+        let bytes = self.bytes(what, MAX_NAME, "1 to 255")?;
+        let text = std::str::from_utf8(bytes).map_err(|_| MessageError::NotText { what })?;
+        if text.is_empty() {
+            let got = 0;
+            let allowed = "1 to 255";
+            return Err(MessageError::Length { what, got, allowed });
+        }
+        if text.chars().any(char::is_control) {
+            return Err(MessageError::NotText { what });
+        }
+        Ok(text.to_owned())
+    }
+
+    fn hello(&mut self) -> Result<Hello, MessageError> {
+        if &self.array::<4>("greeting")? != MAGIC {
+            return Err(MessageError::Magic);
+        }
+        let got = u16::from_le_bytes(self.array("version")?);
+        if got != VERSION {
+            return Err(MessageError::Version { got });
+        }
+        let sealed = self.flag("sealed")?;
+        let application = self.name("application")?;
+        let executor = self.name("executor")?;
+        let token = Token::new(self.array("token")?);
+        let secret = self.bytes("secret", MAX_SECRET, "up to 2048")?;
+        Ok(Hello {
+            application,
+            executor,
+            sealed,
+            token,
+            secret: Zeroizing::new(secret.to_vec()),
+        })
+    }
+
+    fn end(&self) -> Result<(), MessageError> {
+        match self.0.len() {
+            0 => Ok(()),
+            got => Err(MessageError::Long { got }),
+        }
+    }
+}

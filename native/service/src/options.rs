@@ -1,0 +1,45 @@
+//! What the daemon is started with.
+
+use faro_endpoint::FabricChoice;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The socket's name in its directory.
+pub const SOCKET: &str = "faro-serve.sock";
+
+/// Whose executors are served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Users {
+    /// Of the daemon's own user.
+    Own,
+    /// Of these user ids.
+    These(Vec<u32>),
+    /// Of every user who may open the socket.
+    Any,
+}
+
+/// What the daemon is started with.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where the socket is.
+    pub socket_directory: PathBuf,
+    /// Where links to map outputs are; on the file system of `spark.local.dir`, so that there can be some.
+    pub data_directory: PathBuf,
+    /// What the endpoints listen on.
+    pub bind: IpAddr,
+    /// What readers connect to.
+    pub advertise: IpAddr,
+    /// Of the first application's endpoint; each further one takes the next that is free. 0: any.
+    pub port: u16,
+    pub fabric: FabricChoice,
+    /// Of each application's arena, in bytes.
+    pub memory: u64,
+    /// Most applications at a time.
+    pub applications: usize,
+    /// Most bytes of an application's outputs.
+    pub quota: u64,
+    /// After so long without an executor and without a reader an application's outputs go.
+    pub idle: Duration,
+    pub users: Users,
+}

@@ -1,0 +1,121 @@
+//! One message over a Unix socket, with descriptors beside it.
+//!
+//! Sockets are SEQPACKET: a message arrives whole or not at all, so nobody can stop in the middle of one.
+
+use crate::message::MAX_MESSAGE;
+use rustix::io::Errno;
+use rustix::net::{
+    recvmsg, sendmsg, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+};
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use thiserror::Error;
+use zeroize::Zeroizing;
+
+/// Descriptors of one message: an index and a data file.
+const MAX_DESCRIPTORS: usize = 2;
+
+/// Why there is no message.
+#[derive(Debug, Error)]
+pub enum SocketError {
+    #[error("the other side has closed the connection")]
+    Closed,
+    #[error("nothing came in time")]
+    TimedOut,
+    #[error("a message of more than {MAX_MESSAGE} bytes")]
+    TooLong,
+    #[error("a message with more than {MAX_DESCRIPTORS} descriptors")]
+    TooManyDescriptors,
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+}
+
+impl From<Errno> for SocketError {
+    fn from(errno: Errno) -> Self {
+        match errno {
+            Errno::AGAIN => Self::TimedOut,
+            Errno::PIPE | Errno::CONNRESET => Self::Closed,
+            errno => Self::Io(errno.into()),
+        }
+    }
+}
+
+/// A message and its descriptors.
+#[derive(Debug)]
+pub struct Received {
+    pub bytes: Zeroizing<Vec<u8>>,
+    pub descriptors: Vec<OwnedFd>,
+}
+
+/// Sends a message within the socket's timeout.
+///
+/// # Errors
+/// It is too long, the other side is gone, or takes no bytes.
+pub fn send(
+    socket: BorrowedFd<'_>,
+    bytes: &[u8],
+    descriptors: &[BorrowedFd<'_>],
+) -> Result<(), SocketError> {
+    if bytes.len() > MAX_MESSAGE {
+        return Err(SocketError::TooLong);
+    }
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(SocketError::TooManyDescriptors);
+    }
+    loop {
+        match sendmsg(
+            socket,
+            &[IoSlice::new(bytes)],
+            &mut control,
+            SendFlags::NOSIGNAL,
+        ) {
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
+/// Receives a message within the socket's timeout. Descriptors of a message that is refused are closed.
+///
+/// # Errors
+/// `Closed`, `TimedOut`, `TooLong`, `TooManyDescriptors`, `Io`.
+pub fn receive(socket: BorrowedFd<'_>) -> Result<Received, SocketError> {
+    let mut bytes = Zeroizing::new(vec![0; MAX_MESSAGE]);
+    // Room for one more, so that a third one is seen.
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS + 1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let message = loop {
+        match recvmsg(
+            socket,
+            &mut [IoSliceMut::new(&mut bytes)],
+            &mut control,
+            RecvFlags::CMSG_CLOEXEC,
+        ) {
+            Err(Errno::INTR) => {}
+            other => break other?,
+        }
+    };
+    let mut descriptors = Vec::new();
+    for part in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = part {
+            descriptors.extend(rights);
+        }
+    }
+    if message.flags.contains(ReturnFlags::TRUNC) {
+        return Err(SocketError::TooLong);
+    }
+    if message.flags.contains(ReturnFlags::CTRUNC) || descriptors.len() > MAX_DESCRIPTORS {
+        return Err(SocketError::TooManyDescriptors);
+    }
+    if message.bytes == 0 {
+        // No message is empty; the end of the stream is.
+        return Err(SocketError::Closed);
+    }
+    bytes.truncate(message.bytes);
+    Ok(Received { bytes, descriptors })
+}

@@ -1,0 +1,455 @@
+//! A whole service in this process: executors register and hand over, readers fetch, and those who lie get nothing.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "../../endpoint/tests/support/mod.rs"]
+#[macro_use]
+mod support;
+
+use faro_endpoint::{Endpoint, FabricChoice};
+use faro_service::{
+    receive, send, Client, ClientError, Hello, Listener, Options, Refusal, Reply, Request, Service,
+    Token, Users, SOCKET,
+};
+use faro_wire::{Card, OutputId};
+use rustix::fs::{Mode, OFlags};
+use rustix::net::{connect, socket_with, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use std::fs::{self, File};
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use support::{block, config, fetch, until, write_output, TIMEOUT};
+
+const IDLE: Duration = Duration::from_secs(3_600);
+
+struct Host {
+    dir: tempfile::TempDir,
+    service: Arc<Service>,
+    listener: Option<Listener>,
+}
+
+fn options(dir: &Path) -> Options {
+    Options {
+        socket_directory: dir.join("socket"),
+        data_directory: dir.join("data"),
+        bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        advertise: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        port: 0,
+        fabric: FabricChoice::Tcp,
+        memory: 32 << 20,
+        applications: 2,
+        quota: 1 << 20,
+        idle: IDLE,
+        users: Users::Own,
+    }
+}
+
+impl Host {
+    fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    fn with(change: impl FnOnce(&mut Options)) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut options = options(dir.path());
+        change(&mut options);
+        let service = Service::open(options).unwrap();
+        let listener = Some(Listener::start(&service).unwrap());
+        Self {
+            dir,
+            service,
+            listener,
+        }
+    }
+
+    /// As after SIGTERM; its directories stay.
+    fn stop(mut self) -> tempfile::TempDir {
+        drop(self.listener.take());
+        self.service.close();
+        let empty = tempfile::tempdir().unwrap();
+        std::mem::replace(&mut self.dir, empty)
+    }
+
+    fn again(dir: tempfile::TempDir) -> Self {
+        let service = Service::open(options(dir.path())).unwrap();
+        let listener = Some(Listener::start(&service).unwrap());
+        Self {
+            dir,
+            service,
+            listener,
+        }
+    }
+
+    fn client(&self, application: u8) -> Result<Client, ClientError> {
+        let socket = self.dir.path().join("socket");
+        Client::connect(&socket, hello(application), TIMEOUT)
+    }
+
+    /// An executor that wrote an output of two partitions, handed it over, and whose files are gone.
+    fn handed(&self, client: &Client, map: i64, text: &str) -> Result<(), ClientError> {
+        let spark = tempfile::tempdir_in(self.dir.path()).unwrap();
+        let files = write_output(spark.path(), id(map), &[text.into(), b"rest".to_vec()]);
+        client.hand_over(id(map), &files.index, &files.data)
+    }
+
+    fn figure(&self, name: &str) -> u64 {
+        let figures = self.service.figures();
+        figures.iter().find(|(n, _)| *n == name).unwrap().1
+    }
+
+    fn kept_names(&self) -> usize {
+        let applications = fs::read_dir(self.dir.path().join("data/applications")).unwrap();
+        let all = applications.map(|one| fs::read_dir(one.unwrap().path()).unwrap().count());
+        all.sum()
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        drop(self.listener.take());
+        self.service.close();
+    }
+}
+
+fn id(map_id: i64) -> OutputId {
+    OutputId {
+        shuffle_id: 1,
+        map_id,
+    }
+}
+
+fn hello(application: u8) -> Hello {
+    Hello {
+        application: format!("app-{application}"),
+        executor: "1".to_owned(),
+        sealed: false,
+        token: Token::new([application; 32]),
+        secret: Default::default(),
+    }
+}
+
+/// An executor of that application on another host.
+fn reader(application: u8) -> Arc<Endpoint> {
+    let mut config = config("reader", FabricChoice::Tcp);
+    config.security.application = format!("app-{application}");
+    Endpoint::start(config).unwrap()
+}
+
+fn read(reader: &Endpoint, card: &[u8], map: i64) -> Vec<(u32, Vec<u8>)> {
+    let peer = reader.add_peer(card).unwrap();
+    fetch(reader, peer, &[block(1, map, 0, 1), block(1, map, 1, 2)]).blocks
+}
+
+fn refusal(result: Result<(), ClientError>) -> Refusal {
+    match result.unwrap_err() {
+        ClientError::Refused { why, .. } => why,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn an_output_is_served_when_its_executor_is_gone() {
+    let host = Host::new();
+    let client = host.client(1).unwrap();
+    host.handed(&client, 5, "of executor 1").unwrap();
+    let card = client.card().to_vec();
+    drop(client);
+    let reader = reader(1);
+    let blocks = [(0, b"of executor 1".to_vec()), (0, b"rest".to_vec())];
+    assert_eq!(read(&reader, &card, 5), blocks);
+    assert_eq!(host.figure("served_blocks_total"), 2);
+    reader.close();
+}
+
+#[test]
+fn an_empty_output_needs_no_data_file() {
+    let host = Host::new();
+    let client = host.client(1).unwrap();
+    let spark = tempfile::tempdir_in(host.dir.path()).unwrap();
+    let files = write_output(spark.path(), id(1), &[vec![], vec![]]);
+    fs::remove_file(&files.data).unwrap();
+    client.hand_over(id(1), &files.index, &files.data).unwrap();
+    let reader = reader(1);
+    let nothing = [(0, vec![]), (0, vec![])];
+    assert_eq!(read(&reader, client.card(), 1), nothing);
+    reader.close();
+}
+
+#[test]
+fn applications_are_apart() {
+    let host = Host::new();
+    let (first, second) = (host.client(1).unwrap(), host.client(2).unwrap());
+    host.handed(&first, 5, "of the first").unwrap();
+    // The same id in the other application is another output, which is not there.
+    let other = reader(2);
+    assert!(read(&other, second.card(), 5)
+        .iter()
+        .all(|(status, _)| *status != 0));
+    // Its card does not open the first one's endpoint, wherever it is said to be.
+    let mut forged = Card::decode(second.card()).unwrap();
+    forged.addresses = Card::decode(first.card()).unwrap().addresses;
+    let peer = reader(2);
+    let at = peer.add_peer(&forged.encode()).unwrap();
+    assert!(fetch(&peer, at, &[block(1, 5, 0, 1)]).failure.is_some());
+    // It cannot remove or replace what it can name.
+    second.forget(1).unwrap();
+    host.handed(&second, 5, "of the second").unwrap();
+    second.end().unwrap();
+    let reader = reader(1);
+    assert_eq!(read(&reader, first.card(), 5)[0].1, b"of the first");
+    assert_eq!(host.figure("applications"), 1);
+    for endpoint in [other, peer, reader] {
+        endpoint.close();
+    }
+}
+
+#[test]
+fn a_name_does_not_open_an_application() {
+    let host = Host::new();
+    let first = host.client(1).unwrap();
+    host.handed(&first, 5, "of the first").unwrap();
+    // Another token with the same id of Spark is another application.
+    let mut guess = hello(1);
+    guess.token = Token::new([9; 32]);
+    let socket = host.dir.path().join("socket");
+    let guessed = Client::connect(&socket, guess, TIMEOUT).unwrap();
+    guessed.forget(1).unwrap();
+    assert_ne!(guessed.card(), first.card());
+    assert_eq!(host.figure("outputs"), 1);
+    // The token with another id, another secret or another protection is refused.
+    let mut others = [hello(1), hello(1), hello(1)];
+    others[0].application = "app-9".to_owned();
+    others[1].secret = b"secret".to_vec().into();
+    others[2].sealed = true;
+    for other in others {
+        let refused = Client::connect(&socket, other, TIMEOUT).map(|_| ());
+        assert_eq!(refusal(refused), Refusal::User);
+    }
+}
+
+#[test]
+fn a_quota_and_a_number_of_applications_are_kept_to() {
+    let host = Host::with(|options| options.quota = 100);
+    let (first, _second) = (host.client(1).unwrap(), host.client(2).unwrap());
+    assert_eq!(refusal(host.client(3).map(|_| ())), Refusal::Full);
+    host.handed(&first, 1, "small").unwrap();
+    assert_eq!(
+        refusal(host.handed(&first, 2, &"x".repeat(200))),
+        Refusal::Quota
+    );
+    // The connection goes on.
+    host.handed(&first, 3, "small").unwrap();
+    assert_eq!(
+        (host.figure("outputs"), host.figure("refused_total")),
+        (2, 2)
+    );
+}
+
+#[test]
+fn an_end_leaves_nothing() {
+    let host = Host::new();
+    let (first, again) = (host.client(1).unwrap(), host.client(1).unwrap());
+    for map in 0..20 {
+        host.handed(&first, map, "text").unwrap();
+    }
+    assert_eq!(host.kept_names(), 41);
+    again.forget(1).unwrap();
+    assert_eq!((host.kept_names(), host.figure("removed_total")), (1, 20));
+    host.handed(&first, 1, "text").unwrap();
+    again.end().unwrap();
+    assert_eq!(host.kept_names(), 0);
+    assert_eq!(refusal(host.handed(&first, 2, "late")), Refusal::Ended);
+    assert_eq!(host.kept_names(), 0);
+}
+
+#[test]
+fn an_application_that_is_not_heard_of_goes() {
+    let host = Host::new();
+    let client = host.client(1).unwrap();
+    host.handed(&client, 1, "text").unwrap();
+    let later = Instant::now() + 2 * IDLE;
+    host.service.tick(later);
+    assert_eq!(host.figure("outputs"), 1, "an executor is connected");
+    drop(client);
+    until("an idle application goes", || {
+        // Its connection's thread may not have noticed yet.
+        host.service.tick(later + 2 * IDLE);
+        host.figure("applications") == 0
+    });
+    assert_eq!(host.kept_names(), 0);
+}
+
+#[test]
+fn a_restart_serves_again_what_was_kept() {
+    let host = Host::new();
+    let client = host.client(1).unwrap();
+    host.handed(&client, 5, "before").unwrap();
+    let dir = host.stop();
+    let host = Host::again(dir);
+    assert_eq!(host.figure("outputs"), 1);
+    assert!(host.handed(&client, 6, "lost").unwrap_err().is_lost());
+    let client = host.client(1).unwrap();
+    let reader = reader(1);
+    assert_eq!(read(&reader, client.card(), 5)[0].1, b"before");
+    reader.close();
+}
+
+#[test]
+fn what_is_left_of_another_boot_or_without_a_record_is_removed() {
+    let host = Host::new();
+    let clients = [host.client(1).unwrap(), host.client(2).unwrap()];
+    for client in &clients {
+        host.handed(client, 5, "before").unwrap();
+    }
+    let dir = host.stop();
+    for (at, one) in fs::read_dir(dir.path().join("data/applications"))
+        .unwrap()
+        .enumerate()
+    {
+        let record = one.unwrap().path().join("application");
+        match at {
+            0 => fs::remove_file(record).unwrap(),
+            _ => {
+                let bytes = fs::read(&record).unwrap();
+                fs::write(record, &bytes[..bytes.len() - 1]).unwrap();
+            }
+        }
+    }
+    let host = Host::again(dir);
+    assert_eq!((host.figure("outputs"), host.kept_names()), (0, 0));
+}
+
+#[test]
+fn one_service_has_a_directory() {
+    let host = Host::new();
+    let second = Service::open(options(host.dir.path())).map(|_| ());
+    assert!(second.unwrap_err().to_string().contains("another service"));
+}
+
+/// A connection by hand.
+fn connection(host: &Host) -> OwnedFd {
+    let path = host.dir.path().join("socket").join(SOCKET);
+    let flags = SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+    connect(&socket, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+    socket
+}
+
+fn registered(host: &Host) -> OwnedFd {
+    let socket = connection(host);
+    send(socket.as_fd(), &Request::Hello(hello(1)).encode(), &[]).unwrap();
+    let reply = receive(socket.as_fd()).unwrap();
+    assert!(matches!(
+        Reply::decode(&reply.bytes),
+        Ok(Reply::Welcome { .. })
+    ));
+    socket
+}
+
+fn answer(socket: &OwnedFd) -> Reply {
+    Reply::decode(&receive(socket.as_fd()).unwrap().bytes).unwrap()
+}
+
+fn is_refused(reply: &Reply, wanted: Refusal) -> bool {
+    matches!(reply, Reply::Refused { why, .. } if *why == wanted)
+}
+
+#[test]
+fn descriptors_that_are_no_map_output_are_refused() {
+    let host = Host::new();
+    let spark = tempfile::tempdir_in(host.dir.path()).unwrap();
+    let files = write_output(spark.path(), id(1), &[b"bytes".to_vec()]);
+    let open = |flags| rustix::fs::open(&files.index, flags, Mode::empty()).unwrap();
+    let index = open(OFlags::RDONLY);
+    let data: OwnedFd = File::open(&files.data).unwrap().into();
+    let directory: OwnedFd = File::open(spark.path()).unwrap().into();
+    let (pipe, _write) = rustix::pipe::pipe().unwrap();
+    let (path, write_only) = (open(OFlags::PATH), open(OFlags::WRONLY));
+    let null: OwnedFd = File::open("/dev/null").unwrap().into();
+    let socket = registered(&host);
+    let ask = |files: &[&OwnedFd]| {
+        let files: Vec<_> = files.iter().map(|file| file.as_fd()).collect();
+        let request = Request::Output {
+            id: id(1),
+            has_data: true,
+        };
+        send(socket.as_fd(), &request.encode(), &files).unwrap();
+        answer(&socket)
+    };
+    for wrong in [
+        [&data, &index],
+        [&index, &index],
+        [&index, &directory],
+        [&index, &pipe],
+        [&pipe, &data],
+        [&index, &null],
+        [&path, &data],
+        [&write_only, &data],
+        [&directory, &directory],
+    ] {
+        let reply = ask(&wrong);
+        assert!(is_refused(&reply, Refusal::Files), "{reply:?}");
+    }
+    assert_eq!((host.figure("outputs"), host.kept_names()), (0, 1));
+    assert_eq!(ask(&[&index, &data]), Reply::Done);
+    assert_eq!(host.figure("outputs"), 1);
+    // One descriptor too few ends the connection.
+    assert!(is_refused(&ask(&[&index]), Refusal::Message));
+    assert!(receive(socket.as_fd()).is_err());
+}
+
+#[test]
+fn a_file_of_another_user_is_refused() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let host = Host::new();
+    let client = host.client(1).unwrap();
+    let spark = tempfile::tempdir_in(host.dir.path()).unwrap();
+    let files = write_output(spark.path(), id(1), &[b"bytes".to_vec()]);
+    std::os::unix::fs::chown(&files.data, Some(12_345), None).unwrap();
+    let refused = client.hand_over(id(1), &files.index, &files.data);
+    assert_eq!(refusal(refused), Refusal::Files);
+}
+
+#[test]
+fn messages_that_are_none_end_their_connection_only() {
+    let host = Host::new();
+    let good = host.client(1).unwrap();
+    let output = Request::Output {
+        id: id(1),
+        has_data: false,
+    };
+    let mut old = Request::Hello(hello(1)).encode();
+    old[5] = 9;
+    for (bytes, why) in [
+        (output.encode().to_vec(), Refusal::Message),
+        (vec![99], Refusal::Message),
+        (b"GET / HTTP/1.1".to_vec(), Refusal::Message),
+        (old.to_vec(), Refusal::Version),
+    ] {
+        let socket = connection(&host);
+        send(socket.as_fd(), &bytes, &[]).unwrap();
+        assert!(is_refused(&answer(&socket), why));
+        assert!(receive(socket.as_fd()).is_err());
+    }
+    // Longer than any message: the kernel's own way, as `send` refuses it.
+    let socket = registered(&host);
+    let long = vec![0; 20_000];
+    rustix::net::send(&socket, &long, rustix::net::SendFlags::empty()).unwrap();
+    assert!(receive(socket.as_fd()).is_err());
+    // A second greeting.
+    let socket = registered(&host);
+    send(socket.as_fd(), &Request::Hello(hello(2)).encode(), &[]).unwrap();
+    assert!(is_refused(&answer(&socket), Refusal::Message));
+    host.handed(&good, 1, "still here").unwrap();
+}
+
+#[test]
+fn another_user_is_refused() {
+    let host = Host::with(|options| options.users = Users::These(vec![54_321]));
+    let refused = host.client(1).map(|_| ());
+    assert_eq!(refusal(refused), Refusal::User);
+}

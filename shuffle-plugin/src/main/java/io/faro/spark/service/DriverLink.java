@@ -1,0 +1,62 @@
+package io.faro.spark.service;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.rpc.RpcEndpointRef;
+import org.apache.spark.util.RpcUtils;
+import scala.reflect.ClassTag;
+import scala.reflect.ClassTag$;
+
+/** An executor's questions to the driver about node services. Each blocks, at most as long as Spark's RPC waits. */
+public final class DriverLink {
+  private static final byte[] NOTHING = new byte[0];
+
+  private final SparkEnv env;
+  private final ClassTag<byte[]> tag = ClassTag$.MODULE$.apply(byte[].class);
+  /** {@code null}: not found yet. */
+  private volatile RpcEndpointRef driver;
+
+  public DriverLink(SparkEnv env) {
+    this.env = env;
+  }
+
+  private RpcEndpointRef driver() {
+    RpcEndpointRef known = driver;
+    if (known == null) {
+      known = RpcUtils.makeDriverRef(ServiceRpcEndpoint.NAME, env.conf(), env.rpcEnv());
+      driver = known;
+    }
+    return known;
+  }
+
+  private byte[] ask(Message.Kind kind, String executor, byte[] bytes) throws IOException {
+    return driver().askSync(new Message(kind, executor, bytes).encode(), tag);
+  }
+
+  byte[] token() throws IOException {
+    return ask(Message.Kind.TOKEN, env.executorId(), NOTHING);
+  }
+
+  /** A service, whose card this is, keeps this executor's outputs. */
+  void kept(byte[] card) throws IOException {
+    ask(Message.Kind.KEPT, env.executorId(), card);
+  }
+
+  /** An output of this executor is not kept. Does not wait. */
+  void notKept(String why) throws IOException {
+    String cut = why.substring(0, Math.min(500, why.length()));
+    Message message = new Message(Message.Kind.NOT_KEPT, env.executorId(), cut.getBytes(StandardCharsets.UTF_8));
+    driver().send(message.encode());
+  }
+
+  /** The card of the service that keeps the outputs of an executor; empty: none does. */
+  public byte[] cardOf(String executor) throws IOException {
+    return ask(Message.Kind.CARD, executor, NOTHING);
+  }
+
+  /** Returns when the application ends; throws when nothing was said for as long as Spark's RPC waits. */
+  void awaitEnd() throws IOException {
+    ask(Message.Kind.END, env.executorId(), NOTHING);
+  }
+}

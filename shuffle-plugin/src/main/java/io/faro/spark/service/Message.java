@@ -1,0 +1,76 @@
+package io.faro.spark.service;
+
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+
+/**
+ * What an executor asks the driver. It is sent as bytes and not as an object, because the class loader of the driver's
+ * RPC threads may not have this class. Answers are bytes too.
+ *
+ * <pre>
+ *   u8 version | u8 kind | utf executor | i32 n, n bytes
+ * </pre>
+ */
+final class Message {
+  private static final int VERSION = 1;
+  /** A card takes up to 4 KiB. */
+  private static final int MOST_BYTES = 8_192;
+
+  /** The questions, with what they bring and what is answered. */
+  enum Kind {
+    /** Nothing; the application's token. */
+    TOKEN,
+    /** The card of the service that keeps the executor's outputs; nothing. */
+    KEPT,
+    /** Why outputs of the executor are not kept, as text; nothing. */
+    NOT_KEPT,
+    /** Nothing; the card of the service that keeps the executor's outputs, or nothing. */
+    CARD,
+    /** Nothing; an answer comes when the application ends. */
+    END
+  }
+
+  final Kind kind;
+  final String executor;
+  final byte[] bytes;
+
+  Message(Kind kind, String executor, byte[] bytes) {
+    this.kind = kind;
+    this.executor = executor;
+    this.bytes = bytes;
+  }
+
+  byte[] encode() throws IOException {
+    ByteArrayOutputStream all = new ByteArrayOutputStream();
+    DataOutputStream out = new DataOutputStream(all);
+    out.writeByte(VERSION);
+    out.writeByte(kind.ordinal());
+    out.writeUTF(executor);
+    out.writeInt(bytes.length);
+    out.write(bytes);
+    return all.toByteArray();
+  }
+
+  static Message decode(byte[] from) throws IOException {
+    DataInputStream in = new DataInputStream(new ByteArrayInputStream(from));
+    int version = in.readUnsignedByte();
+    if (version != VERSION) {
+      throw new IOException("a message of version " + version + ", this driver reads " + VERSION);
+    }
+    int kind = in.readUnsignedByte();
+    if (kind >= Kind.values().length) {
+      throw new IOException("a message of kind " + kind + ", there are " + Kind.values().length);
+    }
+    String executor = in.readUTF();
+    int length = in.readInt();
+    if (length < 0 || length > MOST_BYTES || length != in.available()) {
+      throw new IOException("a message of " + length + " bytes with " + in.available());
+    }
+    byte[] bytes = new byte[length];
+    in.readFully(bytes);
+    return new Message(Kind.values()[kind], executor, bytes);
+  }
+}

@@ -1,0 +1,319 @@
+package io.faro.spark.service;
+
+import io.faro.OutputFiles;
+import io.faro.service.NodeService;
+import io.faro.service.ServiceException;
+import java.util.Arrays;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.apache.spark.SparkEnv;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * An executor's link to the node service of its host: registers, tells the driver, hands map outputs over on the
+ * threads of their tasks, and connects again after the service was restarted. Where anything fails, the executor serves
+ * the output by itself, as without a service, and the driver gets to know that it does not outlive the executor.
+ *
+ * <pre>
+ *   STARTING -- registered --> CONNECTED -- a message failed --> LOST -- registered --> CONNECTED
+ *   STARTING -- no service --> LOST                              any state -- stop --> STOPPED
+ * </pre>
+ */
+public final class ServiceLink {
+  private static final Logger LOG = LoggerFactory.getLogger(ServiceLink.class);
+  /** Of one message to the service. */
+  private static final long TIMEOUT_MILLIS = 5_000;
+  /** How long the first outputs wait for STARTING to end. */
+  private static final long START_MILLIS = 10_000;
+  private static final long PAUSE_MILLIS = 5_000;
+  /** The driver may take its first executor before it takes messages. */
+  private static final int START_TRIES = 20;
+  private static final long START_PAUSE_MILLIS = 250;
+
+  private enum State { STARTING, CONNECTED, LOST, STOPPED }
+
+  /** Gives Spark's secret, to be overwritten by the caller; {@code null}: Spark does not authenticate. */
+  public interface Secret {
+    byte[] get() throws Exception;
+  }
+
+  private final String directory;
+  private final SparkEnv env;
+  private final boolean sealed;
+  private final Secret secret;
+  private final DriverLink driver;
+  private final Runnable kept;
+  private final Runnable notKept;
+  // All that follows is guarded by this.
+  private State state = State.STARTING;
+  /** In CONNECTED. */
+  private NodeService service;
+  private boolean toldDriver;
+  private boolean warned;
+  private boolean watches;
+
+  /** {@code kept}, {@code notKept}: count map outputs. */
+  public ServiceLink(String directory, SparkEnv env, boolean sealed, Secret secret, Runnable kept, Runnable notKept) {
+    this.directory = directory;
+    this.env = env;
+    this.sealed = sealed;
+    this.secret = secret;
+    this.driver = new DriverLink(env);
+    this.kept = kept;
+    this.notKept = notKept;
+  }
+
+  public DriverLink driver() {
+    return driver;
+  }
+
+  /** Connects, on a thread of its own. */
+  public void start() {
+    thread("faro-service", this::run).start();
+  }
+
+  private static Thread thread(String name, Runnable work) {
+    Thread thread = new Thread(work, name);
+    thread.setContextClassLoader(ServiceLink.class.getClassLoader());
+    thread.setDaemon(true);
+    return thread;
+  }
+
+  private void run() {
+    byte[] token = null;
+    int tries = 0;
+    try {
+      while (!isStopped()) {
+        try {
+          token = token == null ? driver.token() : token;
+        } catch (Exception e) {
+          driverSilent(++tries, e);
+          continue;
+        }
+        try {
+          connected(connect(token));
+        } catch (Exception e) {
+          absent(e);
+        }
+        awaitLoss();
+      }
+    } catch (InterruptedException e) {
+      LOG.debug("Faro: the link to the node service ends", e);
+    } finally {
+      if (token != null) {
+        Arrays.fill(token, (byte) 0);
+      }
+    }
+  }
+
+  private NodeService connect(byte[] token) throws Exception {
+    byte[] sparks = secret.get();
+    try {
+      return NodeService.connect(
+          directory, env.conf().getAppId(), env.executorId(), sealed, token, sparks, TIMEOUT_MILLIS);
+    } finally {
+      if (sparks != null) {
+        Arrays.fill(sparks, (byte) 0);
+      }
+    }
+  }
+
+  private void connected(NodeService now) throws Exception {
+    try {
+      driver.kept(now.card());
+    } catch (Exception e) {
+      now.close();
+      throw e;
+    }
+    synchronized (this) {
+      if (state == State.STOPPED) {
+        now.close();
+        return;
+      }
+      service = now;
+      state = State.CONNECTED;
+      warned = false;
+      notifyAll();
+      if (!watches) {
+        watches = true;
+        thread("faro-service-end", this::awaitEnd).start();
+      }
+    }
+    LOG.info("Faro: the service at {} keeps this executor's map outputs", directory);
+  }
+
+  private void driverSilent(int tries, Exception e) throws InterruptedException {
+    if (tries < START_TRIES) {
+      pause(START_PAUSE_MILLIS);
+    } else {
+      absent(e);
+      pause(PAUSE_MILLIS);
+    }
+  }
+
+  private void absent(Exception e) {
+    synchronized (this) {
+      state = state == State.STOPPED ? state : State.LOST;
+      notifyAll();
+    }
+    warn(e);
+  }
+
+  private void warn(Exception e) {
+    synchronized (this) {
+      if (warned || state == State.STOPPED) {
+        return;
+      }
+      warned = true;
+    }
+    LOG.warn("Faro: no service keeps this executor's map outputs, they are lost with it: {}", e.toString());
+    LOG.debug("Faro: no node service", e);
+  }
+
+  private synchronized boolean isStopped() {
+    return state == State.STOPPED;
+  }
+
+  private synchronized void pause(long millis) throws InterruptedException {
+    long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(millis);
+    for (long left = millis; left > 0 && state != State.STOPPED; left = millisTo(end)) {
+      wait(left);
+    }
+  }
+
+  private static long millisTo(long end) {
+    return TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime());
+  }
+
+  /** Returns when a connection is to be made. */
+  private void awaitLoss() throws InterruptedException {
+    synchronized (this) {
+      while (state == State.CONNECTED) {
+        wait();
+      }
+    }
+    pause(PAUSE_MILLIS);
+  }
+
+  /** Tells the service when the application ends. */
+  private void awaitEnd() {
+    while (!isStopped()) {
+      try {
+        driver.awaitEnd();
+      } catch (Exception e) {
+        // Also when Spark's RPC has waited for long enough.
+        LOG.trace("Faro: the driver has not said that the application ends", e);
+        try {
+          pause(START_PAUSE_MILLIS);
+        } catch (InterruptedException interrupted) {
+          return;
+        }
+        continue;
+      }
+      NodeService now;
+      synchronized (this) {
+        now = service;
+      }
+      try {
+        if (now != null) {
+          now.end();
+        }
+      } catch (Exception e) {
+        LOG.debug("Faro: the service was not told that the application ends", e);
+      }
+      return;
+    }
+  }
+
+  /** Hands over an output that is committed, and waits for the service's answer. */
+  public void handOver(int shuffleId, long mapId, OutputFiles files) {
+    NodeService now = null;
+    try {
+      now = await();
+      if (now == null) {
+        throw new TimeoutException("there is no connection to the service");
+      }
+      now.handOver(shuffleId, mapId, files);
+      kept.run();
+    } catch (ServiceException.Lost e) {
+      lost(now);
+      failed(shuffleId, mapId, e);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      failed(shuffleId, mapId, e);
+    } catch (Exception e) {
+      failed(shuffleId, mapId, e);
+    }
+  }
+
+  /** {@code null}: there is no connection. */
+  private synchronized NodeService await() throws InterruptedException {
+    long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(START_MILLIS);
+    for (long left = START_MILLIS; state == State.STARTING && left > 0; left = millisTo(end)) {
+      wait(left);
+    }
+    return service;
+  }
+
+  private void failed(int shuffleId, long mapId, Exception e) {
+    notKept.run();
+    LOG.debug("Faro: map output {}/{} is not kept by the service", shuffleId, mapId, e);
+    warn(e);
+    synchronized (this) {
+      if (toldDriver) {
+        return;
+      }
+      toldDriver = true;
+    }
+    notKept(driver, e.toString());
+  }
+
+  private static void notKept(DriverLink driver, String why) {
+    try {
+      driver.notKept(why);
+    } catch (Exception e) {
+      LOG.debug("Faro: the driver does not know that map outputs are not kept", e);
+    }
+  }
+
+  /** No service keeps the outputs of this executor. */
+  public static void notKept(SparkEnv env, String why) {
+    notKept(new DriverLink(env), why);
+  }
+
+  private synchronized void lost(NodeService which) {
+    if (service == which && state == State.CONNECTED) {
+      state = State.LOST;
+      service.close();
+      service = null;
+      notifyAll();
+    }
+  }
+
+  /** A shuffle was removed. */
+  public void forget(int shuffleId) {
+    NodeService now;
+    synchronized (this) {
+      now = service;
+    }
+    try {
+      if (now != null) {
+        now.forget(shuffleId);
+      }
+    } catch (ServiceException.Lost e) {
+      lost(now);
+    } catch (Exception e) {
+      LOG.debug("Faro: the service keeps the outputs of shuffle {} until the application ends", shuffleId, e);
+    }
+  }
+
+  public synchronized void stop() {
+    state = State.STOPPED;
+    if (service != null) {
+      service.close();
+      service = null;
+    }
+    notifyAll();
+  }
+}

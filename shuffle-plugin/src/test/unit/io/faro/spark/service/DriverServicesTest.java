@@ -1,0 +1,95 @@
+package io.faro.spark.service;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+/** What the driver knows of node services, and the messages by which it does. */
+class DriverServicesTest {
+  private final DriverServices driver = new DriverServices();
+  private final List<byte[]> answers = new ArrayList<>();
+
+  private void ask(Message.Kind kind, String executor, String bytes) throws IOException {
+    byte[] message = new Message(kind, executor, bytes.getBytes(StandardCharsets.UTF_8)).encode();
+    driver.take(Message.decode(message), answers::add);
+  }
+
+  private String lastAnswer() {
+    return new String(answers.get(answers.size() - 1), StandardCharsets.UTF_8);
+  }
+
+  @Test
+  void allExecutorsGetTheSameToken() throws IOException {
+    ask(Message.Kind.TOKEN, "1", "");
+    ask(Message.Kind.TOKEN, "2", "");
+    assertArrayEquals(answers.get(0), answers.get(1));
+    assertEquals(32, answers.get(0).length);
+    new DriverServices().take(new Message(Message.Kind.TOKEN, "1", new byte[0]), answers::add);
+    assertFalse(Arrays.equals(answers.get(0), answers.get(2)));
+  }
+
+  @Test
+  void aCardIsKnownWhenItsExecutorHasEnded() throws IOException {
+    ask(Message.Kind.CARD, "1", "");
+    assertEquals("", lastAnswer());
+    ask(Message.Kind.KEPT, "1", "first");
+    ask(Message.Kind.KEPT, "1", "after a restart");
+    driver.removed("1");
+    ask(Message.Kind.CARD, "1", "");
+    assertEquals("after a restart", lastAnswer());
+  }
+
+  @Test
+  void oneOutputThatIsNotKeptIsToldForAll() throws IOException {
+    assertTrue(driver.reliable());
+    ask(Message.Kind.KEPT, "1", "card");
+    ask(Message.Kind.NOT_KEPT, "2", "there is no service");
+    assertFalse(driver.reliable());
+  }
+
+  @Test
+  void aShuffleOfSparksOwnIsNotKept() {
+    driver.hasSparksShuffles();
+    assertFalse(driver.reliable());
+  }
+
+  @Test
+  void theEndIsToldOnceToEachThatWaits() throws IOException {
+    ask(Message.Kind.END, "1", "");
+    ask(Message.Kind.END, "1", "");
+    ask(Message.Kind.END, "2", "");
+    driver.removed("2");
+    assertTrue(answers.isEmpty());
+    driver.end();
+    driver.end();
+    assertEquals(1, answers.size());
+    ask(Message.Kind.END, "3", "");
+    assertEquals(2, answers.size());
+  }
+
+  @Test
+  void aMessageThatIsNoneIsRefused() throws IOException {
+    byte[] good = new Message(Message.Kind.KEPT, "1", new byte[] {1, 2, 3}).encode();
+    for (int end = 0; end < good.length; end++) {
+      byte[] cut = Arrays.copyOf(good, end);
+      assertThrows(IOException.class, () -> Message.decode(cut), "of " + end + " bytes");
+    }
+    byte[] longer = Arrays.copyOf(good, good.length + 1);
+    assertThrows(IOException.class, () -> Message.decode(longer));
+    byte[] other = good.clone();
+    other[0] = 9;
+    assertThrows(IOException.class, () -> Message.decode(other));
+    other[0] = good[0];
+    other[1] = 77;
+    assertThrows(IOException.class, () -> Message.decode(other));
+  }
+}

@@ -1,0 +1,127 @@
+package io.faro.e2e;
+
+import java.io.File;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.api.java.JavaPairRDD;
+import org.apache.spark.api.java.JavaRDD;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.util.LongAccumulator;
+import scala.Tuple2;
+
+/** Executors that die after the map stage, with their files, where a node service keeps what they wrote. */
+final class NodeServiceCases {
+    private NodeServiceCases() {}
+
+    static void register(Map<String, Jobs.Case> cases) {
+        cases.put("outputsOutliveOne", c -> outlive(c.jsc, 1));
+        cases.put("outputsOutliveAll", c -> outlive(c.jsc, 2));
+        cases.put("rowsOutliveAll", c -> rowsOutlive(c.spark, c.jsc));
+        cases.put("nothingKept", c -> nothingKept(c.jsc, new File(c.scratch, "kept/applications")));
+    }
+
+    /** The second action finds the map stage done, although {@code victims} executors and their files are gone. */
+    private static void outlive(JavaSparkContext jsc, int victims) throws Exception {
+        LongAccumulator maps = jsc.sc().longAccumulator("map tasks");
+        JavaPairRDD<Integer, Iterable<Long>> grouped = RddCases.pairs(jsc, 8)
+            .mapPartitionsToPair(records -> {
+                maps.add(1);
+                return records;
+            }).groupByKey(6);
+        Check.equal("before", RddCases.expected(), digests(grouped));
+        Check.equal("map tasks", 8L, maps.value());
+        kill(jsc, victims);
+        Check.equal("after", RddCases.expected(), digests(grouped));
+        Check.equal("map tasks in all", 8L, maps.value());
+    }
+
+    /** The same for rows of Spark SQL, which Faro's writer writes and its reader reads. */
+    private static void rowsOutlive(SparkSession spark, JavaSparkContext jsc) throws Exception {
+        LongAccumulator maps = jsc.sc().longAccumulator("rows mapped");
+        JavaRDD<Row> rows = spark.range(0, 100_000, 1, 8).toDF().javaRDD().map(row -> {
+            maps.add(1);
+            return row;
+        });
+        JavaRDD<Row> shuffled = spark.createDataFrame(rows, spark.range(1).toDF().schema())
+            .selectExpr("id", "concat('v', id) v").repartition(6).javaRDD();
+        long before = sum(shuffled);
+        Check.equal("rows mapped", 100_000L, maps.value());
+        kill(jsc, 2);
+        Check.equal("sum", before, sum(shuffled));
+        Check.equal("rows mapped in all", 100_000L, maps.value());
+    }
+
+    private static long sum(JavaRDD<Row> rows) {
+        return rows.map(row -> row.getLong(0) * 31 + row.getString(1).hashCode()).reduce(Long::sum);
+    }
+
+    /** When shuffles are removed, the service keeps nothing of them. */
+    private static void nothingKept(JavaSparkContext jsc, File applications) throws Exception {
+        RddCases.pairs(jsc, 8).groupByKey(6).count();
+        Check.that("outputs are kept", links(applications) > 0);
+        for (int shuffle = 0; shuffle < 100; shuffle++) {
+            jsc.sc().env().blockManager().master().removeShuffle(shuffle, true);
+        }
+        Check.await("no output should be kept", 30, () -> links(applications) == 0);
+    }
+
+    private static int links(File applications) {
+        int found = 0;
+        for (File application : applications.listFiles()) {
+            String[] names = application.list((dir, name) -> name.endsWith(".index"));
+            found += names == null ? 0 : names.length;
+        }
+        return found;
+    }
+
+    /** Kills executors, deletes their directories, and waits until as many are there again. */
+    private static void kill(JavaSparkContext jsc, int victims) throws Exception {
+        Map<String, String> pids = Executors.pids(jsc, 2);
+        Map<String, List<String>> directories = directories(jsc);
+        List<String> chosen = new ArrayList<>(pids.keySet()).subList(0, victims);
+        for (String executor : chosen) {
+            Executors.signal(pids.get(executor), "KILL");
+        }
+        for (String executor : chosen) {
+            for (String directory : directories.get(executor)) {
+                delete(new File(directory));
+            }
+        }
+        Check.await("the killed executors should be gone", 60, () -> {
+            Map<String, String> now = Executors.pids(jsc, 2);
+            return Collections.disjoint(now.keySet(), chosen);
+        });
+    }
+
+    private static Map<String, List<String>> directories(JavaSparkContext jsc) {
+        List<Integer> tasks = new ArrayList<>(Collections.nCopies(16, 0));
+        return new TreeMap<>(jsc.parallelize(tasks, tasks.size()).mapToPair(i -> new Tuple2<>(
+            SparkEnv.get().executorId(),
+            Arrays.stream(SparkEnv.get().blockManager().diskBlockManager().localDirs())
+                .map(File::getPath).collect(Collectors.toList()))).reduceByKey((a, b) -> a).collectAsMap());
+    }
+
+    private static void delete(File directory) throws Exception {
+        try (Stream<Path> all = Files.walk(directory.toPath())) {
+            for (Path path : (Iterable<Path>) all.sorted(Collections.reverseOrder())::iterator) {
+                Files.deleteIfExists(path);
+            }
+        }
+    }
+
+    private static Map<Integer, List<Long>> digests(JavaPairRDD<Integer, Iterable<Long>> grouped) {
+        return new HashMap<>(grouped.mapValues(RddCases::digest).collectAsMap());
+    }
+}
