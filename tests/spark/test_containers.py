@@ -112,7 +112,7 @@ class Side:
         except Broken as error:
             self.gone = str(error)
             raise
-        return done, self.groups.most_bytes()
+        return done, self.groups.max_bytes()
 
     def stop(self):
         """Idempotent."""

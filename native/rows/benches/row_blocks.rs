@@ -55,7 +55,7 @@ fn compress(codec: Codec, packed: Option<usize>, pieces: &[Piece]) -> Vec<u8> {
     if let Some(words) = packed {
         compressor = compressor.with_row_blocks(words);
     }
-    let mut block = vec![0; compressor.most_bytes(BLOCK_BYTES)];
+    let mut block = vec![0; compressor.max_bytes(BLOCK_BYTES)];
     let mut part = Vec::new();
     for piece in pieces {
         let length = compressor.compress_rows(&piece.bytes, &mut block);

@@ -7,11 +7,11 @@ use twox_hash::XxHash32;
 pub(crate) const MAGIC: &[u8; 8] = b"LZ4Block";
 pub(crate) const HEADER_BYTES: usize = 21;
 /// Longest piece that one block may hold.
-pub(crate) const MOST_ORIGINAL: usize = 32 << 20;
+pub(crate) const MAX_ORIGINAL: usize = 32 << 20;
 /// The token and the two lengths.
 pub(crate) const CHECKED_FIELDS: usize = 9;
 /// The shortest body of a row block.
-const LEAST_BODY: i32 = 20;
+const MIN_BODY: i32 = 20;
 const SEED: u32 = 0x9747_b28c;
 /// lz4-java keeps the lower 28 bits of a hash.
 const HASH_MASK: u32 = 0x0fff_ffff;
@@ -57,7 +57,7 @@ impl Method {
     }
 
     /// The least that a block of this method may be the original length of.
-    fn least_original(self) -> i32 {
+    fn min_original(self) -> i32 {
         match self {
             // 0 in an end block.
             Self::Raw | Self::Lz4 => 0,
@@ -118,30 +118,30 @@ impl Header {
             offset,
             found: token & 0xf0,
         })?;
-        let (least, most) = (method.least_original(), 1 << (10 + (token & 0x0f)));
-        if !(least..=most).contains(&original) {
+        let (min, max) = (method.min_original(), 1 << (10 + (token & 0x0f)));
+        if !(min..=max).contains(&original) {
             return Err(Corruption::OriginalLength {
                 offset,
                 found: original,
-                least,
-                most,
+                min,
+                max,
             });
         }
-        let (least, most) = match method {
+        let (min, max) = match method {
             Method::Raw => (original, original),
             // A byte of the format stands for at most 255; what cannot be compressed grows by one
             // byte in 255. lz4-java's own bound is the same.
             Method::Lz4 if original > 0 => (1.max(original / 255), original + original / 255 + 16),
             Method::Lz4 => (0, 0),
-            Method::Rows(_) => (LEAST_BODY, 2 * original + 64),
+            Method::Rows(_) => (MIN_BODY, 2 * original + 64),
         };
-        if !(least..=most).contains(&compressed) {
+        if !(min..=max).contains(&compressed) {
             return Err(Corruption::CompressedLength {
                 offset,
                 found: compressed,
                 original,
-                least,
-                most,
+                min,
+                max,
             });
         }
         if original == 0 && checksum != 0 {

@@ -1,7 +1,7 @@
 //! Compresses pieces of a row stream as Spark's codecs do.
 
 use crate::block::{
-    block_hash, write_header, Method, TailCodec, HEADER_BYTES, MAGIC, MOST_ORIGINAL,
+    block_hash, write_header, Method, TailCodec, HEADER_BYTES, MAGIC, MAX_ORIGINAL,
 };
 use crate::compress_error::CompressError;
 use crate::decoder::{Codec, SetupError};
@@ -59,7 +59,7 @@ impl BlockCompressor {
         };
         Ok(Self {
             kind,
-            block_bytes: block_bytes.min(MOST_ORIGINAL),
+            block_bytes: block_bytes.min(MAX_ORIGINAL),
             packer: None,
             codec_bytes: 0,
         })
@@ -80,8 +80,8 @@ impl BlockCompressor {
     }
 
     /// Bytes that a block of a piece of `bytes` bytes takes at most.
-    pub fn most_bytes(&self, bytes: usize) -> usize {
-        self.kind.most_bytes(bytes)
+    pub fn max_bytes(&self, bytes: usize) -> usize {
+        self.kind.max_bytes(bytes)
     }
 
     /// Writes the block of a piece to the start of `out` and returns its bytes. A piece of no bytes has no block:
@@ -155,7 +155,7 @@ impl BlockCompressor {
 }
 
 impl Kind {
-    fn most_bytes(&self, bytes: usize) -> usize {
+    fn max_bytes(&self, bytes: usize) -> usize {
         match self {
             Self::None => bytes,
             // LZ4_COMPRESSBOUND.
@@ -169,12 +169,12 @@ impl Kind {
 fn check(kind: &Kind, longest: usize, piece: &[u8], out: &[u8]) -> Result<(), CompressError> {
     let bytes = piece.len();
     if bytes > longest {
-        let most = longest;
-        return Err(CompressError::TooLong { bytes, most });
+        let max = longest;
+        return Err(CompressError::TooLong { bytes, max });
     }
-    let (room, most) = (out.len(), kind.most_bytes(bytes));
-    if room < most {
-        return Err(CompressError::NoRoom { room, most });
+    let (room, max) = (out.len(), kind.max_bytes(bytes));
+    if room < max {
+        return Err(CompressError::NoRoom { room, max });
     }
     Ok(())
 }

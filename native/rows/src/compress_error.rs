@@ -6,11 +6,11 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CompressError {
     /// More than one block holds.
-    #[error("a block of {bytes} bytes, at most {most} are allowed")]
-    TooLong { bytes: usize, most: usize },
-    /// The output is shorter than [`BlockCompressor::most_bytes`](crate::BlockCompressor::most_bytes).
-    #[error("{room} bytes for a block that may take {most}")]
-    NoRoom { room: usize, most: usize },
+    #[error("a block of {bytes} bytes, at most {max} are allowed")]
+    TooLong { bytes: usize, max: usize },
+    /// The output is shorter than [`BlockCompressor::max_bytes`](crate::BlockCompressor::max_bytes).
+    #[error("{room} bytes for a block that may take {max}")]
+    NoRoom { room: usize, max: usize },
     /// The codec refuses.
     #[error("{codec} cannot compress {bytes} bytes: {problem}")]
     Refused {

@@ -15,21 +15,21 @@ pub enum Corruption {
     #[error("the LZ4 block at byte {offset} has the method {found:#04x}; allowed are 0x10 (raw), 0x20 (LZ4), 0x30 and 0x40 (row blocks)")]
     Method { offset: u64, found: u8 },
     #[error(
-        "the LZ4 block at byte {offset} has an original length of {found}; allowed are {least} to {most}"
+        "the LZ4 block at byte {offset} has an original length of {found}; allowed are {min} to {max}"
     )]
     OriginalLength {
         offset: u64,
         found: i32,
-        least: i32,
-        most: i32,
+        min: i32,
+        max: i32,
     },
-    #[error("the LZ4 block at byte {offset} has a compressed length of {found}; allowed for {original} bytes are {least} to {most}")]
+    #[error("the LZ4 block at byte {offset} has a compressed length of {found}; allowed for {original} bytes are {min} to {max}")]
     CompressedLength {
         offset: u64,
         found: i32,
         original: i32,
-        least: i32,
-        most: i32,
+        min: i32,
+        max: i32,
     },
     #[error("the end block at byte {offset} has the checksum {found:#010x}; expected 0")]
     EndBlock { offset: u64, found: u32 },

@@ -8,7 +8,7 @@ use crate::rows::RowWriter;
 use zstd_safe::{get_error_name, DCtx, DParameter, InBuffer, OutBuffer, ResetDirective};
 
 /// The largest window that zstd decodes unless told otherwise: 128 MiB. Level 22 needs it.
-const MOST_WINDOW_LOG: u32 = 27;
+const MAX_WINDOW_LOG: u32 = 27;
 /// Bytes decompressed at once: small enough to be still in the cache when they are copied.
 const STEP_BYTES: usize = 64 << 10;
 
@@ -34,7 +34,7 @@ impl Zstd {
     pub fn new() -> Option<Self> {
         let mut context = DCtx::try_create()?;
         context
-            .set_parameter(DParameter::WindowLogMax(MOST_WINDOW_LOG))
+            .set_parameter(DParameter::WindowLogMax(MAX_WINDOW_LOG))
             .ok()?;
         Some(Self {
             context,

@@ -39,7 +39,7 @@ proptest! {
         for (rows, cut) in &streams {
             for piece in row_stream(rows).chunks(*cut) {
                 let start = part.len();
-                part.resize(start + compressor.most_bytes(piece.len()), 0);
+                part.resize(start + compressor.max_bytes(piece.len()), 0);
                 let length = compressor.compress(piece, &mut part[start..]).unwrap();
                 part.truncate(start + length);
             }
@@ -57,7 +57,7 @@ proptest! {
 fn an_empty_piece_has_no_block() {
     for codec in CODECS {
         let mut compressor = BlockCompressor::new(codec, 1, LONGEST).unwrap();
-        let mut out = vec![0; compressor.most_bytes(0)];
+        let mut out = vec![0; compressor.max_bytes(0)];
         assert_eq!(compressor.compress(&[], &mut out), Ok(0));
     }
 }
@@ -70,7 +70,7 @@ fn any_level_compresses() {
         for codec in CODECS {
             let mut compressor = BlockCompressor::new(codec, level, LONGEST).unwrap();
             let piece = row_stream(&rows);
-            let mut part = vec![0; compressor.most_bytes(piece.len())];
+            let mut part = vec![0; compressor.max_bytes(piece.len())];
             let length = compressor.compress(&piece, &mut part).unwrap();
             part.truncate(length);
             part.extend_from_slice(compressor.end());
@@ -98,7 +98,7 @@ fn blocks_of_any_length() {
             let piece = row_stream(std::slice::from_ref(row));
             // Exactly as long as a block may be.
             let mut compressor = BlockCompressor::new(codec, 1, piece.len()).unwrap();
-            let mut part = vec![0; compressor.most_bytes(piece.len())];
+            let mut part = vec![0; compressor.max_bytes(piece.len())];
             let length = compressor.compress(&piece, &mut part).unwrap();
             part.truncate(length);
             part.extend_from_slice(compressor.end());
@@ -116,20 +116,17 @@ fn blocks_of_any_length() {
 fn what_does_not_fit_is_refused() {
     for codec in CODECS {
         let mut compressor = BlockCompressor::new(codec, 1, LONGEST).unwrap();
-        let most = compressor.most_bytes(100);
+        let max = compressor.max_bytes(100);
         assert_eq!(
-            compressor.compress(&[0; 100], &mut vec![0; most - 1]),
-            Err(CompressError::NoRoom {
-                room: most - 1,
-                most
-            })
+            compressor.compress(&[0; 100], &mut vec![0; max - 1]),
+            Err(CompressError::NoRoom { room: max - 1, max })
         );
-        for (most, block_bytes) in [(LONGEST, LONGEST), (LONGEST, LONGEST + 8), (1000, 1000)] {
+        for (max, block_bytes) in [(LONGEST, LONGEST), (LONGEST, LONGEST + 8), (1000, 1000)] {
             let mut compressor = BlockCompressor::new(codec, 1, block_bytes).unwrap();
-            let bytes = most + 1;
+            let bytes = max + 1;
             assert_eq!(
                 compressor.compress(&vec![0; bytes], &mut []),
-                Err(CompressError::TooLong { bytes, most })
+                Err(CompressError::TooLong { bytes, max })
             );
         }
     }

@@ -72,15 +72,15 @@ fn method() {
 #[test]
 fn original_length() {
     for (level, found) in [(0, 1025), (5, -1), (5, 32769), (15, i32::MAX)] {
-        let most = 1 << (10 + level);
+        let max = 1 << (10 + level);
         let part = with_fields(0x20, level, 16, found);
         assert_eq!(
             error(&part),
             Corruption::OriginalLength {
                 offset: 0,
                 found,
-                least: 0,
-                most
+                min: 0,
+                max
             }
         );
     }
@@ -88,7 +88,7 @@ fn original_length() {
 
 #[test]
 fn compressed_length() {
-    for (method, found, original, least, most) in [
+    for (method, found, original, min, max) in [
         (0x10, 15, 16, 16, 16),
         (0x10, -1, 16, 16, 16),
         (0x10, 1, 0, 0, 0),
@@ -104,8 +104,8 @@ fn compressed_length() {
             offset: 0,
             found,
             original,
-            least,
-            most,
+            min,
+            max,
         };
         assert_eq!(error(&part), expected);
     }

@@ -157,17 +157,17 @@ fn any_rows() -> impl Strategy<Value = Vec<Vec<u8>>> {
     vec(row, 1..60)
 }
 
-/// Pieces of whole rows of at most `most` bytes, or of parts of a longer row.
-fn pieces(rows: &[Vec<u8>], most: usize) -> Vec<(bool, Vec<u8>)> {
+/// Pieces of whole rows of at most `max` bytes, or of parts of a longer row.
+fn pieces(rows: &[Vec<u8>], max: usize) -> Vec<(bool, Vec<u8>)> {
     let mut pieces = Vec::new();
     let mut piece = Vec::new();
     for row in rows {
         let row = row_stream(std::slice::from_ref(row));
-        if piece.len() + row.len() > most && !piece.is_empty() {
+        if piece.len() + row.len() > max && !piece.is_empty() {
             pieces.push((true, std::mem::take(&mut piece)));
         }
-        if row.len() > most {
-            let cuts = row.chunks(most).enumerate();
+        if row.len() > max {
+            let cuts = row.chunks(max).enumerate();
             pieces.extend(cuts.map(|(index, cut)| (index == 0, cut.to_vec())));
         } else {
             piece.extend(row);
@@ -187,7 +187,7 @@ fn part(codec: Codec, rows: &[Vec<u8>], words: usize, block: usize) -> (Vec<u8>,
     for (begins_at_row, piece) in pieces(rows, block) {
         let start = part.len();
         starts.push(start);
-        part.resize(start + compressor.most_bytes(piece.len()), 0xa5);
+        part.resize(start + compressor.max_bytes(piece.len()), 0xa5);
         let bytes = match begins_at_row {
             true => compressor.compress_rows(&piece, &mut part[start..]),
             false => compressor.compress(&piece, &mut part[start..]),
@@ -246,7 +246,7 @@ proptest! {
                 let mut plain = plain;
                 for piece in row_stream(&table.rows).chunks(777) {
                     let start = bytes.len();
-                    bytes.resize(start + plain.most_bytes(piece.len()), 0);
+                    bytes.resize(start + plain.max_bytes(piece.len()), 0);
                     let length = plain.compress(piece, &mut bytes[start..]).expect("there is room");
                     bytes.truncate(start + length);
                 }
@@ -339,7 +339,7 @@ fn a_block_inside_a_row_is_refused() {
     let rows = sample(20);
     let stream = row_stream(&rows[..1]);
     let mut compressor = BlockCompressor::new(Codec::Lz4, 1, 4096).expect("a compressor");
-    let mut bytes = vec![0; compressor.most_bytes(40)];
+    let mut bytes = vec![0; compressor.max_bytes(40)];
     let length = compressor
         .compress(&stream[..40], &mut bytes)
         .expect("there is room");
@@ -362,7 +362,7 @@ fn each_kind_of_rows_is_compressed_in_the_better_way() {
     let periodic: Vec<_> = (0..6000).map(|at| random[at % 7].clone()).collect();
     let mut mixed = sample(3000);
     mixed.extend(periodic.clone());
-    for (name, rows, most) in [
+    for (name, rows, max) in [
         ("periodic", periodic, 1.02),
         ("all kinds", sample(6000), 0.9),
         ("mixed", mixed, 1.02),
@@ -373,12 +373,12 @@ fn each_kind_of_rows_is_compressed_in_the_better_way() {
             let plain: usize = pieces(&rows, 32 << 10)
                 .iter()
                 .map(|(_, piece)| {
-                    let mut out = vec![0; compressor.most_bytes(piece.len())];
+                    let mut out = vec![0; compressor.max_bytes(piece.len())];
                     compressor.compress(piece, &mut out).expect("there is room")
                 })
                 .sum();
             let share = packed as f64 / plain as f64;
-            assert!(share < most, "{name}, {codec:?}: {share}");
+            assert!(share < max, "{name}, {codec:?}: {share}");
         }
     }
 }
@@ -397,7 +397,7 @@ fn what_cannot_be_packed_is_left_alone() {
     assert!(out == stream);
     let compressor = BlockCompressor::new(Codec::Lz4, 1, 32 << 10).expect("a compressor");
     let mut compressor = compressor.with_row_blocks(3);
-    let mut out = vec![0; compressor.most_bytes(stream.len())];
+    let mut out = vec![0; compressor.max_bytes(stream.len())];
     assert!(compressor
         .compress_rows(&stream[..stream.len() - 8], &mut out)
         .is_ok());
@@ -444,7 +444,7 @@ fn packing_and_unpacking_take_a_bounded_memory() {
             let mut part = Vec::new();
             for (_, piece) in pieces(rows, BLOCK) {
                 let start = part.len();
-                part.resize(start + compressor.most_bytes(piece.len()), 0);
+                part.resize(start + compressor.max_bytes(piece.len()), 0);
                 let bytes = compressor.compress_rows(&piece, &mut part[start..]);
                 part.truncate(start + bytes.expect("there is room"));
             }

@@ -378,11 +378,11 @@ impl<'a> Body<'a> {
     fn bytes(
         &mut self,
         what: &'static str,
-        most: usize,
+        max: usize,
         allowed: &'static str,
     ) -> Result<&'a [u8], MessageError> {
         let got = usize::from(u16::from_le_bytes(self.array(what)?));
-        if got > most {
+        if got > max {
             return Err(MessageError::Length { what, got, allowed });
         }
         self.take(what, got)

@@ -199,8 +199,8 @@ impl Service {
             (Refusal::User, text.to_owned())
         };
         let mut applications = lock(&self.applications);
-        let most = self.options.applications;
-        let is_full = applications.len() >= most;
+        let max = self.options.applications;
+        let is_full = applications.len() >= max;
         let store = match applications.entry(key) {
             Entry::Occupied(known) => match known.get() {
                 Known::Serving(application) if application.agrees(hello, owner) => {
@@ -214,7 +214,7 @@ impl Service {
                 Known::Serving(_) | Known::Left { .. } => return Err(disagrees()),
             },
             Entry::Vacant(_) if is_full => {
-                let text = format!("there are {most} applications here, as many as may be");
+                let text = format!("there are {max} applications here, as many as may be");
                 return Err((Refusal::Full, text));
             }
             Entry::Vacant(_) => Arc::new(self.make_store(key, hello, owner)?),
@@ -400,9 +400,9 @@ fn locked(directory: &Path) -> Result<File, ServiceError> {
 /// As many descriptors as this process may have, from now on.
 fn descriptors() -> u64 {
     let mut limit = getrlimit(Resource::Nofile);
-    let most = limit.maximum;
-    if limit.current != most {
-        limit.current = most;
+    let max = limit.maximum;
+    if limit.current != max {
+        limit.current = max;
         if let Err(error) = setrlimit(Resource::Nofile, limit) {
             log::warn!("the number of open files stays low: {error}");
         }

@@ -18,10 +18,10 @@ use std::time::{Duration, Instant};
 static ANY: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    static HERE: RefCell<Option<State>> = const { RefCell::new(None) };
+    static HERE: RefCell<Option<ClockState>> = const { RefCell::new(None) };
 }
 
-struct State {
+struct ClockState {
     /// Where virtual time begins.
     start: Instant,
     now: Instant,
@@ -50,7 +50,7 @@ impl Simulated {
         HERE.with_borrow_mut(|here| {
             assert!(here.is_none(), "one simulation at a time on a thread");
             let start = Instant::now();
-            *here = Some(State {
+            *here = Some(ClockState {
                 start,
                 now: start,
                 keys: seed,
@@ -81,7 +81,7 @@ pub(crate) fn now() -> Option<Instant> {
 }
 
 /// What the simulation of this thread says; `None`: it simulates nothing.
-fn with<T>(ask: impl FnOnce(&mut State) -> T) -> Option<T> {
+fn with<T>(ask: impl FnOnce(&mut ClockState) -> T) -> Option<T> {
     if !ANY.load(Ordering::Relaxed) {
         return None;
     }
@@ -108,10 +108,10 @@ pub fn page_is_resident() -> Option<bool> {
 /// The keys of a hash table: random, so that no peer can choose what collides, or those of the simulation, so that
 /// the table is walked in the same order whenever its seed is run.
 #[derive(Debug, Clone)]
-pub struct TableKeys(Keys);
+pub struct TableKeys(HashKeys);
 
 #[derive(Debug, Clone)]
-enum Keys {
+enum HashKeys {
     Random(RandomState),
     Simulated(u64),
 }
@@ -119,8 +119,8 @@ enum Keys {
 impl Default for TableKeys {
     fn default() -> Self {
         Self(match with(|state| state.keys) {
-            Some(keys) => Keys::Simulated(keys),
-            None => Keys::Random(RandomState::new()),
+            Some(keys) => HashKeys::Simulated(keys),
+            None => HashKeys::Random(RandomState::new()),
         })
     }
 }
@@ -131,8 +131,8 @@ impl BuildHasher for TableKeys {
     #[inline]
     fn build_hasher(&self) -> DefaultHasher {
         match &self.0 {
-            Keys::Random(keys) => keys.build_hasher(),
-            Keys::Simulated(keys) => {
+            HashKeys::Random(keys) => keys.build_hasher(),
+            HashKeys::Simulated(keys) => {
                 let mut hasher = DefaultHasher::new();
                 hasher.write_u64(*keys);
                 hasher

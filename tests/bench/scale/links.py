@@ -18,7 +18,7 @@ NETWORK = "10.77.0"
 SWITCH_ADDRESS = f"{NETWORK}.1"
 # A queue of this length, as a switch has one, and bursts of a millisecond.
 QUEUE = "20ms"
-LEAST_BURST = 128 << 10
+MIN_BURST = 128 << 10
 PROBE_SECONDS = 1.5
 
 PROBE_SERVER = """
@@ -85,7 +85,7 @@ class Links:
             self._limit(self.switch, port)
 
     def _limit(self, namespace: str, device: str) -> None:
-        burst = max(LEAST_BURST, int(self.gigabits * 1e9 / 8 / 1e3))
+        burst = max(MIN_BURST, int(self.gigabits * 1e9 / 8 / 1e3))
         _run(
             *("tc", "-n", namespace, "qdisc", "add", "dev", device, "root", "tbf"),
             *("rate", f"{self.gigabits * 1000:.0f}mbit", "burst", str(burst), "latency", QUEUE),

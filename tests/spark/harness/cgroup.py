@@ -166,7 +166,7 @@ exec {launch.java_program()} "$@"
         pids = (group / "cgroup.procs").read_text().split()
         return sum(resident(Path("/proc") / pid / "smaps", start, end) for pid in pids)
 
-    def most_bytes(self):
+    def max_bytes(self):
         """The most that an executor had since the start, in all and outside of the heap."""
         return Most(
             max((most.all for most in self.most.values()), default=0),

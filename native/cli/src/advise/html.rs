@@ -24,7 +24,7 @@ p{margin:.3rem 0}.soft{color:var(--soft);font-size:.9rem}.problem{border-left:4p
 pre{background:var(--faint);padding:.7rem;border-radius:.4rem;overflow-x:auto}
 ";
 
-pub fn page(all: &[Advice], unread: &[String], most: usize) -> String {
+pub fn page(all: &[Advice], unread: &[String], max: usize) -> String {
     let mut html = String::with_capacity(16_384);
     html.push_str("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
     html.push_str("<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">");
@@ -35,7 +35,7 @@ pub fn page(all: &[Advice], unread: &[String], most: usize) -> String {
         let _ = writeln!(html, "<p class=\"problem\">{}</p>", escaped(problem));
     }
     for advice in all {
-        application(&mut html, advice, most);
+        application(&mut html, advice, max);
     }
     html.push_str("<p class=\"soft\">An estimate from ");
     html.push_str(&escaped(super::constants::MEASURED));
@@ -43,7 +43,7 @@ pub fn page(all: &[Advice], unread: &[String], most: usize) -> String {
     html
 }
 
-fn application(html: &mut String, a: &Advice, most: usize) {
+fn application(html: &mut String, a: &Advice, max: usize) {
     let _ = writeln!(html, "<section><h1>{}</h1>", escaped(&a.message));
     let _ = writeln!(
         html,
@@ -82,7 +82,7 @@ fn application(html: &mut String, a: &Advice, most: usize) {
         let text = format!("{}, line {}: {}", p.file, p.line, p.message);
         let _ = writeln!(html, "<p class=\"problem\">{}</p>", escaped(&text));
     }
-    let shown = a.largest(most);
+    let shown = a.largest(max);
     if !shown.is_empty() {
         html.push_str(
             "<h2>Stages that shuffle, by their time</h2><p class=\"soft key\">\

@@ -89,8 +89,8 @@ impl<R: BufRead> Lines<R> {
         })
     }
 
-    fn append(&mut self, most: u64) -> io::Result<()> {
-        let mut part = self.from.by_ref().take(most);
+    fn append(&mut self, max: u64) -> io::Result<()> {
+        let mut part = self.from.by_ref().take(max);
         part.read_until(b'\n', &mut self.buffer).map(|_| ())
     }
 

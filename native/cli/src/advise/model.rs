@@ -113,7 +113,7 @@ fn wait_saved(stage: &Figures) -> f64 {
         return 0.0;
     }
     let size = stage.remote_bytes as f64 / stage.remote_blocks as f64;
-    let part = c::WAIT_SAVED.iter().find(|(most, _)| size <= *most);
+    let part = c::WAIT_SAVED.iter().find(|(max, _)| size <= *max);
     stage.wait_ms as f64 / 1e3 * part.map_or(0.0, |p| p.1)
 }
 

@@ -202,10 +202,8 @@ fn why_not(totals: &Figures, gain: Gain) -> String {
     if !totals.shuffles() {
         "the application has no shuffle".to_owned()
     } else if gain.high < constants::NOTICEABLE {
-        let most = (100.0 * gain.high).ceil().max(1.0);
-        format!(
-            "its shuffles cost too little; at most {most:.0} % of the jobs' time could be saved"
-        )
+        let max = (100.0 * gain.high).ceil().max(1.0);
+        format!("its shuffles cost too little; at most {max:.0} % of the jobs' time could be saved")
     } else {
         format!(
             "no gain can be promised; {:.0} % of the jobs' time only if its tasks wait for something \

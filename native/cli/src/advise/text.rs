@@ -4,7 +4,7 @@ use super::report::{saved, Advice, StageAdvice};
 use super::units::{bytes, count, mean, percent, time};
 use std::io::{self, Write};
 
-pub fn write(out: &mut impl Write, advice: &Advice, most: usize) -> io::Result<()> {
+pub fn write(out: &mut impl Write, advice: &Advice, max: usize) -> io::Result<()> {
     let a = advice;
     writeln!(out, "{}", plain(&a.message))?;
     writeln!(
@@ -54,7 +54,7 @@ pub fn write(out: &mut impl Write, advice: &Advice, most: usize) -> io::Result<(
     for note in &a.notes {
         writeln!(out, "note:    {}", plain(note))?;
     }
-    let shown = a.largest(most);
+    let shown = a.largest(max);
     if !shown.is_empty() {
         writeln!(out)?;
         table(out, &shown)?;
@@ -119,7 +119,7 @@ fn table(out: &mut impl Write, stages: &[&StageAdvice]) -> io::Result<()> {
 
 impl Advice {
     /// The stages with most bytes of shuffle, in the order of their numbers.
-    pub fn largest(&self, most: usize) -> Vec<&StageAdvice> {
+    pub fn largest(&self, max: usize) -> Vec<&StageAdvice> {
         let moved = |s: &StageAdvice| {
             s.figures.remote_bytes + s.figures.local_bytes + s.figures.bytes_written
         };
@@ -129,7 +129,7 @@ impl Advice {
             .filter(|s| s.figures.shuffles())
             .collect();
         stages.sort_by_key(|s| std::cmp::Reverse(moved(s)));
-        stages.truncate(most);
+        stages.truncate(max);
         stages.sort_by_key(|s| s.id);
         stages
     }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Smallest arena, in bytes; the lower bound of `spark.faro.memory.limit`.
-const LEAST_LIMIT: u64 = 32 << 20;
+const MIN_LIMIT: u64 = 32 << 20;
 
 /// `spark.faro.fabric`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
@@ -109,7 +109,7 @@ pub fn pairing_port(port: u16) -> u16 {
 
 /// A size as Spark writes it: `256m`, `1g`; a number alone is bytes.
 pub(crate) fn limit(text: &str) -> Result<u64, String> {
-    let bytes = size(text).filter(|bytes| *bytes >= LEAST_LIMIT);
+    let bytes = size(text).filter(|bytes| *bytes >= MIN_LIMIT);
     bytes.ok_or_else(|| format!("{text} is not a size of at least 32m, such as 256m or 1g"))
 }
 

@@ -100,8 +100,8 @@ fn merged(rounds: &[Round]) -> Round {
         }
         // The server's counters are not per client: each client got those of all.
         for (name, count) in &round.grew[1] {
-            let most = server.entry(name.clone()).or_default();
-            *most = (*most).max(*count);
+            let max = server.entry(name.clone()).or_default();
+            *max = (*max).max(*count);
         }
     }
     Round {

@@ -150,15 +150,15 @@ pub fn table(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
     }
     for row in &flows {
         let scale = row.job.size as f64 / 1e6;
-        let (least, most) = bounds(&row.transfers);
+        let (min, max) = bounds(&row.transfers);
         writeln!(
             out,
             "{:<9} {:>9} {:>10.1} {:>10.1} - {:>8.1} {:>12.0}",
             verb(row.job.operation),
             row.job.size,
             median(&row.transfers) * scale,
-            least * scale,
-            most * scale,
+            min * scale,
+            max * scale,
             median(&row.transfers)
         )?;
     }
@@ -217,8 +217,8 @@ fn kind(mode: Mode) -> &'static str {
 }
 
 fn bounds(values: &[f64]) -> (f64, f64) {
-    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-    (least, values.iter().copied().fold(0.0, f64::max))
+    let min = values.iter().copied().fold(f64::INFINITY, f64::min);
+    (min, values.iter().copied().fold(0.0, f64::max))
 }
 
 fn median(values: &[f64]) -> f64 {

@@ -87,7 +87,7 @@ pub fn not_accepted<T>(what: &'static str, rejected: &Rejected<T>) -> PerfError 
     let why = match rejected {
         Rejected::Full(_) => "the queue is full".to_owned(),
         Rejected::NotConnected(_, connection) => format!("connection {} is not open", connection.0),
-        Rejected::TooLarge(_, most) => format!("it is longer than {most} bytes"),
+        Rejected::TooLarge(_, max) => format!("it is longer than {max} bytes"),
     };
     PerfError::Rejected { what, why }
 }

@@ -101,7 +101,7 @@ impl Attempt {
     }
 
     /// It has the memory that it waited for, if it waited; its deadline begins again.
-    pub(super) fn fed(&mut self) {
+    pub(super) fn memory_granted(&mut self) {
         if self.starved_since.take().is_some() {
             self.progress(clock::now());
         }

@@ -27,7 +27,7 @@ use std::time::Instant;
 
 /// What became of an attempt that wants memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fed {
+pub(super) enum Granted {
     /// It has what it should have now.
     Served,
     /// Its connection takes no more: it waits for what is under way there, and no other attempt waits for it.
@@ -94,15 +94,15 @@ impl FetchService {
             let Some((request, id)) = self.awaiting_memory.pop_first() else {
                 return;
             };
-            let fed = match self.attempts.get(&id) {
-                None => Fed::Served,
+            let memory_granted = match self.attempts.get(&id) {
+                None => Granted::Served,
                 Some(attempt) if attempt.is_pulling() => self.pull_more(net, id),
                 Some(_) => self.offer_more(net, id),
             };
-            match fed {
-                Fed::Served => {}
-                Fed::NoRoom => self.await_room(id),
-                Fed::NoMemory => {
+            match memory_granted {
+                Granted::Served => {}
+                Granted::NoRoom => self.await_room(id),
+                Granted::NoMemory => {
                     self.awaiting_memory.insert((request, id));
                     return;
                 }
@@ -113,7 +113,7 @@ impl FetchService {
     /// The attempt goes on when its connection has room. It lacks no memory.
     pub(super) fn await_room(&mut self, id: u64) {
         if let Some(attempt) = self.attempts.get_mut(&id) {
-            attempt.fed();
+            attempt.memory_granted();
             let of_request = (attempt.request.id, id);
             self.awaiting_room.insert(attempt.connection, of_request);
         }
@@ -140,18 +140,18 @@ impl FetchService {
     }
 
     /// Offers an attempt all the buffers that it should have now, as far as there is memory and room.
-    fn offer_more(&mut self, net: &mut Net, id: u64) -> Fed {
+    fn offer_more(&mut self, net: &mut Net, id: u64) -> Granted {
         let Some(mut attempt) = self.attempts.remove(&id) else {
-            return Fed::Served;
+            return Granted::Served;
         };
         let mut buffers = Vec::new();
-        let fed = loop {
+        let memory_granted = loop {
             let mut bytes = attempt.next_bytes();
             if bytes == 0 {
-                break Fed::Served;
+                break Granted::Served;
             }
             let Ok(leases) = self.memory.try_lease_all(bytes, Purpose::Read) else {
-                break Fed::NoMemory;
+                break Granted::NoMemory;
             };
             for lease in leases {
                 let capacity = bytes.min(lease.capacity() as u64) as u32;
@@ -164,12 +164,12 @@ impl FetchService {
             if bytes > 0 {
                 // The fabric cannot expose more to that peer now, or the connection is gone.
                 self.gave_back = true;
-                break Fed::NoRoom;
+                break Granted::NoRoom;
             }
         };
-        let starves = fed == Fed::NoMemory && attempt.has_no_buffers();
+        let starves = memory_granted == Granted::NoMemory && attempt.has_no_buffers();
         if !starves {
-            attempt.fed();
+            attempt.memory_granted();
         }
         let connection = attempt.connection;
         self.attempts.insert(id, attempt);
@@ -183,7 +183,7 @@ impl FetchService {
                 ToServer::MoreBuffers(MoreBuffers { buffers }),
             );
         }
-        fed
+        memory_granted
     }
 
     /// Makes room when attempts that hold parts of blocks wait for each other, or for a silent server. True: some
@@ -202,7 +202,9 @@ impl FetchService {
                 return true;
             }
         }
-        if !stuck && (recently(self.moved) || self.attempts.values().any(Attempt::is_under_way)) {
+        if !stuck
+            && (recently(self.last_progress) || self.attempts.values().any(Attempt::is_under_way))
+        {
             return false;
         }
         let waits = |a: &Attempt| a.starved_since.is_some_and(|at| !recently(at));

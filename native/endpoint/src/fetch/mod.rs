@@ -15,7 +15,6 @@ mod buffers;
 mod completion;
 mod completion_sink;
 mod deliver;
-mod endings;
 mod lines;
 mod overdue;
 mod pull;
@@ -24,6 +23,7 @@ mod queue;
 mod request;
 mod service;
 mod silent;
+mod termination;
 
 pub use completion::{BufferSlice, Completion, Delivery, FetchFailure, MAX_COMPLETION_QUEUES};
 pub(crate) use queue::{AdmitError, Command, RequestQueue};

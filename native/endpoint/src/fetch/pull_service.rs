@@ -1,7 +1,7 @@
 //! The part of [`FetchService`] that reads from servers' pages.
 
 use super::attempt::Corrupt;
-use super::buffers::Fed;
+use super::buffers::Granted;
 use super::deliver::Stream;
 use super::pull::{Pull, Verdict};
 use super::FetchService;
@@ -32,9 +32,9 @@ impl NotPosted {
 
 impl FetchService {
     /// Posts what there is memory and room for, if the attempt is pulling.
-    pub(super) fn pull_more(&mut self, net: &mut Net, id: u64) -> Fed {
+    pub(super) fn pull_more(&mut self, net: &mut Net, id: u64) -> Granted {
         let Some(mut attempt) = self.attempts.remove(&id) else {
-            return Fed::Served;
+            return Granted::Served;
         };
         let connection = attempt.connection;
         let waits_behind = self.awaiting_room.has_older(connection, attempt.request.id);
@@ -45,20 +45,20 @@ impl FetchService {
             None => Ok(()),
         };
         if posted.is_ok() {
-            attempt.fed();
+            attempt.memory_granted();
         }
         self.attempts.insert(id, attempt);
         match posted {
-            Ok(()) => Fed::Served,
-            Err(NotPosted::NoRoom) => Fed::NoRoom,
+            Ok(()) => Granted::Served,
+            Err(NotPosted::NoRoom) => Granted::NoRoom,
             Err(NotPosted::NoMemory) => {
                 self.starved(id);
-                Fed::NoMemory
+                Granted::NoMemory
             }
             Err(NotPosted::Impossible) => {
                 self.counters.pulls_stale.add(1);
                 self.ask_for_writes(net, id);
-                Fed::Served
+                Granted::Served
             }
         }
     }
@@ -176,7 +176,7 @@ impl FetchService {
         attempt.request.was_taken = false;
         let connection = attempt.connection;
         self.hear(connection, now);
-        self.moved = now;
+        self.last_progress = now;
         let Some(attempt) = self.attempts.get_mut(&id) else {
             return;
         };
@@ -227,9 +227,9 @@ impl FetchService {
 
     fn continue_pull(&mut self, net: &mut Net, id: u64) {
         match self.pull_more(net, id) {
-            Fed::Served => {}
-            Fed::NoRoom => self.await_room(id),
-            Fed::NoMemory => self.await_memory(id),
+            Granted::Served => {}
+            Granted::NoRoom => self.await_room(id),
+            Granted::NoMemory => self.await_memory(id),
         }
     }
 

@@ -48,7 +48,7 @@ pub(crate) struct FetchService {
     /// Requests that their servers had no room for, and those that came after them.
     pub(super) lines: Lines,
     /// When an attempt last went on.
-    pub(super) moved: Instant,
+    pub(super) last_progress: Instant,
     /// When memory last returned to the arena after a lease was refused.
     pub(super) memory_returned: Instant,
     /// When an attempt in line last found no memory.
@@ -103,7 +103,7 @@ impl FetchService {
             silent: HashSet::default(),
             any_taken: false,
             lines: Lines::default(),
-            moved: clock::now(),
+            last_progress: clock::now(),
             memory_returned: clock::now(),
             short_at: clock::now(),
             gave_back: false,
@@ -238,7 +238,7 @@ impl Service for FetchService {
         self.queue.progress(source.endpoint);
         let now = clock::now();
         self.hear(source.connection, now);
-        self.moved = now;
+        self.last_progress = now;
         let attempt = self.attempts.get_mut(&id);
         let Some(attempt) = attempt.filter(|a| a.connection == source.connection) else {
             self.counters.late_messages.add(1);

@@ -21,6 +21,8 @@ mod stage;
 mod turns;
 mod work;
 
-pub(crate) use io::{IoPool, Worker};
+pub(crate) use io::IoPool;
+#[cfg(feature = "simulation")]
+pub(crate) use io::Worker;
 pub(crate) use service::ServeService;
 pub(crate) use work::Returned;

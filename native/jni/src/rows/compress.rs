@@ -70,7 +70,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_closeCompressor<'local>(
     .resolve::<Typed>();
 }
 
-/// `RowsNative.mostBytes`.
+/// `RowsNative.maxBytes`.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_rows_RowsNative_mostBytes<'local>(
     mut env: EnvUnowned<'local>,
@@ -81,7 +81,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_mostBytes<'local>(
     env.with_env(|_| -> Outcome<jint> {
         let bytes = length("bytes", bytes)?;
         let compressor = compressor(handle)?;
-        let max = lock(&compressor).compressor.most_bytes(bytes);
+        let max = lock(&compressor).compressor.max_bytes(bytes);
         jint::try_from(max).map_err(|_| Failure::Argument(format!("a block of {bytes} bytes")))
     })
     .resolve::<Typed>()

@@ -46,12 +46,12 @@ impl Head {
                 original,
             });
         }
-        let most = original - fixed as usize;
+        let max = original - fixed as usize;
         // With texts the tail may be shorter; `stored_tail` looks again.
-        if stored as usize > most {
+        if stored as usize > max {
             return Err(RowBlockFault::Tail {
                 stored: stored as usize,
-                most,
+                max,
             });
         }
         let behind = (stored as usize).max(PAD_BYTES);
@@ -77,7 +77,7 @@ impl Head {
     }
 
     /// Bytes of the rows behind their packed words: the tail's length without texts, its most with them.
-    pub fn most_tail(&self) -> usize {
+    pub fn max_tail(&self) -> usize {
         self.original - self.rows * (4 + 8 * self.words)
     }
 
@@ -96,7 +96,7 @@ impl Head {
         if self.stored > expected {
             return Err(RowBlockFault::Tail {
                 stored: self.stored,
-                most: expected,
+                max: expected,
             });
         }
         if padding.iter().any(|byte| *byte != 0) {
@@ -154,7 +154,7 @@ mod tests {
             fault,
             RowBlockFault::Tail {
                 stored: 45,
-                most: 44
+                max: 44
             }
         );
     }

@@ -12,15 +12,15 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// Takes the next column, of the mode `most` or one below it. `values` is not empty.
+    /// Takes the next column, of the mode `max` or one below it. `values` is not empty.
     pub fn take(
         &mut self,
         input: &mut Input,
-        most: Mode,
+        max: Mode,
         values: &mut [u64],
     ) -> Result<(), RowBlockFault> {
         let at = input.at();
-        match Mode::take(input, most.min(Mode::OF_LENGTHS))? {
+        match Mode::take(input, max.min(Mode::OF_LENGTHS))? {
             (Mode::Dict, _) => dictionary(input, at, values),
             (Mode::Runs, _) => self.runs(input, at, values),
             (mode, base_bytes) => plain(input, mode, base_bytes, values),
@@ -159,13 +159,13 @@ fn dictionary(input: &mut Input, at: usize, values: &mut [u64]) -> Result<(), Ro
     let (mode, base_bytes) = Mode::take(input, Mode::OF_ENTRIES)?;
     plain(input, mode, base_bytes, &mut entries[..count])?;
     input.codes(dictionary_width(count), values)?;
-    let mut most = 0;
+    let mut max = 0;
     for value in values {
-        most = most.max(*value);
+        max = max.max(*value);
         *value = entries[(*value & 255) as usize];
     }
-    if most >= count as u64 {
-        return Err(fault(most));
+    if max >= count as u64 {
+        return Err(fault(max));
     }
     Ok(())
 }

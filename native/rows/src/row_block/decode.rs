@@ -87,7 +87,7 @@ impl BodyDecoder {
         }
         let expected = match self.texts.any() {
             true => self.texts.tail_bytes(lengths),
-            false => head.most_tail(),
+            false => head.max_tail(),
         };
         let stored = head.stored_tail(body, expected)?;
         let tail = self.tail.sized(expected + TAIL_SLACK)?;

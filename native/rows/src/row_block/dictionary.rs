@@ -4,10 +4,10 @@
 const MOST: usize = 255;
 const SLOTS: usize = 1024;
 /// A column with more different values than this among a few is taken to have many.
-const MOST_OF_SAMPLE: usize = 14;
+const MAX_SAMPLE_ENTRIES: usize = 14;
 const SAMPLE: usize = 32;
 /// Columns of fewer values have no dictionary.
-pub(crate) const LEAST_VALUES: usize = SAMPLE;
+pub(crate) const MIN_VALUES: usize = SAMPLE;
 
 /// A table of the values found, by their hash.
 pub(crate) struct Dictionary {
@@ -26,7 +26,7 @@ impl Default for Dictionary {
 }
 
 impl Dictionary {
-    /// Writes each value's code. False: the values are too many for a dictionary. They are [`LEAST_VALUES`] or more.
+    /// Writes each value's code. False: the values are too many for a dictionary. They are [`MIN_VALUES`] or more.
     pub fn code(&mut self, values: &[u64], codes: &mut [u64]) -> bool {
         self.entries.clear();
         self.slots.fill(0);
@@ -34,13 +34,13 @@ impl Dictionary {
         if !sample.copied().all(|value| self.entry(value).is_some()) {
             return false;
         }
-        if self.entries.len() > MOST_OF_SAMPLE {
+        if self.entries.len() > MAX_SAMPLE_ENTRIES {
             return false;
         }
-        let most = MOST.min(values.len() / 2);
+        let max = MOST.min(values.len() / 2);
         for (value, code) in values.iter().zip(codes) {
             match self.entry(*value) {
-                Some(entry) if entry < most => *code = entry as u64,
+                Some(entry) if entry < max => *code = entry as u64,
                 _ => return false,
             }
         }

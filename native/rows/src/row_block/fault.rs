@@ -13,8 +13,8 @@ pub enum RowBlockFault {
         words: u16,
         original: usize,
     },
-    #[error("its tail is stored in {stored} bytes; at most {most} are possible")]
-    Tail { stored: usize, most: usize },
+    #[error("its tail is stored in {stored} bytes; at most {max} are possible")]
+    Tail { stored: usize, max: usize },
     #[error("its columns end inside a value: {needed} bytes at byte {at}, {left} are left")]
     ShortColumn {
         at: usize,
@@ -38,12 +38,12 @@ pub enum RowBlockFault {
         values: usize,
         changes: usize,
     },
-    #[error("row {row} has {words} words; at least {least} are packed, and {most} fit")]
+    #[error("row {row} has {words} words; at least {min} are packed, and {max} fit")]
     RowLength {
         row: usize,
         words: u64,
-        least: usize,
-        most: usize,
+        min: usize,
+        max: usize,
     },
     #[error("its rows have {found} bytes; its header says {original}")]
     Original { found: u64, original: usize },

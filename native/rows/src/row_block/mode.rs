@@ -32,8 +32,8 @@ impl Mode {
         self as u8 | (base_bytes as u8) << 4
     }
 
-    /// Takes a column's first byte: its mode, at most `most`, and the bytes of its base.
-    pub fn take(input: &mut Input, most: Self) -> Result<(Self, usize), RowBlockFault> {
+    /// Takes a column's first byte: its mode, at most `max`, and the bytes of its base.
+    pub fn take(input: &mut Input, max: Self) -> Result<(Self, usize), RowBlockFault> {
         let at = input.at();
         let found = input.byte()?;
         let mode = match found & 15 {
@@ -48,8 +48,8 @@ impl Mode {
             _ => return Err(RowBlockFault::Mode { at, found }),
         };
         let base_bytes = usize::from(found >> 4);
-        let most_base = if mode <= Self::Delta { 8 } else { 0 };
-        if mode > most || base_bytes > most_base {
+        let max_base = if mode <= Self::Delta { 8 } else { 0 };
+        if mode > max || base_bytes > max_base {
             return Err(RowBlockFault::Mode { at, found });
         }
         Ok((mode, base_bytes))

@@ -1,6 +1,6 @@
 //! Packs a column in the best mode but TEXT and WIDE.
 
-use super::dictionary::{Dictionary, Tries, LEAST_VALUES};
+use super::dictionary::{Dictionary, Tries, MIN_VALUES};
 use super::fault::RowBlockFault;
 use super::kernels::Kernels;
 use super::mode::{dictionary_width, Mode};
@@ -9,9 +9,9 @@ use super::plain::{put_codes, put_plain, Choice};
 use super::scratch::Scratch;
 
 /// Codes of fewer bits are not worth a dictionary.
-const LEAST_WIDTH: u32 = 10;
+const MIN_WIDTH: u32 = 10;
 /// Columns of fewer values are not worth runs.
-const LEAST_FOR_RUNS: usize = 16;
+const MIN_FOR_RUNS: usize = 16;
 
 /// Why a column was not packed.
 pub(crate) enum Stop {
@@ -49,7 +49,7 @@ impl Packer {
     ) -> Result<(), Stop> {
         let stats = kernels.stats(values);
         let choice = Choice::of(&stats, values.len());
-        if choice.width > 1 && values.len() >= LEAST_FOR_RUNS && stats.repeats > values.len() / 4 {
+        if choice.width > 1 && values.len() >= MIN_FOR_RUNS && stats.repeats > values.len() / 4 {
             let runs = values.len() - stats.repeats;
             let bytes = 3 + values.len().div_ceil(8) + 10 + runs * choice.width as usize / 8;
             if bytes < choice.bytes && runs <= usize::from(u16::MAX) {
@@ -62,7 +62,7 @@ impl Packer {
             }
         }
         if let Some(tries) = tries {
-            let worth = choice.width >= LEAST_WIDTH && values.len() >= LEAST_VALUES;
+            let worth = choice.width >= MIN_WIDTH && values.len() >= MIN_VALUES;
             if worth && tries.is_due() {
                 let succeeded = self.put_dictionary(kernels, values, choice.bytes, out)?;
                 tries.tell(succeeded);
@@ -105,12 +105,12 @@ impl Packer {
         Ok(put_plain(kernels, of_runs, &stats, choice, codes, out)?)
     }
 
-    /// False: nothing was appended, because a dictionary takes `most` bytes or more.
+    /// False: nothing was appended, because a dictionary takes `max` bytes or more.
     fn put_dictionary(
         &mut self,
         kernels: Kernels,
         values: &[u64],
-        most: usize,
+        max: usize,
         out: &mut Out,
     ) -> Result<bool, Stop> {
         let codes = self.codes.sized(values.len())?;
@@ -123,7 +123,7 @@ impl Packer {
         let choice = Choice::of(&stats, entries.len());
         let width = dictionary_width(entries.len());
         let bytes = 2 + choice.bytes + super::bits::code_bytes(values.len(), width);
-        if bytes >= most {
+        if bytes >= max {
             return Ok(false);
         }
         out.put(&[Mode::Dict.first_byte(0), entries.len() as u8])?;

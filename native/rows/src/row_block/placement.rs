@@ -18,12 +18,12 @@ pub(crate) struct Placement {
 }
 
 impl Placement {
-    /// Places rows of these lengths in words. They are at least `least` words long, and have `original` bytes in the
+    /// Places rows of these lengths in words. They are at least `min` words long, and have `original` bytes in the
     /// row stream.
     pub fn set(
         &mut self,
         lengths: &[u64],
-        least: usize,
+        min: usize,
         original: usize,
     ) -> Result<(), RowBlockFault> {
         let first = lengths.first().copied().unwrap_or(0);
@@ -33,9 +33,9 @@ impl Placement {
             longest = longest.max(length);
             sum = sum.wrapping_add(length);
         }
-        let most = original / 8;
-        if shortest < least as u64 || longest > most as u64 {
-            let wrong = |length: &&u64| **length < least as u64 || **length > most as u64;
+        let max = original / 8;
+        if shortest < min as u64 || longest > max as u64 {
+            let wrong = |length: &&u64| **length < min as u64 || **length > max as u64;
             let words = lengths.iter().find(wrong).copied().unwrap_or(0);
             return Err(RowBlockFault::RowLength {
                 row: lengths
@@ -43,8 +43,8 @@ impl Placement {
                     .position(|length| *length == words)
                     .unwrap_or(0),
                 words,
-                least,
-                most,
+                min,
+                max,
             });
         }
         // Both factors are bounded by the longest block, so nothing of this wraps.

@@ -23,8 +23,8 @@ impl Random {
 /// A piece of rows of `words` words. Each column has values of one of the kinds that the modes are for, of up to some
 /// number of bits. Behind the words a row may have texts.
 fn piece(random: &mut Random, words: usize) -> Vec<u8> {
-    let most = if random.below(4) == 0 { 2000 } else { 70 };
-    let rows = 1 + random.below(most);
+    let max = if random.below(4) == 0 { 2000 } else { 70 };
+    let rows = 1 + random.below(max);
     let kinds: Vec<_> = (0..words)
         .map(|_| (random.below(8), random.below(65) as u32, random.next()))
         .collect();

@@ -179,18 +179,18 @@ struct Text {
 impl Text {
     /// `None`: it is longer than the row's room.
     #[inline(always)]
-    fn new(value: u64, wide: bool, most: u64) -> Option<Self> {
+    fn new(value: u64, wide: bool, max: u64) -> Option<Self> {
         let there = wide || value != 0;
         let bytes = if wide { value } else { value.saturating_sub(1) };
         // All room is whole words, so a text that is not longer has room for its padding too.
         let fits = match wide {
-            true => bytes <= WIDE_BYTES && most >= WIDE_BYTES,
-            false => bytes <= most,
+            true => bytes <= WIDE_BYTES && max >= WIDE_BYTES,
+            false => bytes <= max,
         };
         let room = if wide {
             WIDE_BYTES
         } else {
-            padded(bytes.min(most))
+            padded(bytes.min(max))
         };
         fits.then_some(Self { there, bytes, room })
     }

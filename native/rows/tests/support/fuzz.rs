@@ -60,7 +60,7 @@ pub fn pack(bytes: &[u8]) {
     // The same rows again and again, so that the guard chooses.
     for _ in 0..1 + choice / 2 % 4 {
         let start = part.len();
-        part.resize(start + compressor.most_bytes(stream.len()), 0xa5);
+        part.resize(start + compressor.max_bytes(stream.len()), 0xa5);
         let length = compressor.compress_rows(&stream, &mut part[start..]);
         part.truncate(start + length.expect("there is room"));
     }
@@ -101,7 +101,7 @@ pub fn compress(bytes: &[u8]) {
     for cut in cuts.into_iter().cycle() {
         let (piece, rest) = pieces.split_at(cut.max(1).min(pieces.len()));
         let start = part.len();
-        part.resize(start + compressor.most_bytes(piece.len()), 0xa5);
+        part.resize(start + compressor.max_bytes(piece.len()), 0xa5);
         let length = compressor.compress(piece, &mut part[start..]);
         part.truncate(start + length.expect("there is room"));
         pieces = rest;

@@ -49,10 +49,10 @@ impl<R: Read> Lz4Block<R> {
         };
         let (token, compressed, original, hash) = (fields[0], int(1), int(5), int(9));
         // At most 32 MiB; Spark's default is 32 KiB.
-        let most = 1_u32 << (10 + (token & 0x0f));
-        if original > most || compressed > most + most / 255 + 16 {
+        let max = 1_u32 << (10 + (token & 0x0f));
+        if original > max || compressed > max + max / 255 + 16 {
             return Err(invalid(format!(
-                "a damaged lz4 block: {compressed} bytes of {original}, at most {most} are possible"
+                "a damaged lz4 block: {compressed} bytes of {original}, at most {max} are possible"
             )));
         }
         self.at = 0;

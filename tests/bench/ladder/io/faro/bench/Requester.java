@@ -52,10 +52,10 @@ final class Requester implements Runnable {
     this.check = check;
   }
 
-  /** Issues requests until the time is up or {@code most} were issued, then waits for all of them. */
-  void limit(long nanos, int most) {
+  /** Issues requests until the time is up or {@code max} were issued, then waits for all of them. */
+  void limit(long nanos, int max) {
     untilNanos = nanos;
-    requestsLeft = most;
+    requestsLeft = max;
   }
 
   @Override

@@ -21,7 +21,7 @@ import org.apache.spark.network.shuffle.DownloadFileManager;
 final class PeerFilesClient extends BlockStoreClient {
   private static final int SUB_DIRECTORIES = 64;
   /** A run has one shuffle; older ones' mappings are let go, so that deleted files return their memory. */
-  private static final int MOST_OUTPUTS = 2_000;
+  private static final int MAX_OUTPUTS = 2_000;
 
   private final File root;
   private final Map<String, Output> outputs = new ConcurrentHashMap<>();
@@ -34,7 +34,7 @@ final class PeerFilesClient extends BlockStoreClient {
   @Override
   public void fetchBlocks(String host, int port, String execId, String[] blockIds, BlockFetchingListener listener,
       DownloadFileManager temporary) {
-    if (outputs.size() > MOST_OUTPUTS) {
+    if (outputs.size() > MAX_OUTPUTS) {
       outputs.clear();
     }
     for (String block : blockIds) {

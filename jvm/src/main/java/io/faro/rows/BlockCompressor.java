@@ -41,13 +41,13 @@ public final class BlockCompressor implements AutoCloseable {
   }
 
   /** How many bytes a block of so many takes at most. */
-  public int mostBytes(int bytes) {
-    return RowsNative.mostBytes(handle, bytes);
+  public int maxBytes(int bytes) {
+    return RowsNative.maxBytes(handle, bytes);
   }
 
   /**
    * Compresses {@code bytes} bytes at {@code from} of {@code source} to {@code to} of {@code target}, another page,
-   * which has {@code room} bytes there, at least {@link #mostBytes}. Positions are bytes of the array; addresses where
+   * which has {@code room} bytes there, at least {@link #maxBytes}. Positions are bytes of the array; addresses where
    * the array is {@code null}. Returns how many bytes it wrote: none for none.
    *
    * @throws IllegalArgumentException an array does not have these bytes, the room is too little, or both are one page.

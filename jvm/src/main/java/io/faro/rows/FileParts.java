@@ -5,15 +5,15 @@ import io.faro.Endpoint;
 /** Parts of map outputs, read as they lie in files that an endpoint knows. Reusable; for one thread at a time. */
 public final class FileParts {
   /** Parts that one call reads at most. */
-  private static final int MOST_PARTS = 1024;
+  private static final int MAX_PARTS = 1024;
 
   private final byte[] bytes;
-  private final long[] triples = new long[3 * MOST_PARTS];
-  private final long[] lengths = new long[MOST_PARTS];
+  private final long[] triples = new long[3 * MAX_PARTS];
+  private final long[] lengths = new long[MAX_PARTS];
 
-  /** {@code most}: how many bytes one call reads at most. */
-  public FileParts(int most) {
-    bytes = new byte[most];
+  /** {@code max}: how many bytes one call reads at most. */
+  public FileParts(int max) {
+    bytes = new byte[max];
   }
 
   /**
@@ -22,7 +22,7 @@ public final class FileParts {
    * does not know, or that cannot be read. Returns how many were read.
    */
   public int read(Endpoint endpoint, int shuffle, long[] maps, int[] starts, int[] ends, int first, int end) {
-    int count = Math.min(MOST_PARTS, end - first);
+    int count = Math.min(MAX_PARTS, end - first);
     for (int i = 0; i < count; i++) {
       triples[3 * i] = maps[first + i];
       triples[3 * i + 1] = starts[first + i];

@@ -51,7 +51,7 @@ final class RowsNative {
   static native void closeCompressor(long compressor);
 
   /** How many bytes a block of so many takes at most. */
-  static native int mostBytes(long compressor, int bytes);
+  static native int maxBytes(long compressor, int bytes);
 
   /** How many row blocks it has made. */
   static native long rowBlocks(long compressor);

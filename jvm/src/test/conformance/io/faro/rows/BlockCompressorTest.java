@@ -45,10 +45,10 @@ class BlockCompressorTest {
       refused("source has no 2147483647 bytes at 0", compressor, 0, Integer.MAX_VALUE, 0, BYTES);
       refused("target has no 512 bytes at 1", compressor, 0, 8, 1, BYTES);
       refused("target has no 512 bytes at -9223372036854775808", compressor, 0, 8, Long.MIN_VALUE, BYTES);
-      int most = compressor.mostBytes(64);
-      refused(most - 1 + " bytes for a block that may take " + most, compressor, 0, 64, 0, most - 1);
+      int max = compressor.maxBytes(64);
+      refused(max - 1 + " bytes for a block that may take " + max, compressor, 0, 64, 0, max - 1);
       IllegalArgumentException negative =
-          assertThrows(IllegalArgumentException.class, () -> compressor.mostBytes(-1));
+          assertThrows(IllegalArgumentException.class, () -> compressor.maxBytes(-1));
       assertEquals("bytes is -1", negative.getMessage());
     }
   }
@@ -73,10 +73,10 @@ class BlockCompressorTest {
     closed.close();
     // It may get the place of the closed one.
     try (BlockCompressor other = BlockCompressor.open(codec, 1, 32 << 20)) {
-      assertThrows(IllegalStateException.class, () -> closed.mostBytes(8));
+      assertThrows(IllegalStateException.class, () -> closed.maxBytes(8));
       assertThrows(
           IllegalStateException.class, () -> closed.compress(new long[WORDS], 0, 8, new long[WORDS], 0, BYTES));
-      assertTrue(other.mostBytes(8) >= 8);
+      assertTrue(other.maxBytes(8) >= 8);
     }
   }
 

@@ -45,13 +45,13 @@ class RowBlockTest {
   /** A part of these rows, in pieces of whole rows. */
   private byte[] part(BlockCompressor compressor, List<ByteBuffer> rows) {
     ByteArrayOutputStream part = new ByteArrayOutputStream();
-    int most = BLOCK_BYTES / 36;
+    int max = BLOCK_BYTES / 36;
     codecBytes = 0;
-    for (int from = 0; from < rows.size(); from += most) {
-      byte[] piece = GoldenRows.stream(rows.subList(from, Math.min(rows.size(), from + most)));
+    for (int from = 0; from < rows.size(); from += max) {
+      byte[] piece = GoldenRows.stream(rows.subList(from, Math.min(rows.size(), from + max)));
       long[] source = new long[BLOCK_BYTES / 8];
       ByteBuffer.wrap(Arrays.copyOf(piece, BLOCK_BYTES)).order(ByteOrder.nativeOrder()).asLongBuffer().get(source);
-      long[] target = new long[compressor.mostBytes(piece.length) / 8 + 1];
+      long[] target = new long[compressor.maxBytes(piece.length) / 8 + 1];
       int bytes = compressor.compressRows(source, 0, piece.length, target, 0, 8 * target.length);
       ByteBuffer out = ByteBuffer.allocate(8 * target.length).order(ByteOrder.nativeOrder());
       out.asLongBuffer().put(target);

@@ -122,9 +122,9 @@ final class BlockDecoder {
   private void readBody(InputStream in, int bytes) throws IOException, BlockFault {
     int got = 0;
     while (got < bytes) {
-      int most = Math.min(bytes, Math.max(FIRST_BYTES, 2 * got));
-      if (body.length < most) {
-        body = Arrays.copyOf(body, most);
+      int max = Math.min(bytes, Math.max(FIRST_BYTES, 2 * got));
+      if (body.length < max) {
+        body = Arrays.copyOf(body, max);
       }
       int now = readUpTo(in, body, got, Math.min(bytes, body.length) - got);
       got += now;

@@ -12,7 +12,7 @@ import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
 /** Map outputs whose files are on this host, read by native code; its own are open for others anyway. */
 final class FileInput implements Input {
   /** Parts that native code gets at once. */
-  private static final int MOST_PARTS = 1024;
+  private static final int MAX_PARTS = 1024;
 
   private final Parts parts;
   private final Endpoint endpoint;
@@ -55,7 +55,7 @@ final class FileInput implements Input {
       return false;
     }
     first = next;
-    int count = Math.min(MOST_PARTS, parts.count() - first);
+    int count = Math.min(MAX_PARTS, parts.count() - first);
     next += count;
     reader.input(endpoint, parts.shuffle, parts.maps(), parts.starts(), parts.ends(), first, count);
     return true;

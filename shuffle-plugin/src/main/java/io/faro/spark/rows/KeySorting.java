@@ -49,7 +49,7 @@ final class KeySorting {
     try {
       return (ExternalSorter<K, V, C>) CONSTRUCTOR.newInstance(arguments);
     } catch (InvocationTargetException e) {
-      throw Undeclared.raise(e.getCause());
+      throw SneakyThrow.raise(e.getCause());
     } catch (ReflectiveOperationException e) {
       throw new IllegalStateException("Spark's sorter cannot be made", e);
     }

@@ -68,7 +68,7 @@ final class PartsStream extends InputStream {
           at++;
         }
       } catch (IOException e) {
-        throw Undeclared.raise(bytes.unreadable(at, e));
+        throw SneakyThrow.raise(bytes.unreadable(at, e));
       }
     }
     return read == 0 && length > 0 ? -1 : read;
@@ -84,9 +84,9 @@ final class PartsStream extends InputStream {
       left = part.size();
       in = open(part);
     } catch (FetchFailedException e) {
-      throw Undeclared.raise(e);
+      throw SneakyThrow.raise(e);
     } catch (IOException e) {
-      throw Undeclared.raise(bytes.unreadable(at, e));
+      throw SneakyThrow.raise(bytes.unreadable(at, e));
     }
     return true;
   }

@@ -19,8 +19,8 @@ import scala.collection.Seq;
 final class ReadPlan {
   /** Smaller parts are grouped. */
   private static final long SMALL_BYTES = 64 << 10;
-  private static final long MOST_GROUP_BYTES = 1 << 20;
-  private static final int MOST_GROUP_PARTS = 4096;
+  private static final long MAX_GROUP_BYTES = 1 << 20;
+  private static final int MAX_GROUP_PARTS = 4096;
 
   /** Limits of one group. */
   static final class Limits {
@@ -29,8 +29,8 @@ final class ReadPlan {
 
     /** {@code requestBytes}: what Spark's iterator requests at once; {@code blocks}: the limit of one address. */
     Limits(long requestBytes, long memoryBytes, int blocks) {
-      bytes = Math.max(1, Math.min(MOST_GROUP_BYTES, Math.min(requestBytes, memoryBytes)));
-      parts = Math.max(1, Math.min(MOST_GROUP_PARTS, blocks));
+      bytes = Math.max(1, Math.min(MAX_GROUP_BYTES, Math.min(requestBytes, memoryBytes)));
+      parts = Math.max(1, Math.min(MAX_GROUP_PARTS, blocks));
     }
   }
 

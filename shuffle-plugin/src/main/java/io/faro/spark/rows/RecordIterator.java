@@ -57,7 +57,7 @@ final class RecordIterator extends AbstractIterator<Tuple2<Object, Object>> {
   public boolean hasNext() {
     while (!ended) {
       if (broken != null) {
-        throw Undeclared.raise(broken);
+        throw SneakyThrow.raise(broken);
       }
       try {
         if (records == null && !open()) {
@@ -137,7 +137,7 @@ final class RecordIterator extends AbstractIterator<Tuple2<Object, Object>> {
       }
     } catch (Throwable e) {
       broken = e;
-      throw Undeclared.raise(e);
+      throw SneakyThrow.raise(e);
     }
   }
 

@@ -43,7 +43,7 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
   private final Runnable onEnd;
   private final UnsafeRow row;
   /** The bytes of a row without values. */
-  private final int leastBytes;
+  private final int minBytes;
   private final Product2<K, C> pair;
   private byte[] batch;
   /** The positions of the next row's head, and of the end of the batch. */
@@ -84,7 +84,7 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
     this.metrics = metrics;
     this.onEnd = onEnd;
     row = new UnsafeRow(fields);
-    leastBytes = UnsafeRow.calculateBitSetWidthInBytes(fields) + 8 * fields;
+    minBytes = UnsafeRow.calculateBitSetWidthInBytes(fields) + 8 * fields;
     // Spark's reader gives a key too, which is always 0.
     pair = (Product2<K, C>) new Tuple2<Object, Object>(0, row);
   }
@@ -111,10 +111,10 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
     return pair;
   }
 
-  private void check(int bytes, int most) {
-    if (bytes < leastBytes || bytes > most) {
-      throw new IllegalStateException("a row of " + bytes + " bytes, allowed: " + leastBytes + " for its "
-          + row.numFields() + " columns to the " + most + " that were decoded; other columns were written than are "
+  private void check(int bytes, int max) {
+    if (bytes < minBytes || bytes > max) {
+      throw new IllegalStateException("a row of " + bytes + " bytes, allowed: " + minBytes + " for its "
+          + row.numFields() + " columns to the " + max + " that were decoded; other columns were written than are "
           + "read");
     }
   }
@@ -169,7 +169,7 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
     try {
       return decoding.run();
     } catch (IOException | FetchFailedException e) {
-      throw Undeclared.raise(e);
+      throw SneakyThrow.raise(e);
     } finally {
       if (!state.compareAndSet(State.DECODING, State.IDLE)) {
         closeInput();

@@ -71,8 +71,8 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   private long rowsInMemory;
   private long bytesInMemory;
 
-  /** {@code mostBytes}: what the buffers take at most; {@code blockBytes}: what a block holds, a multiple of 8. */
-  PartitionBuffers(TaskMemoryManager memory, int partitions, int blockBytes, long mostBytes, SpillLimits limits,
+  /** {@code maxBytes}: what the buffers take at most; {@code blockBytes}: what a block holds, a multiple of 8. */
+  PartitionBuffers(TaskMemoryManager memory, int partitions, int blockBytes, long maxBytes, SpillLimits limits,
       BlockCompressor compressor, Spills spills) {
     super(memory, MIN_PAGE_BYTES, memory.getTungstenMemoryMode());
     this.partitions = partitions;
@@ -80,8 +80,8 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     this.spills = spills;
     this.limits = limits;
     this.maxRoom = blockBytes;
-    limit = new BufferLimit(mostBytes);
-    maxChunk = compressor.mostBytes(maxRoom);
+    limit = new BufferLimit(maxBytes);
+    maxChunk = compressor.maxBytes(maxRoom);
     block = new long[(maxChunk + Long.BYTES - 1) / Long.BYTES];
     filled = new int[partitions];
     saved = new long[partitions];

@@ -80,7 +80,7 @@ public final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
     Spills spills = new Spills(() -> blocks.diskBlockManager().createTempShuffleBlock()._2(), writes);
     try (BlockCompressor compressor = compressor();
         PartitionBuffers buffers = new PartitionBuffers(context.taskMemoryManager(), partitions, blockBytes(),
-            conf.mostBytes(context.taskMemoryManager().pageSizeBytes()), conf.limits, compressor, spills)) {
+            conf.maxBytes(context.taskMemoryManager().pageSizeBytes()), conf.limits, compressor, spills)) {
       try {
         metrics.incRecordsWritten(add(records, partitioner, rowSums, buffers));
         commit(buffers, writes);

@@ -62,13 +62,13 @@ final class WriterConf {
   }
 
   /** What the buffers of one task take at most: less where tasks have little memory, by Spark's size of a page. */
-  long mostBytes(long pageBytes) {
+  long maxBytes(long pageBytes) {
     return Math.min(MAX_BUFFER_BYTES, PAGES * pageBytes);
   }
 
   /** Returns whether the partition count is supported: each buffer has a useful size. */
   boolean holds(int partitions, long pageBytes) {
     int min = codec == RowCodec.ZSTD ? MIN_FRAME_BYTES : MIN_BLOCK_BYTES;
-    return partitions <= mostBytes(pageBytes) / Math.min(blockBytes, min);
+    return partitions <= maxBytes(pageBytes) / Math.min(blockBytes, min);
   }
 }

@@ -91,7 +91,7 @@ class SameAsSparkTest {
     long buffers = (long) faro.partitions * conf.blockBytes;
     boolean whole = conf.codec == RowCodec.NONE
         || conf.codec == RowCodec.LZ4 && conf.blockBytes == SPARKS_BLOCK_BYTES
-            && buffers <= conf.mostBytes(faro.memory.pageSizeBytes());
+            && buffers <= conf.maxBytes(faro.memory.pageSizeBytes());
     return whole && random.hasRoom();
   }
 

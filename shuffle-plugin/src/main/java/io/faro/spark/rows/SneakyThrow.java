@@ -1,12 +1,12 @@
 package io.faro.spark.rows;
 
 /** Spark's code is Scala, which declares no exceptions: some of its methods throw checked ones, and so must ours. */
-final class Undeclared {
-  private Undeclared() {}
+final class SneakyThrow {
+  private SneakyThrow() {}
 
-  /** Throws {@code exception} as it is; the result is for the compiler: {@code throw Undeclared.raise(e)}. */
+  /** Throws {@code exception} as it is; the result is for the compiler: {@code throw SneakyThrow.raise(e)}. */
   static RuntimeException raise(Throwable exception) {
-    throw Undeclared.<RuntimeException>as(exception);
+    throw SneakyThrow.<RuntimeException>as(exception);
   }
 
   @SuppressWarnings("unchecked")
