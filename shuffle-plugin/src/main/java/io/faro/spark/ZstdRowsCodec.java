@@ -7,8 +7,8 @@ import org.apache.spark.io.ZStdCompressionCodec;
 
 /**
  * A value of {@code spark.io.compression.codec}: Spark's zstd that can also read Faro's row blocks, as
- * {@link RowsCodec} is for lz4. What it writes is plain zstd, and frames are decompressed by Spark's own class, with its
- * settings.
+ * {@link RowsCodec} is for lz4. What it writes is plain zstd, and frames are decompressed by Spark's own class, with
+ * its settings.
  */
 public final class ZstdRowsCodec extends ZStdCompressionCodec {
   /** Spark makes codecs by this constructor. */
