@@ -72,7 +72,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_closeCompressor<'local>(
 
 /// `RowsNative.maxBytes`.
 #[no_mangle]
-pub extern "system" fn Java_io_faro_rows_RowsNative_mostBytes<'local>(
+pub extern "system" fn Java_io_faro_rows_RowsNative_maxBytes<'local>(
     mut env: EnvUnowned<'local>,
     _class: JClass<'local>,
     handle: jlong,

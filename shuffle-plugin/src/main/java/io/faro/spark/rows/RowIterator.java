@@ -21,6 +21,9 @@ import scala.collection.AbstractIterator;
  * thread may look at the last one at any time, also when the task has ended.
  *
  * <p>One thread reads. Another one may call {@link #close}, such as the task's when the rows feed an external program.
+ * The thread that reads then gets an exception after the batch that it has, as Spark's own reader throws: Spark ends the
+ * external program only if its feed fails. Rows that seemed to end would leave the program waiting for a reader of its
+ * output for as long as the executor lives.
  */
 final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
   private static final Logger LOG = LoggerFactory.getLogger(RowIterator.class);
@@ -57,6 +60,7 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
   private Input input;
   private boolean fed;
   private Failure failure;
+  /** True if all rows were read. */
   private volatile boolean ended;
 
   /** What {@link RowReader#next} said after rows that are to be read first. */
@@ -119,7 +123,10 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
     }
   }
 
-  /** Decodes until there is a row, or the first piece of a long one; false: there are no more. */
+  /**
+   * Decodes until there is a row, or the first piece of a long one; false: there are no more. Throws if the iterator
+   * was closed before its end.
+   */
   private boolean advance() {
     if (ended) {
       return false;
@@ -260,7 +267,6 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
 
   /** All rows were read, or the task has ended. From any thread, idempotent. Native memory is free afterwards. */
   void close() {
-    ended = true;
     State before = state.getAndSet(State.CLOSED);
     // Waits for a thread that is in native code.
     reader.close();
