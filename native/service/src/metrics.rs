@@ -30,6 +30,10 @@ impl Metrics {
             .name("faro-metrics".to_owned())
             .spawn(move || {
                 for client in listener.incoming() {
+                    let client = client.inspect_err(|_| {
+                        // Without descriptors this would repeat at once.
+                        std::thread::sleep(WAIT);
+                    });
                     let answered = client.and_then(|client| answer(client, &service));
                     if let Err(error) = answered {
                         log::debug!("metrics were not read: {error}");

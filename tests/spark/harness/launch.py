@@ -410,6 +410,24 @@ def start_service(home, port, conf, environment, place):
 NODE_SERVICE_LOG = "node-service.log"
 
 
+# As an init system does it: the daemon is started again when it was killed, and told when to end.
+SUPERVISOR = """
+trap 'ends=1; kill -TERM $daemon' TERM
+code=137
+while ((code == 137)); do
+  "$@" &
+  daemon=$!
+  wait $daemon
+  code=$?
+  if [[ $ends ]]; then
+    wait $daemon
+    exit
+  fi
+done
+exit $code
+"""
+
+
 def start_node_service(scratch, place, environment):
     """`faro serve`, with its socket in scratch/service and what it keeps in scratch/kept."""
     socket_dir = scratch / "service"
@@ -417,7 +435,8 @@ def start_node_service(scratch, place, environment):
     places = ["--socket-dir", socket_dir, "--data-dir", scratch / "kept"]
     limits = ["--address", "127.0.0.1", "--memory", "64m"]
     with log.open("wb") as out:
-        command = [build.command(), "serve", *places, *limits]
+        supervised = ["bash", "-c", SUPERVISOR, "supervisor"]
+        command = [*supervised, build.command(), "serve", *places, *limits]
         service = start_group([str(word) for word in command], stdout=out, env=environment)
     deadline = time.monotonic() + LISTENS_WITHIN
     while time.monotonic() < deadline and service.poll() is None:

@@ -15,13 +15,14 @@ SCENARIOS = [
     ),
     Scenario(
         "node-service",
-        ["outputsOutliveOne", "outputsOutliveAll", "rowsOutliveAll", "nothingKept"],
+        ["outputsOutliveOne", "outputsOutliveAll", "rowsOutliveAll", "serviceKilled", "nothingKept"],
         {"spark.faro.service.directory": f"{SCRATCH}/service"},
         node_service=True,
         faro_only=True,
         newest=True,
         must_count=("serviceBlocks", "serviceOutputs"),
         service_must_log=(
+            r"found [1-9]\d* map outputs, \d+ bytes, of 1 applications",
             r"application \S+ has ended: 0 map outputs",
             r"summary: applications=0 outputs=0 .* served_blocks_total=[1-9]",
         ),

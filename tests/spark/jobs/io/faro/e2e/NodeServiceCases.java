@@ -29,22 +29,61 @@ final class NodeServiceCases {
         cases.put("outputsOutliveOne", c -> outlive(c.jsc, 1));
         cases.put("outputsOutliveAll", c -> outlive(c.jsc, 2));
         cases.put("rowsOutliveAll", c -> rowsOutlive(c.spark, c.jsc));
+        cases.put("serviceKilled", c -> serviceKilled(c.jsc, c.scratch.toString()));
         cases.put("nothingKept", c -> nothingKept(c.jsc, new File(c.scratch, "kept/applications")));
     }
 
     /** The second action finds the map stage done, although {@code victims} executors and their files are gone. */
     private static void outlive(JavaSparkContext jsc, int victims) throws Exception {
         LongAccumulator maps = jsc.sc().longAccumulator("map tasks");
-        JavaPairRDD<Integer, Iterable<Long>> grouped = RddCases.pairs(jsc, 8)
-            .mapPartitionsToPair(records -> {
-                maps.add(1);
-                return records;
-            }).groupByKey(6);
+        JavaPairRDD<Integer, Iterable<Long>> grouped = counted(jsc, maps);
         Check.equal("before", RddCases.expected(), digests(grouped));
         Check.equal("map tasks", 8L, maps.value());
         kill(jsc, victims);
         Check.equal("after", RddCases.expected(), digests(grouped));
         Check.equal("map tasks in all", 8L, maps.value());
+    }
+
+    /**
+     * The service is killed after one map stage and while another one begins, and started again; then all executors die.
+     * Both stages are done: the new service finds the links of the first, and the second waits for it.
+     */
+    private static void serviceKilled(JavaSparkContext jsc, String scratch) throws Exception {
+        LongAccumulator maps = jsc.sc().longAccumulator("map tasks");
+        JavaPairRDD<Integer, Iterable<Long>> before = counted(jsc, maps);
+        Check.equal("before", RddCases.expected(), digests(before));
+        Executors.signal(daemon(scratch), "KILL");
+        JavaPairRDD<Integer, Iterable<Long>> after = counted(jsc, maps);
+        Check.equal("meanwhile", RddCases.expected(), digests(after));
+        Check.equal("map tasks", 16L, maps.value());
+        kill(jsc, 2);
+        Check.equal("written before the service was killed", RddCases.expected(), digests(before));
+        Check.equal("written afterwards", RddCases.expected(), digests(after));
+        Check.equal("map tasks in all", 16L, maps.value());
+    }
+
+    private static JavaPairRDD<Integer, Iterable<Long>> counted(JavaSparkContext jsc, LongAccumulator maps) {
+        return RddCases.pairs(jsc, 8).mapPartitionsToPair(records -> {
+            maps.add(1);
+            return records;
+        }).groupByKey(6);
+    }
+
+    /** Returns the process id of the `faro serve` whose directories are in {@code scratch}. */
+    private static String daemon(String scratch) throws Exception {
+        for (File process : new File("/proc").listFiles((dir, name) -> name.matches("\\d+"))) {
+            try {
+                String words = new String(Files.readAllBytes(new File(process, "cmdline").toPath()), "UTF-8");
+                boolean isFaro = words.split("\0")[0].endsWith("/faro");
+                if (isFaro && words.contains("\0serve\0") && words.contains(scratch + "/kept")) {
+                    return process.getName();
+                }
+            } catch (java.io.IOException e) {
+                // It has ended.
+                continue;
+            }
+        }
+        throw new AssertionError("no faro serve has its directories in " + scratch);
     }
 
     /** The same for rows of Spark SQL, which Faro's writer writes and its reader reads. */

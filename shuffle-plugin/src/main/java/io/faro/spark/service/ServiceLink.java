@@ -27,6 +27,10 @@ public final class ServiceLink {
   /** How long the first outputs wait for STARTING to end. */
   private static final long START_MILLIS = 10_000;
   private static final long PAUSE_MILLIS = 5_000;
+  /** How long outputs wait for a service that was lost: a supervisor starts it again within seconds. */
+  private static final long RETURN_MILLIS = 10_000;
+  /** Between tries to connect to it meanwhile. */
+  private static final long RETURN_PAUSE_MILLIS = 500;
   /** The driver may take its first executor before it takes messages. */
   private static final int START_TRIES = 20;
   private static final long START_PAUSE_MILLIS = 250;
@@ -49,6 +53,8 @@ public final class ServiceLink {
   private State state = State.STARTING;
   /** In CONNECTED. */
   private NodeService service;
+  /** In LOST: until when the service is waited for, by the JVM's clock; 0: it was never there. */
+  private long returnsBy;
   private boolean toldDriver;
   private boolean warned;
   private boolean watches;
@@ -193,7 +199,11 @@ public final class ServiceLink {
         wait();
       }
     }
-    pause(PAUSE_MILLIS);
+    pause(isReturning() ? RETURN_PAUSE_MILLIS : PAUSE_MILLIS);
+  }
+
+  private synchronized boolean isReturning() {
+    return state == State.LOST && returnsBy != 0 && millisTo(returnsBy) > 0;
   }
 
   /** Tells the service when the application ends. */
@@ -226,19 +236,19 @@ public final class ServiceLink {
     }
   }
 
-  /** Hands over an output that is committed, and waits for the service's answer. */
+  /**
+   * Hands over an output that is committed, and waits for the service's answer. If the service goes meanwhile, its
+   * return is waited for, and the output is handed over once more.
+   */
   public void handOver(int shuffleId, long mapId, OutputFiles files) {
-    NodeService now = null;
     try {
-      now = await();
-      if (now == null) {
-        throw new TimeoutException("there is no connection to the service");
+      try {
+        handOverOnce(shuffleId, mapId, files);
+      } catch (ServiceException.Lost e) {
+        LOG.debug("Faro: the node service was lost, map output {}/{} is handed over once more", shuffleId, mapId, e);
+        handOverOnce(shuffleId, mapId, files);
       }
-      now.handOver(shuffleId, mapId, files);
       kept.run();
-    } catch (ServiceException.Lost e) {
-      lost(now);
-      failed(shuffleId, mapId, e);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       failed(shuffleId, mapId, e);
@@ -247,11 +257,27 @@ public final class ServiceLink {
     }
   }
 
+  private void handOverOnce(int shuffleId, long mapId, OutputFiles files) throws Exception {
+    NodeService now = await();
+    if (now == null) {
+      throw new TimeoutException("there is no connection to the service");
+    }
+    try {
+      now.handOver(shuffleId, mapId, files);
+    } catch (ServiceException.Lost e) {
+      lost(now);
+      throw e;
+    }
+  }
+
   /** {@code null}: there is no connection. */
   private synchronized NodeService await() throws InterruptedException {
     long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(START_MILLIS);
     for (long left = START_MILLIS; state == State.STARTING && left > 0; left = millisTo(end)) {
       wait(left);
+    }
+    while (isReturning()) {
+      wait(Math.max(1, millisTo(returnsBy)));
     }
     return service;
   }
@@ -285,6 +311,7 @@ public final class ServiceLink {
   private synchronized void lost(NodeService which) {
     if (service == which && state == State.CONNECTED) {
       state = State.LOST;
+      returnsBy = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(RETURN_MILLIS);
       service.close();
       service = null;
       notifyAll();
