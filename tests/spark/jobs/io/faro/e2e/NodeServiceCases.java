@@ -45,13 +45,15 @@ final class NodeServiceCases {
     }
 
     /**
-     * The service is killed after one map stage and while another one begins, and started again; then all executors die.
-     * Both stages are done: the new service finds the links of the first, and the second waits for it.
+     * After a map stage one executor dies. Then the service is killed while another stage begins, and started again; then
+     * all executors die. Both stages are done: the new service finds the links of the first, of the executor that never
+     * saw it too, and the second waits for it.
      */
     private static void serviceKilled(JavaSparkContext jsc, String scratch) throws Exception {
         LongAccumulator maps = jsc.sc().longAccumulator("map tasks");
         JavaPairRDD<Integer, Iterable<Long>> before = counted(jsc, maps);
         Check.equal("before", RddCases.expected(), digests(before));
+        kill(jsc, 1);
         Executors.signal(daemon(scratch), "KILL");
         JavaPairRDD<Integer, Iterable<Long>> after = counted(jsc, maps);
         Check.equal("meanwhile", RddCases.expected(), digests(after));

@@ -38,9 +38,12 @@ public final class DriverLink {
     return ask(Message.Kind.TOKEN, env.executorId(), NOTHING);
   }
 
-  /** A service, whose card this is, keeps this executor's outputs. */
-  void kept(byte[] card) throws IOException {
-    ask(Message.Kind.KEPT, env.executorId(), card);
+  /**
+   * A service, whose card is {@code now}, keeps this executor's outputs. Before its restart its card was {@code before};
+   * empty: this executor has seen no other.
+   */
+  void kept(byte[] before, byte[] now) throws IOException {
+    ask(Message.Kind.KEPT, env.executorId(), Message.cards(before, now));
   }
 
   /** An output of this executor is not kept. Does not wait. */

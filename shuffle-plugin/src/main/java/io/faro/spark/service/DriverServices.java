@@ -1,8 +1,10 @@
 package io.faro.spark.service;
 
+import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.security.SecureRandom;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -36,15 +38,22 @@ final class DriverServices {
     new SecureRandom().nextBytes(token);
   }
 
-  /** Takes a message; {@code answer} is called once, now or when the application ends. */
-  void take(Message message, Consumer<byte[]> answer) {
+  /**
+   * Takes a message; {@code answer} is called once, now or when the application ends.
+   *
+   * @throws IOException the message is not whole, and is not answered
+   */
+  void take(Message message, Consumer<byte[]> answer) throws IOException {
     switch (message.kind) {
       case TOKEN:
         answer.accept(token.clone());
         return;
       case KEPT:
+        byte[][] kept = message.cards();
         synchronized (this) {
-          cards.put(message.executor, message.bytes);
+          // Executors that ended before the service was restarted cannot tell its new card.
+          cards.replaceAll((executor, card) -> Arrays.equals(card, kept[0]) ? kept[1] : card);
+          cards.put(message.executor, kept[1]);
         }
         answer.accept(NOTHING);
         return;

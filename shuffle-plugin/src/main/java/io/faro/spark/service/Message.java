@@ -5,6 +5,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
+import java.nio.ByteBuffer;
 
 /**
  * What an executor asks the driver. It is sent as bytes and not as an object, because the class loader of the driver's
@@ -16,14 +17,14 @@ import java.io.IOException;
  */
 final class Message {
   private static final int VERSION = 1;
-  /** A card takes up to 4 KiB. */
-  private static final int MOST_BYTES = 8_192;
+  /** Two cards, each of up to 4 KiB, with a length. */
+  private static final int MAX_BYTES = 12_288;
 
   /** The questions, with what they bring and what is answered. */
   enum Kind {
     /** Nothing; the application's token. */
     TOKEN,
-    /** The card of the service that keeps the executor's outputs; nothing. */
+    /** {@link #cards}: the card of the service that keeps the executor's outputs, after the one it had before; nothing. */
     KEPT,
     /** Why outputs of the executor are not kept, as text; nothing. */
     NOT_KEPT,
@@ -41,6 +42,23 @@ final class Message {
     this.kind = kind;
     this.executor = executor;
     this.bytes = bytes;
+  }
+
+  /** {@code before}: the card of the service before its restart; empty: the executor has seen none. */
+  static byte[] cards(byte[] before, byte[] now) {
+    return ByteBuffer.allocate(4 + before.length + now.length).putInt(before.length).put(before).put(now).array();
+  }
+
+  /** Takes {@link #cards} apart: the one before, and the one now. */
+  byte[][] cards() throws IOException {
+    ByteBuffer all = ByteBuffer.wrap(bytes);
+    int before = bytes.length < 4 ? -1 : all.getInt();
+    if (before < 0 || before > all.remaining()) {
+      throw new IOException("two cards of " + bytes.length + " bytes, of which the first has " + before);
+    }
+    byte[][] cards = {new byte[before], new byte[all.remaining() - before]};
+    all.get(cards[0]).get(cards[1]);
+    return cards;
   }
 
   byte[] encode() throws IOException {
@@ -66,7 +84,7 @@ final class Message {
     }
     String executor = in.readUTF();
     int length = in.readInt();
-    if (length < 0 || length > MOST_BYTES || length != in.available()) {
+    if (length < 0 || length > MAX_BYTES || length != in.available()) {
       throw new IOException("a message of " + length + " bytes with " + in.available());
     }
     byte[] bytes = new byte[length];

@@ -58,6 +58,8 @@ public final class ServiceLink {
   private boolean toldDriver;
   private boolean warned;
   private boolean watches;
+  /** The service's card when it was last there. Only of the thread that connects. */
+  private byte[] card = {};
 
   /** {@code kept}, {@code notKept}: count map outputs. */
   public ServiceLink(String directory, SparkEnv env, boolean sealed, Secret secret, Runnable kept, Runnable notKept) {
@@ -127,7 +129,8 @@ public final class ServiceLink {
 
   private void connected(NodeService now) throws Exception {
     try {
-      driver.kept(now.card());
+      driver.kept(card, now.card());
+      card = now.card();
     } catch (Exception e) {
       now.close();
       throw e;

@@ -19,8 +19,21 @@ class DriverServicesTest {
   private final List<byte[]> answers = new ArrayList<>();
 
   private void ask(Message.Kind kind, String executor, String bytes) throws IOException {
-    byte[] message = new Message(kind, executor, bytes.getBytes(StandardCharsets.UTF_8)).encode();
-    driver.take(Message.decode(message), answers::add);
+    ask(kind, executor, bytes.getBytes(StandardCharsets.UTF_8));
+  }
+
+  private void ask(Message.Kind kind, String executor, byte[] bytes) throws IOException {
+    driver.take(Message.decode(new Message(kind, executor, bytes).encode()), answers::add);
+  }
+
+  private void kept(String executor, String before, String now) throws IOException {
+    byte[] cards = Message.cards(before.getBytes(StandardCharsets.UTF_8), now.getBytes(StandardCharsets.UTF_8));
+    ask(Message.Kind.KEPT, executor, cards);
+  }
+
+  private String cardOf(String executor) throws IOException {
+    ask(Message.Kind.CARD, executor, "");
+    return lastAnswer();
   }
 
   private String lastAnswer() {
@@ -39,19 +52,36 @@ class DriverServicesTest {
 
   @Test
   void aCardIsKnownWhenItsExecutorHasEnded() throws IOException {
-    ask(Message.Kind.CARD, "1", "");
-    assertEquals("", lastAnswer());
-    ask(Message.Kind.KEPT, "1", "first");
-    ask(Message.Kind.KEPT, "1", "after a restart");
+    assertEquals("", cardOf("1"));
+    kept("1", "", "first");
     driver.removed("1");
-    ask(Message.Kind.CARD, "1", "");
-    assertEquals("after a restart", lastAnswer());
+    assertEquals("first", cardOf("1"));
+  }
+
+  @Test
+  void aRestartIsToldForExecutorsThatEndedBeforeIt() throws IOException {
+    kept("1", "", "first");
+    kept("2", "", "first");
+    kept("3", "", "another host's");
+    driver.removed("1");
+    kept("2", "first", "after a restart");
+    kept("4", "", "after a restart");
+    assertEquals("after a restart", cardOf("1"));
+    assertEquals("after a restart", cardOf("2"));
+    assertEquals("another host's", cardOf("3"));
+  }
+
+  @Test
+  void cardsThatAreCutAreRefused() {
+    for (byte[] bytes : new byte[][] {{}, {0, 0, 0}, {0, 0, 0, 2, 1}, {-1, 0, 0, 0}}) {
+      assertThrows(IOException.class, () -> ask(Message.Kind.KEPT, "1", bytes), Arrays.toString(bytes));
+    }
   }
 
   @Test
   void oneOutputThatIsNotKeptIsToldForAll() throws IOException {
     assertTrue(driver.reliable());
-    ask(Message.Kind.KEPT, "1", "card");
+    kept("1", "", "card");
     ask(Message.Kind.NOT_KEPT, "2", "there is no service");
     assertFalse(driver.reliable());
   }
