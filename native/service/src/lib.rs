@@ -7,6 +7,7 @@
 //!   message    the layouts of requests and answers; no I/O                          │           └─ endpoint  serves readers
 //!   socket     one message and its descriptors                                      └─ record    what a restart finds
 //!   handed     what was handed over, checked
+//!   connections   how many there are, in all and of each user
 //! ```
 //! An application proves itself by a token that only its executors know; its name here is a hash of it. So one
 //! application can neither name nor guess another's outputs, and cannot take its name. Each has an endpoint of its own,
@@ -14,6 +15,7 @@
 
 mod application;
 mod client;
+mod connections;
 mod handed;
 mod listener;
 mod message;

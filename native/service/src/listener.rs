@@ -1,6 +1,7 @@
 //! The socket of the service: who connects is asked for, one thread answers each connection.
 
 use crate::application::Application;
+use crate::connections::Connections;
 use crate::handed::Handed;
 use crate::message::{MessageError, Refusal, Reply, Request};
 use crate::options::{Users, SOCKET};
@@ -17,7 +18,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -40,7 +41,7 @@ pub struct Listener {
     path: PathBuf,
     stop: Arc<AtomicBool>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    connections: Arc<AtomicUsize>,
+    connections: Arc<Connections>,
 }
 
 impl Listener {
@@ -57,7 +58,7 @@ impl Listener {
         };
         let socket = open(&path, open_to_all).map_err(of)?;
         let stop = Arc::new(AtomicBool::new(false));
-        let connections = Arc::new(AtomicUsize::new(0));
+        let connections = Connections::new(&service.options().users, MAX_CONNECTIONS);
         let listener = Self {
             path: path.clone(),
             stop: Arc::clone(&stop),
@@ -103,7 +104,7 @@ impl Drop for Listener {
             }
         }
         let deadline = Instant::now() + END_WAIT;
-        while self.connections.load(Ordering::Acquire) > 0 {
+        while !self.connections.are_none() {
             if Instant::now() >= deadline {
                 log::warn!("an executor's files do not answer, and are not waited for");
                 break;
@@ -144,7 +145,7 @@ fn accept_all(
     service: &Arc<Service>,
     socket: &OwnedFd,
     stop: &Arc<AtomicBool>,
-    connections: &Arc<AtomicUsize>,
+    connections: &Arc<Connections>,
 ) {
     while !stop.load(Ordering::Relaxed) {
         let connection = match accept_with(socket, SocketFlags::CLOEXEC) {
@@ -157,20 +158,29 @@ fn accept_all(
                 continue;
             }
         };
-        if connections.fetch_add(1, Ordering::AcqRel) >= MAX_CONNECTIONS {
-            connections.fetch_sub(1, Ordering::AcqRel);
-            let text = format!("{MAX_CONNECTIONS} executors are connected, as many as may be");
-            let _ = refuse(&connection, (Refusal::Full, text));
-            continue;
-        }
+        let user = match socket_peercred(&connection) {
+            Ok(peer) => peer.uid.as_raw(),
+            Err(error) => {
+                log::warn!("the kernel does not say which user connects: {error}");
+                continue;
+            }
+        };
+        let counted = match connections.take(user) {
+            Ok(counted) => counted,
+            Err(too_many) => {
+                service.counters.refused.fetch_add(1, Ordering::Relaxed);
+                let _ = refuse(&connection, (Refusal::Full, too_many.to_string()));
+                continue;
+            }
+        };
         let serves = {
             let (service, stop) = (Arc::clone(service), Arc::clone(stop));
-            let connections = Counted(Arc::clone(connections));
             move || {
-                let _counted = connections;
+                let _counted = counted;
                 // Dropped before it: when none is counted, nothing of the service is in use here.
                 let (service, stop, connection) = (service, stop, connection);
                 Connection {
+                    user,
                     service: &service,
                     socket: &connection,
                     stop: &stop,
@@ -184,15 +194,6 @@ fn accept_all(
     }
 }
 
-/// One of the connections.
-struct Counted(Arc<AtomicUsize>);
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
 fn refuse(socket: &OwnedFd, (why, text): Refused) -> Result<(), SocketError> {
     let bytes = Reply::Refused { why, text }.encode();
     send(socket.as_fd(), &bytes, &[])
@@ -200,6 +201,7 @@ fn refuse(socket: &OwnedFd, (why, text): Refused) -> Result<(), SocketError> {
 
 /// One executor.
 struct Connection<'a> {
+    user: u32,
     service: &'a Service,
     socket: &'a OwnedFd,
     stop: &'a AtomicBool,
@@ -207,9 +209,9 @@ struct Connection<'a> {
 
 impl Connection<'_> {
     fn serve(&self) {
-        let served = self.greet().and_then(|(application, user)| {
+        let served = self.greet().and_then(|application| {
             application.connected();
-            let served = self.answer_all(&application, user);
+            let served = self.answer_all(&application);
             application.disconnected();
             served
         });
@@ -220,14 +222,17 @@ impl Connection<'_> {
     }
 
     /// The first message; `Closed` after a refusal.
-    fn greet(&self) -> Result<(Arc<Application>, u32), SocketError> {
+    fn greet(&self) -> Result<Arc<Application>, SocketError> {
         let of = |errno: rustix::io::Errno| SocketError::Io(errno.into());
         set_socket_timeout(self.socket, Timeout::Send, Some(HELLO_WAIT)).map_err(of)?;
         set_socket_timeout(self.socket, Timeout::Recv, Some(HELLO_WAIT)).map_err(of)?;
-        let user = socket_peercred(self.socket).map_err(of)?.uid.as_raw();
-        let greeted = self.greeted(user)?;
+        let greeted = self.greeted()?;
         let application = greeted.map_err(|refused| {
-            log::info!("an executor of user {user} is refused: {}", refused.1);
+            log::info!(
+                "an executor of user {} is refused: {}",
+                self.user,
+                refused.1
+            );
             self.service
                 .counters
                 .refused
@@ -239,18 +244,18 @@ impl Connection<'_> {
         set_socket_timeout(self.socket, Timeout::Recv, Some(LOOK)).map_err(of)?;
         let card = application.card();
         self.reply(&Reply::Welcome { card })?;
-        Ok((application, user))
+        Ok(application)
     }
 
-    fn greeted(&self, user: u32) -> Result<Result<Arc<Application>, Refused>, SocketError> {
+    fn greeted(&self) -> Result<Result<Arc<Application>, Refused>, SocketError> {
         // Also of a user who is refused: closing with a message unread would take the answer from the other side.
         let received = receive(self.socket.as_fd())?;
-        if !self.service.serves(user) {
-            let text = format!("executors of user {user} are not served here");
+        if !self.service.serves(self.user) {
+            let text = format!("executors of user {} are not served here", self.user);
             return Ok(Err((Refusal::User, text)));
         }
         Ok(match Request::decode(&received.bytes) {
-            Ok(Request::Hello(hello)) => self.service.register(&hello, user),
+            Ok(Request::Hello(hello)) => self.service.register(&hello, self.user),
             Ok(Request::Output { .. } | Request::Forget { .. } | Request::End) => {
                 let text = "the first message is no greeting".to_owned();
                 Err((Refusal::Message, text))
@@ -260,13 +265,13 @@ impl Connection<'_> {
         })
     }
 
-    fn answer_all(&self, application: &Application, user: u32) -> Result<(), SocketError> {
+    fn answer_all(&self, application: &Application) -> Result<(), SocketError> {
         while !self.stop.load(Ordering::Relaxed) {
             let received = match receive(self.socket.as_fd()) {
                 Err(SocketError::TimedOut) => continue,
                 other => other?,
             };
-            match self.answer(application, user, received) {
+            match self.answer(application, received) {
                 Ok(()) => self.reply(&Reply::Done)?,
                 Err(refused) => {
                     self.service
@@ -285,12 +290,7 @@ impl Connection<'_> {
         Ok(())
     }
 
-    fn answer(
-        &self,
-        application: &Application,
-        user: u32,
-        received: Received,
-    ) -> Result<(), Refused> {
+    fn answer(&self, application: &Application, received: Received) -> Result<(), Refused> {
         let message = |text: String| (Refusal::Message, text);
         let request = Request::decode(&received.bytes).map_err(|e| message(e.to_string()))?;
         match request {
@@ -303,7 +303,7 @@ impl Connection<'_> {
                     return Err(message(format!("{got} descriptors where {wanted} belong")));
                 }
                 let handed = match (files.next(), files.next()) {
-                    (Some(index), data) => Handed::check(index, data, user),
+                    (Some(index), data) => Handed::check(index, data, self.user),
                     (None, _) => return Err(message("no index".to_owned())),
                 };
                 let handed = handed.map_err(|e| (Refusal::Files, e.to_string()))?;

@@ -1,6 +1,7 @@
 //! All applications of this host: who may register, how many there are, and when their outputs go.
 
 use crate::application::Application;
+use crate::connections::share_of_user;
 use crate::message::{Hello, Key, Refusal};
 use crate::options::{Options, Users};
 use crate::record::{Boot, Record};
@@ -53,6 +54,15 @@ enum Known {
         since: Instant,
     },
     Serving(Arc<Application>),
+}
+
+impl Known {
+    fn owner(&self) -> u32 {
+        match self {
+            Self::Left { record, .. } => record.owner,
+            Self::Serving(application) => application.owner,
+        }
+    }
 }
 
 /// What was counted since the start.
@@ -201,6 +211,8 @@ impl Service {
         let mut applications = lock(&self.applications);
         let max = self.options.applications;
         let is_full = applications.len() >= max;
+        let of_owner = applications.values().filter(|a| a.owner() == owner).count();
+        let max_of_owner = share_of_user(&self.options.users, max);
         let store = match applications.entry(key) {
             Entry::Occupied(known) => match known.get() {
                 Known::Serving(application) if application.agrees(hello, owner) => {
@@ -215,6 +227,12 @@ impl Service {
             },
             Entry::Vacant(_) if is_full => {
                 let text = format!("there are {max} applications here, as many as may be");
+                return Err((Refusal::Full, text));
+            }
+            Entry::Vacant(_) if of_owner >= max_of_owner => {
+                let text = format!(
+                    "user {owner} has {of_owner} applications here, as many as one user may have"
+                );
                 return Err((Refusal::Full, text));
             }
             Entry::Vacant(_) => Arc::new(self.make_store(key, hello, owner)?),

@@ -248,6 +248,14 @@ fn a_quota_and_a_number_of_applications_are_kept_to() {
 }
 
 #[test]
+fn one_user_of_several_has_half_of_the_applications() {
+    let host = Host::with(|options| options.users = Users::Any);
+    let _first = host.client(1).unwrap();
+    assert_eq!(refusal(host.client(2).map(|_| ())), Refusal::Full);
+    let _again = host.client(1).unwrap();
+}
+
+#[test]
 fn an_end_leaves_nothing() {
     let host = Host::new();
     let (first, again) = (host.client(1).unwrap(), host.client(1).unwrap());
