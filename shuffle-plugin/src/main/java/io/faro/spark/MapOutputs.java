@@ -34,6 +34,14 @@ final class MapOutputs implements OutputResolver, OutputFinder {
     }
     File index = resolver.getIndexFile(shuffleId, mapId, directories);
     // Every output has an index file; an empty one has no data file.
-    return index.isFile() ? new OutputFiles(resolver.getDataFile(shuffleId, mapId, directories), index) : null;
+    return index.isFile() && !hasSegments(index) ? new OutputFiles(resolver.getDataFile(shuffleId, mapId, directories), index) : null;
+  }
+
+  /**
+   * Returns whether the index is of Gluten's format for partitions of several segments, which Spark's fetch reads by
+   * Gluten's resolver. Such an index ends with one byte more than its numbers of 8 bytes; Spark's has none.
+   */
+  static boolean hasSegments(File index) {
+    return index.length() % Long.BYTES == 1;
   }
 }

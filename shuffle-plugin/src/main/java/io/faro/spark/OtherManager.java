@@ -8,6 +8,11 @@ import org.apache.spark.shuffle.ShuffleManager;
 /** The shuffle manager that Faro stands behind as a plug-in. */
 final class OtherManager {
   private static final String KEY = "spark.shuffle.manager";
+  /**
+   * Gluten's, a subclass of Spark's. Its files are Spark's, or have an index of segments, which {@link MapOutputs}
+   * recognises and leaves to it.
+   */
+  private static final String GLUTENS = "org.apache.spark.shuffle.sort.ColumnarIndexShuffleBlockResolver";
 
   private OtherManager() {}
 
@@ -23,16 +28,17 @@ final class OtherManager {
 
   /**
    * Returns where the map outputs of this process are; {@code null}: not in Spark's files, as far as Faro knows. A
-   * subclass may keep or change bytes elsewhere, so only Spark's own class counts. In an executor of Spark 4 the
-   * manager exists from the first task on.
+   * subclass may keep or change bytes elsewhere, so only Spark's own class and Gluten's count. In an executor of Spark
+   * 4 the manager exists from the first task on.
    */
   static IndexShuffleBlockResolver files() {
     Object resolver = resolver();
-    return isSparks(resolver) ? (IndexShuffleBlockResolver) resolver : null;
+    return resolver != null && isKnown(resolver.getClass()) ? (IndexShuffleBlockResolver) resolver : null;
   }
 
-  private static boolean isSparks(Object resolver) {
-    return resolver != null && resolver.getClass() == IndexShuffleBlockResolver.class;
+  static boolean isKnown(Class<?> resolver) {
+    return resolver == IndexShuffleBlockResolver.class
+        || resolver.getName().equals(GLUTENS) && IndexShuffleBlockResolver.class.isAssignableFrom(resolver);
   }
 
   private static Object resolver() {
@@ -52,7 +58,7 @@ final class OtherManager {
   /** Returns why Faro cannot stand behind this process's manager; {@code null}: it can. */
   static String problem(SparkConf conf) {
     Object resolver = resolver();
-    if (isSparks(resolver)) {
+    if (resolver != null && isKnown(resolver.getClass())) {
       return null;
     }
     return setting(conf) + " keeps its map outputs in another way than Spark's sort shuffle (its block resolver is "

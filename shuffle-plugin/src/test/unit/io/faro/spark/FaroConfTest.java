@@ -94,7 +94,7 @@ class FaroConfTest {
         "exchange.slice", "5", "verbs.device", "mlx5_0:1", "verbs.gidIndex", "3", "verbs.trafficClass", "104",
         "verbs.retryCount", "6", "verbs.rnrRetry", "5", "verbs.timeout", "16");
     assertEquals(expected, new FaroConf(conf).settings);
-    assertEquals(FaroKeys.ALL.size(), expected.size() + 6, "a key is missing in this test");
+    assertEquals(FaroKeys.ALL.size(), expected.size() + 7, "a key is missing in this test");
   }
 
   @Test
