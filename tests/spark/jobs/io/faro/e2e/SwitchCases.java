@@ -88,6 +88,8 @@ final class SwitchCases {
     }
 
     private static void session(Jobs.Context context) throws Exception {
+        // The case before may have killed one: on one executor no block is remote.
+        Executors.pids(context.jsc, 2);
         SparkSession spark = context.spark;
         SparkSession other = spark.newSession();
         SqlCases.facts(spark);
