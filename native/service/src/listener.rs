@@ -161,7 +161,7 @@ fn accept_all(
         let user = match socket_peercred(&connection) {
             Ok(peer) => peer.uid.as_raw(),
             Err(error) => {
-                log::warn!("the kernel does not say which user connects: {error}");
+                log::debug!("the kernel does not say which user connects: {error}");
                 continue;
             }
         };

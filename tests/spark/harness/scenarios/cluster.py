@@ -15,7 +15,13 @@ SCENARIOS = [
     ),
     Scenario(
         "node-service",
-        ["outputsOutliveOne", "outputsOutliveAll", "rowsOutliveAll", "serviceKilled", "nothingKept"],
+        [
+            "outputsOutliveOne",
+            "outputsOutliveAll",
+            "rowsOutliveAll",
+            "serviceKilled",
+            "nothingKept",
+        ],
         {"spark.faro.service.directory": f"{SCRATCH}/service"},
         node_service=True,
         faro_only=True,

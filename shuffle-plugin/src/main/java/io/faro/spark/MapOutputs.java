@@ -34,7 +34,8 @@ final class MapOutputs implements OutputResolver, OutputFinder {
     }
     File index = resolver.getIndexFile(shuffleId, mapId, directories);
     // Every output has an index file; an empty one has no data file.
-    return index.isFile() && !hasSegments(index) ? new OutputFiles(resolver.getDataFile(shuffleId, mapId, directories), index) : null;
+    boolean isServed = index.isFile() && !hasSegments(index);
+    return isServed ? new OutputFiles(resolver.getDataFile(shuffleId, mapId, directories), index) : null;
   }
 
   /**

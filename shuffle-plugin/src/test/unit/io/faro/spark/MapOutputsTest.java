@@ -10,7 +10,6 @@ import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import org.apache.spark.shuffle.IndexShuffleBlockResolver;
-import org.apache.spark.shuffle.sort.ColumnarIndexShuffleBlockResolver;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -50,7 +49,6 @@ class MapOutputsTest {
   @Test
   void resolversThatKeepSparksFilesAreKnown() {
     assertTrue(OtherManager.isKnown(IndexShuffleBlockResolver.class));
-    assertTrue(OtherManager.isKnown(ColumnarIndexShuffleBlockResolver.class));
     assertFalse(OtherManager.isKnown(Object.class));
   }
 }

@@ -20,7 +20,7 @@ import scala.collection.AbstractIterator;
  * of the heap, as the rows of Spark's own reader do: a row is valid until the next call of {@link #next}, and another
  * thread may look at the last one at any time, also when the task has ended.
  *
- * <p>One thread reads. Another one may call {@link #close}, such as the task's when the rows feed an external program.
+ * <p>One thread reads. Another one may call {@link #close}, such as the task's when rows feed an external program.
  * The thread that reads then gets an exception after the batch that it has, as Spark's own reader throws: Spark ends the
  * external program only if its feed fails. Rows that seemed to end would leave the program waiting for a reader of its
  * output for as long as the executor lives.

@@ -39,8 +39,8 @@ public final class DriverLink {
   }
 
   /**
-   * A service, whose card is {@code now}, keeps this executor's outputs. Before its restart its card was {@code before};
-   * empty: this executor has seen no other.
+   * A service, whose card is {@code now}, keeps this executor's outputs. Before its restart its card was
+   * {@code before}; empty: this executor has seen no other.
    */
   void kept(byte[] before, byte[] now) throws IOException {
     ask(Message.Kind.KEPT, env.executorId(), Message.cards(before, now));

@@ -24,7 +24,7 @@ final class Message {
   enum Kind {
     /** Nothing; the application's token. */
     TOKEN,
-    /** {@link #cards}: the card of the service that keeps the executor's outputs, after the one it had before; nothing. */
+    /** {@link #cards}: of the service that keeps the executor's outputs, before its restart and now; nothing. */
     KEPT,
     /** Why outputs of the executor are not kept, as text; nothing. */
     NOT_KEPT,
