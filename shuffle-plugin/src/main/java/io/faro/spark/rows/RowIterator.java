@@ -21,9 +21,9 @@ import scala.collection.AbstractIterator;
  * thread may look at the last one at any time, also when the task has ended.
  *
  * <p>One thread reads. Another one may call {@link #close}, such as the task's when rows feed an external program.
- * The thread that reads then gets an exception after the batch that it has, as Spark's own reader throws: Spark ends the
- * external program only if its feed fails. Rows that seemed to end would leave the program waiting for a reader of its
- * output for as long as the executor lives.
+ * The thread that reads then gets an exception after the batch that it has, as Spark's own reader throws: Spark ends
+ * the external program only if its feed fails. Rows that seemed to end would leave the program waiting for a reader of
+ * its output for as long as the executor lives.
  */
 final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
   private static final Logger LOG = LoggerFactory.getLogger(RowIterator.class);
