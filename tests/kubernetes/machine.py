@@ -1,0 +1,152 @@
+"""The machine that the cluster runs on: mount, process, IPC, host-name, cgroup and network namespaces
+of its own. Bridges, mounts, iptables' rules and processes are gone when its process 1 ends; cgroups
+are removed then."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+CGROUPS = Path("/sys/fs/cgroup")
+NEEDED = ("cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "pids", "blkio", "systemd")
+ADDRESS = "10.97.0.1"
+HOST = "faro-node"
+
+
+class NotPossible(Exception):
+    """Why no cluster can be started here."""
+
+
+def controllers():
+    """The cgroup v1 hierarchies of this machine that the cluster uses."""
+    return [name for name in NEEDED if (CGROUPS / name / "cgroup.procs").exists()]
+
+
+def why_not():
+    """The exact reason why no cluster can be started here; empty: it can be tried."""
+    if os.getuid() != 0:
+        return "needs root, for namespaces, mounts and cgroups"
+    if os.uname().machine != "x86_64":
+        return f"needs x86-64; this is {os.uname().machine}"
+    missing = [name for name in NEEDED[:7] if name not in controllers()]
+    if missing:
+        return (
+            f"needs cgroup v1 hierarchies under {CGROUPS}; missing: {', '.join(missing)} "
+            "(cgroup v2 alone was not tried)"
+        )
+    words = ["unshare", "--mount", "--pid", "--net", "--ipc", "--uts", "--cgroup", "--fork", "true"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return f"namespaces cannot be made: {done.stderr.strip()}"
+    if "overlay" not in Path("/proc/filesystems").read_text():
+        return "the kernel has no overlayfs"
+    return ""
+
+
+class Machine:
+    """`packages`: the root of what Debian's packages have, seen below /usr."""
+
+    def __init__(self, place, packages):
+        self.place = Path(place)
+        self.packages = packages
+        self.name = f"faro-kubernetes-{os.getpid()}"
+        self.controllers = controllers()
+        self.leader = None
+        self.init = None
+
+    def start(self):
+        self.place.mkdir(parents=True)
+        for name in self.controllers:
+            self._make_group(CGROUPS / name / self.name)
+        self.leader = subprocess.Popen(
+            [
+                *("unshare", "--mount", "--pid", "--net", "--ipc", "--uts", "--cgroup"),
+                *("--fork", "--kill-child=SIGKILL"),
+                *(sys.executable, HERE / "machine-init", self.place, ADDRESS, self.packages),
+                *self.controllers,
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            preexec_fn=self._enter_groups,
+        )
+        if self.leader.stdout.readline().strip() != "ready":
+            raise NotPossible(f"the machine did not start: exit code {self.leader.wait()}")
+        children = Path(f"/proc/{self.leader.pid}/task/{self.leader.pid}/children")
+        self.init = int(children.read_text().split()[0])
+        self.run("hostname", HOST)
+
+    def _make_group(self, group):
+        group.mkdir()
+        for name in ("cpuset.cpus", "cpuset.mems"):
+            if (group / name).exists():
+                (group / name).write_text((group.parent / name).read_text())
+        if (group / "memory.use_hierarchy").exists():
+            with contextlib.suppress(OSError):
+                (group / "memory.use_hierarchy").write_text("1")
+
+    def _enter_groups(self):
+        for name in self.controllers:
+            (CGROUPS / name / self.name / "cgroup.procs").write_text(str(os.getpid()))
+
+    def command(self, words):
+        """`words` on the machine."""
+        enter = ["nsenter", "--target", str(self.init)]
+        enter += ["--mount", "--pid", "--net", "--ipc", "--uts", "--cgroup"]
+        return [*enter, *map(str, words)]
+
+    def start_process(self, words, **options):
+        """A daemon: in the machine's cgroup, so that nothing of it is left."""
+        return subprocess.Popen(
+            self.command(words),
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=self._enter_groups,
+            **options,
+        )
+
+    def run(self, *words, **options):
+        done = subprocess.run(
+            self.command(words),
+            stdin=options.pop("stdin", subprocess.DEVNULL) if "input" not in options else None,
+            capture_output=True,
+            text=True,
+            check=False,
+            preexec_fn=self._enter_groups,
+            **options,
+        )
+        if done.returncode:
+            words = " ".join(map(str, words))
+            raise RuntimeError(f"{words}: {done.stderr.strip()[-2000:]}{done.stdout[-1000:]}")
+        return done.stdout
+
+    def stop(self, seconds=30):
+        """Idempotent. Ends process 1, and with it all others and all mounts; removes the cgroups."""
+        if self.leader and self.leader.poll() is None:
+            os.killpg(self.leader.pid, signal.SIGKILL)
+            self.leader.wait()
+        deadline = time.monotonic() + seconds
+        for name in self.controllers:
+            top = CGROUPS / name / self.name
+            while top.exists():
+                self._remove_group(top)
+                if time.monotonic() > deadline:
+                    raise RuntimeError(f"{top} cannot be removed within {seconds} s")
+                time.sleep(0.05)
+        shutil.rmtree(self.place, ignore_errors=True)
+
+    def _remove_group(self, top):
+        for place, _, _ in os.walk(top, topdown=False):
+            with contextlib.suppress(OSError, ValueError):
+                for pid in Path(place, "cgroup.procs").read_text().split():
+                    os.kill(int(pid), signal.SIGKILL)
+            with contextlib.suppress(OSError):
+                os.rmdir(place)
