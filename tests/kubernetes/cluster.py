@@ -139,7 +139,8 @@ class Cluster:
         self.place, self.logs, self.pause = Path(place), Path(logs), pause
         self.daemons = {}
 
-    def start(self):
+    def start(self, pause_archive):
+        """`pause_archive`: the image's."""
         self.logs.mkdir(parents=True, exist_ok=True)
         self.machine.start()
         self.certs = self.place / "certs"
@@ -148,6 +149,7 @@ class Cluster:
             self.write(f"{user}.conf", kubeconfig(self.certs, user))
         self.start_etcd()
         self.start_containerd()
+        self.ctr("images", "import", pause_archive)
         self.start_api()
         self.await_("the API server should be ready", self.api_is_ready)
         self.start_controllers()

@@ -1,0 +1,84 @@
+"""Options of tests/kubernetes, and the cluster."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import components
+import machine
+import pytest
+from cluster import Cluster
+from harness import build, launch
+from images import PAUSE, Images
+from pod_logs import PodLogs
+
+ROOT = Path(__file__).resolve().parents[2]
+LOGS = ROOT / "target" / "test-logs" / "kubernetes"
+JOBS = [ROOT / "tests" / "spark" / "jobs", Path(__file__).resolve().parent / "jobs"]
+
+
+def pytest_addoption(parser):
+    add = parser.getgroup("faro", "Spark with Faro on Kubernetes").addoption
+    add("--jar", type=Path, default=ROOT / "dist" / "faro-spark.jar")
+    add("--command", type=Path, default=ROOT / "dist" / "faro-x86_64", help="the command faro")
+
+
+def pytest_configure(config):
+    for file in (config.option.jar, config.option.command):
+        if not file.is_file():
+            raise pytest.UsageError(f"{file} is missing: run 'make jar' first, or pass its place")
+
+
+@pytest.fixture(scope="session")
+def images(pytestconfig, tmp_path_factory):
+    """Imports an image of a Spark when it is first asked for."""
+    if reason := machine.why_not():
+        pytest.skip(f"no cluster can be started here: {reason}")
+    made = Images(tmp_path_factory.mktemp("images"))
+    yield made
+    shutil.rmtree(made.place, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def jobs_jar():
+    sources = sorted(file for place in JOBS for file in place.rglob("*.java"))
+    return build.java_jar("jobs-kubernetes", sources)
+
+
+class Ready:
+    """The cluster that runs, with what tests need of it."""
+
+    def __init__(self, cluster, images, pytestconfig, jobs_jar):
+        self.cluster, self.images = cluster, images
+        option = pytestconfig.option
+        self.parts = (option.jar.resolve(), option.command.resolve(), jobs_jar)
+        self.imported = set()
+        self.logs = PodLogs(cluster.pod_logs(), cluster.place / "kept-logs")
+
+    def with_spark(self, version):
+        if version not in self.imported:
+            archive = self.images.spark(version, *self.parts)
+            self.cluster.ctr("images", "import", archive)
+            archive.unlink()
+            self.imported.add(version)
+        return self
+
+
+@pytest.fixture(scope="session")
+def ready(pytestconfig, images, jobs_jar, tmp_path_factory):
+    shutil.rmtree(LOGS, ignore_errors=True)
+    try:
+        cluster = Cluster(tmp_path_factory.mktemp("kubernetes") / "cluster", LOGS / "cluster", PAUSE)
+    except components.Missing as missing:
+        pytest.skip(f"no cluster can be started here: {missing}")
+    found = None
+    try:
+        cluster.start(images.pause())
+        found = Ready(cluster, images, pytestconfig, jobs_jar)
+        yield found
+    finally:
+        if found:
+            found.logs.close()
+        cluster.stop()
+        launch.stop_all()

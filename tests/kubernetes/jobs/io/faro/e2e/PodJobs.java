@@ -1,0 +1,152 @@
+package io.faro.e2e;
+
+import java.io.File;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import org.apache.spark.MapOutputTrackerMaster;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.api.java.JavaPairRDD;
+import org.apache.spark.api.java.JavaRDD;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.api.java.function.MapPartitionsFunction;
+import org.apache.spark.sql.Encoders;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.util.LongAccumulator;
+
+/**
+ * Cases in which the test does something to the pods of executors: a case prints {@code PODS MAY GO} when it is time for
+ * that, and waits for a file that says that it is done. Executors are known by their ids: processes of other pods are
+ * not seen here.
+ */
+public final class PodJobs {
+    private static final int MAPS = 8;
+
+    private PodJobs() {}
+
+    /** The arguments are a directory that all pods see, and names of cases. */
+    public static void main(String[] args) {
+        SparkSession spark = SparkSession.builder().getOrCreate();
+        Jobs.Context context = new Jobs.Context(spark, new File(args[0]));
+        Map<String, Jobs.Case> known = new LinkedHashMap<>();
+        known.put("outputsLost", c -> podsGo(c, true));
+        known.put("outputsKept", c -> podsGo(c, false));
+        known.put("outputsRecovered", PodJobs::recovered);
+        int failed = 0;
+        for (int i = 1; i < args.length; i++) {
+            long start = System.nanoTime();
+            try {
+                known.get(args[i]).run(context);
+                System.out.println("CASE " + args[i] + " OK " + (System.nanoTime() - start) / 1_000_000);
+            } catch (Exception | Error e) {
+                e.printStackTrace();
+                System.out.println("CASE " + args[i] + " FAILED " + e.getClass().getSimpleName() + ": "
+                    + String.valueOf(e.getMessage()).split("\n")[0]);
+                failed++;
+            }
+        }
+        spark.stop();
+        System.out.println("JOBS DONE");
+        System.exit(failed == 0 ? 0 : 1);
+    }
+
+    /**
+     * Two shuffles, of objects and of rows, are read again when pods have gone. Whether their map tasks run again says
+     * whether the outputs of those pods are lost.
+     */
+    private static void podsGo(Jobs.Context c, boolean lost) throws Exception {
+        LongAccumulator maps = c.jsc.sc().longAccumulator("map tasks");
+        JavaPairRDD<Integer, Iterable<Long>> grouped = RddCases.pairs(c.jsc, MAPS).mapPartitionsToPair(records -> {
+            maps.add(1);
+            return records;
+        }).groupByKey(6);
+        JavaRDD<Long> rows = c.spark.range(0, 20_000, 1, MAPS)
+            .mapPartitions((MapPartitionsFunction<Long, Long>) ids -> {
+                maps.add(1);
+                return ids;
+            }, Encoders.LONG()).repartition(6).javaRDD();
+        long sum = 20_000L * 19_999 / 2;
+        Set<String> first = executors(c.jsc, 2);
+        Check.equal("before", RddCases.expected(), digests(grouped));
+        Check.equal("sum of rows before", sum, (long) rows.reduce(Long::sum));
+        Check.equal("map tasks", 2L * MAPS, (long) maps.value());
+        System.out.println("PODS MAY GO");
+        Check.awaitFile(new File(c.scratch, "pods-gone"), 150);
+        Check.await("executors that were not there", 90, () -> !first.containsAll(executors(c.jsc, 2)));
+        Check.equal("after", RddCases.expected(), digests(grouped));
+        Check.equal("sum of rows after", sum, (long) rows.reduce(Long::sum));
+        System.out.println("MAPS " + maps.value() + " of " + 2 * MAPS);
+        Check.equal("map tasks ran again", lost, maps.value() > 2L * MAPS);
+    }
+
+    /**
+     * A pod goes, and the next one has its volume: it recovers the map outputs when it writes for the first time, and no
+     * map task runs again.
+     */
+    private static void recovered(Jobs.Context c) throws Exception {
+        LongAccumulator maps = c.jsc.sc().longAccumulator("map tasks");
+        Set<String> first = executors(c.jsc, 2);
+        JavaPairRDD<Integer, Iterable<Long>> grouped = RddCases.pairs(c.jsc, MAPS).mapPartitionsToPair(records -> {
+            maps.add(1);
+            return records;
+        }).groupByKey(6);
+        JavaRDD<Long> rows = c.spark.range(0, 20_000, 1, MAPS)
+            .mapPartitions((MapPartitionsFunction<Long, Long>) ids -> {
+                maps.add(1);
+                return ids;
+            }, Encoders.LONG()).repartition(6).javaRDD();
+        long sum = 20_000L * 19_999 / 2;
+        Check.equal("before", RddCases.expected(), digests(grouped));
+        Check.equal("sum of rows before", sum, (long) rows.reduce(Long::sum));
+        MapOutputTrackerMaster tracker = (MapOutputTrackerMaster) SparkEnv.get().mapOutputTracker();
+        int shuffles = 0;
+        while (tracker.containsShuffle(shuffles)) {
+            shuffles++;
+        }
+        int last = shuffles - 1;
+        int before = outputs(tracker, last);
+        System.out.println("PODS MAY GO");
+        Check.awaitFile(new File(c.scratch, "pods-gone"), 150);
+        Check.await("outputs should be lost", 60, () -> outputs(tracker, last) < before);
+        Check.await("executors that were not there", 90, () -> !first.containsAll(executors(c.jsc, 2)));
+        Check.await("the outputs should be recovered", 90, () -> {
+            c.spark.range(0, 1_000, 1, MAPS).repartition(4).count();
+            return outputs(tracker, last) == before;
+        });
+        Check.equal("after", RddCases.expected(), digests(grouped));
+        Check.equal("sum of rows after", sum, (long) rows.reduce(Long::sum));
+        Check.equal("map tasks in all", 2L * MAPS, (long) maps.value());
+    }
+
+    /** Map outputs of the shuffles up to this one that Spark knows a place of. */
+    private static int outputs(MapOutputTrackerMaster tracker, int last) {
+        int known = 0;
+        for (int shuffle = 0; shuffle <= last; shuffle++) {
+            known += tracker.containsShuffle(shuffle) ? tracker.getNumAvailableOutputs(shuffle) : 0;
+        }
+        return known;
+    }
+
+    /** Ids of executors that ran tasks, when there are so many. */
+    private static Set<String> executors(JavaSparkContext jsc, int count) throws Exception {
+        List<Integer> tasks = new ArrayList<>();
+        for (int i = 0; i < 8; i++) {
+            tasks.add(i);
+        }
+        Set<String> found = new TreeSet<>();
+        Check.await(count + " executors should run tasks", 90, () -> {
+            found.clear();
+            found.addAll(jsc.parallelize(tasks, tasks.size()).map(i -> SparkEnv.get().executorId()).distinct(1).collect());
+            return found.size() >= count;
+        });
+        return found;
+    }
+
+    private static Map<Integer, List<Long>> digests(JavaPairRDD<Integer, Iterable<Long>> grouped) {
+        return new HashMap<>(grouped.mapValues(RddCases::digest).collectAsMap());
+    }
+}

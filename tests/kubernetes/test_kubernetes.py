@@ -1,0 +1,299 @@
+"""Spark in cluster mode on Kubernetes: answers checked exactly, and the way that blocks took."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import spark_home
+from cluster import PODS
+from harness import verdict
+from images import spark_image
+from machine import HOST
+from submitted import MANIFESTS, NAMESPACE, SCRATCH, Submitted
+
+ROOT = Path(__file__).resolve().parents[2]
+LOGS = ROOT / "target" / "test-logs" / "kubernetes"
+VERSIONS = ["4.3.0", "3.5.9"]
+CASES = ["groupByKey", "sqlJoin", "sqlAggregate"]
+
+
+@pytest.fixture(scope="session")
+def account(ready):
+    """Namespace and service account as the documents have them."""
+    ready.cluster.apply((MANIFESTS / "account.yaml").read_text())
+    return NAMESPACE
+
+
+class Submitter:
+    """`spark-submit` with what a test has in common with all others."""
+
+    def __init__(self, ready, place):
+        self.ready, self.cluster, self.scratch = ready, ready.cluster, place / "scratch"
+        self.running = []
+
+    def start(self, version, name, cases, conf=None, main="Jobs", **options):
+        self.ready.with_spark(version)
+        name = f"{name}-{version.replace('.', '-')}"
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        self.scratch.mkdir(parents=True)
+        # Pods come as Spark's user.
+        self.scratch.chmod(0o1777)
+        home = spark_home.ensure(spark_home.versions_named([version])[0])
+        made = Submitted(
+            *(self.cluster, self.ready.logs, home, version, name, conf or {}),
+            *([f"io.faro.e2e.{main}", *cases], LOGS / name),
+            scratch=self.scratch,
+            **options,
+        )
+        self.running.append(made)
+        return made
+
+    def run(self, version, name, cases, conf=None, **options):
+        run = self.start(version, name, cases, conf, **options).wait()
+        return run, problems_of(run, cases)
+
+    def pods_are_gone(self):
+        (self.scratch / "pods-gone").touch()
+
+    def close(self):
+        for one in self.running:
+            one.remove()
+
+
+@pytest.fixture
+def submitter(ready, account, tmp_path):
+    assert account
+    found = Submitter(ready, ready.cluster.place / "applications" / tmp_path.name)
+    yield found
+    found.close()
+
+
+def problems_of(run, cases):
+    found = [f"{r.name}: {r.detail}" for r in verdict.cases(run) if not r.passed]
+    if problem := verdict.end_problem(run):
+        found.append(problem)
+    if len(verdict.cases(run)) != len(cases):
+        found.append(f"{len(verdict.cases(run))} of {len(cases)} cases reported")
+    if run.phase != "Succeeded":
+        found.append(f"the driver's pod: {run.phase}; submit: {run.submit_log[-600:]}")
+    found += [f"{name} was killed for its memory" for name, why in run.ends.items() if "OOM" in why]
+    if run.counted("crcErrors"):
+        found.append("there were CRC errors")
+    return found
+
+
+def all_by_faro(run, executors=2):
+    """Why not all blocks of other executors came through Faro."""
+    blocks, left = run.counted("remoteBlocks"), run.counted("fallbacks")
+    found = [] if blocks else ["no block came through Faro"]
+    found += [f"{left} fall-backs"] if left else []
+    count = len(run.summaries())
+    wrote = f"{count} executors wrote a summary"
+    return [*found, *([wrote] if count < executors else [])]
+
+
+def check(problems, run, record_property, **more):
+    words = [f"{run.counted('remoteBlocks')} blocks by Faro", f"{run.seconds:.0f} s"]
+    said = ", ".join([*words, *(f"{name} {value}" for name, value in more.items())])
+    record_property("detail", said)
+    if problems:
+        pytest.fail(f"{problems}; {said}; ends {run.ends}", pytrace=False)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_cluster_mode(submitter, version, record_property):
+    """Two executors with no rights and a read-only root file system, memory limits as Spark sets."""
+    run, problems = submitter.run(version, "mode", CASES)
+    check([*problems, *all_by_faro(run)], run, record_property)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_four_executors(submitter, version, record_property):
+    conf = {"spark.executor.instances": "4", "spark.executor.memory": "512m"}
+    run, problems = submitter.run(version, "four", CASES, conf)
+    check([*problems, *all_by_faro(run, 4)], run, record_property)
+
+
+def delete(cluster, pods, grace):
+    """As the cluster does it; a grace of 0: as a node does that has lost its power."""
+    force = ("--force",) if grace == 0 else ()
+    words = ("delete", "pod", *pods, "-n", NAMESPACE, f"--grace-period={grace}", *force)
+    cluster.kubectl(*words)
+
+
+def after_pods_went(submitter, version, name, case, conf, count, grace):
+    """Runs the case, and deletes so many of its executors' pods when it says so."""
+    running = submitter.start(version, name, [case], conf, main="PodJobs")
+    running.await_line("PODS MAY GO|CASE|JOBS DONE")
+    delete(submitter.cluster, running.running_executors()[:count], grace)
+    submitter.pods_are_gone()
+    run = running.wait()
+    problems = problems_of(run, [case])
+    problems += [] if run.counted("remoteBlocks") else ["no block came through Faro"]
+    problems += [f"{n} fall-backs"] if (n := run.counted("fallbacks")) else []
+    return run, problems
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_killed(submitter, version, record_property):
+    """A pod is gone at once: its map outputs are made again, by the next one."""
+    conf = {
+        "spark.shuffle.io.retryWait": "500ms",
+        "spark.shuffle.io.maxRetries": "2",
+        "spark.task.maxFailures": "8",
+    }
+    run, problems = after_pods_went(submitter, version, "killed", "outputsLost", conf, 1, 0)
+    check(problems, run, record_property, maps=run.lines("MAPS "))
+
+
+DECOMMISSION = {
+    "spark.decommission.enabled": "true",
+    "spark.storage.decommission.enabled": "true",
+    "spark.storage.decommission.shuffleBlocks.enabled": "true",
+    "spark.storage.decommission.rddBlocks.enabled": "true",
+}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_decommissioned(submitter, version, record_property):
+    """A pod has 30 s to leave: its files go to the other one, and no map task runs again."""
+    run, problems = after_pods_went(
+        submitter, version, "decommissioned", "outputsKept", DECOMMISSION, 1, 30
+    )
+    check(problems, run, record_property, maps=run.lines("MAPS "))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_fallback_storage(submitter, version, record_property):
+    """All pods leave: their files go to the fall-back storage."""
+    conf = {
+        **DECOMMISSION,
+        "spark.storage.decommission.fallbackStorage.path": f"file://{SCRATCH}/stored/",
+    }
+    run, problems = after_pods_went(submitter, version, "stored", "outputsKept", conf, 2, 30)
+    check(problems, run, record_property, maps=run.lines("MAPS "))
+
+
+CLASS = "faro-volumes"
+
+
+def volume(name, directory):
+    """A persistent volume of a directory of the node."""
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": CLASS,
+            "hostPath": {"path": str(directory)},
+        },
+    }
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_volumes_reused(submitter, version, record_property):
+    """A pod goes, and the next one has its volume: it recovers the map outputs."""
+    tag = version.replace(".", "-")
+    names = [f"volume-{tag}-{i}" for i in range(2)]
+    for name in names:
+        directory = submitter.cluster.place / "volumes" / name
+        directory.mkdir(parents=True)
+        directory.chmod(0o1777)
+        submitter.cluster.apply(volume(name, directory))
+    claim = "spark.kubernetes.executor.volumes.persistentVolumeClaim.spark-local-dir-1"
+    conf = {
+        f"{claim}.options.claimName": "OnDemand",
+        f"{claim}.options.storageClass": CLASS,
+        f"{claim}.options.sizeLimit": "1Gi",
+        # Where Spark's recovery looks: two directories above blockmgr-*.
+        f"{claim}.mount.path": "/data/spark-x/executor-x",
+        f"{claim}.mount.readOnly": "false",
+        "spark.kubernetes.driver.ownPersistentVolumeClaim": "true",
+        "spark.kubernetes.driver.reusePersistentVolumeClaim": "true",
+        "spark.shuffle.sort.io.plugin.class": (
+            "org.apache.spark.shuffle.KubernetesLocalDiskShuffleDataIO"
+        ),
+    }
+    run, problems = after_pods_went(
+        submitter, version, "volumes", "outputsRecovered", conf, 1, 0
+    )
+    check(problems, run, record_property)
+
+
+def test_node_service(submitter, ready, record_property):
+    """`faro serve` as a DaemonSet: outputs outlive all pods that made them."""
+    version = "4.3.0"
+    cluster = ready.with_spark(version).cluster
+    text = (MANIFESTS / "faro-serve.yaml").read_text()
+    cluster.apply(text.replace("REGISTRY/spark-faro:0.1.0", spark_image(version)))
+    cluster.kubectl("rollout", "status", "daemonset/faro-serve", "-n", NAMESPACE, "--timeout=60s")
+    volume = "spark.kubernetes.executor.volumes.hostPath.faro"
+    conf = {
+        f"{volume}.mount.path": "/run/faro",
+        f"{volume}.options.path": "/var/lib/faro/socket",
+        "spark.faro.service.directory": "/run/faro",
+    }
+    run, problems = after_pods_went(submitter, version, "serve", "outputsKept", conf, 2, 0)
+    counts = {name: run.counted(name) for name in ("serviceBlocks", "serviceOutputs")}
+    problems += [f"{name} is 0" for name in ("serviceBlocks",) if not counts[name]]
+    service = "".join(
+        text for pod, text in ready.logs.of(NAMESPACE).items() if pod.startswith("faro-serve-")
+    )
+    problems += [] if "has ended" in service else [f"the service's log: {service[-400:]}"]
+    cluster.kubectl("delete", "daemonset/faro-serve", "-n", NAMESPACE)
+    check(problems, run, record_property, **counts)
+
+
+# One block of ports.
+PORTS = {"spark.driver.port": 7078, "spark.blockManager.port": 7079, "spark.faro.port": 7100}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_fixed_ports(submitter, version, record_property):
+    """The node drops what pods send each other, apart from what goes to or comes from these ports."""
+    rules = [
+        *(f"-p tcp --dport {port} -j ACCEPT" for port in (*PORTS.values(),)),
+        "-m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT",
+        "-p tcp -m comment --comment faro-tests -j DROP",
+    ]
+    pods = f"-s {PODS}.0/24 -d {PODS}.0/24"
+    machine = submitter.cluster.machine
+    for rule in reversed(rules):
+        machine.run("sh", "-c", f"iptables -I FORWARD {pods} {rule}")
+    try:
+        conf = {name: str(port) for name, port in PORTS.items()}
+        run, problems = submitter.run(version, "ports", CASES, conf)
+        dropped = machine.run("iptables", "-L", "FORWARD", "-v", "-n", "-x")
+    finally:
+        for rule in rules:
+            machine.run("sh", "-c", f"iptables -D FORWARD {pods} {rule}")
+    ready = [re.search(r"Faro ready:.*tcp://(\S+)", log) for log in run.executor_logs.values()]
+    addresses = [found[1] if found else "none" for found in ready]
+    if not all(address.endswith(f":{PORTS['spark.faro.port']}") for address in addresses):
+        problems.append(f"Faro listens on {addresses}")
+    accepted = re.search(rf"^\s*(\d+).*dpt:{PORTS['spark.faro.port']}\b", dropped, re.M)
+    if not accepted or not int(accepted[1]):
+        problems.append(f"no packet went by the rule of Faro's port: {dropped}")
+    check([*problems, *all_by_faro(run)], run, record_property, addresses=addresses)
+
+
+def test_device_template(submitter, record_property):
+    """The template with RDMA, on a node that says it has the resource but has no device: TCP."""
+    cluster = submitter.cluster
+    patch = [{"op": "add", "path": "/status/capacity/rdma~1faro", "value": "64"}]
+    words = ("patch", "node", HOST, "--subresource=status", "--type=json", "-p", json.dumps(patch))
+    cluster.kubectl(*words)
+    conf = {
+        "spark.kubernetes.executor.podTemplateFile": str(MANIFESTS / "executor-template.yaml"),
+        "spark.kubernetes.executor.podTemplateContainerName": "executor",
+        "spark.shuffle.readHostLocalDisk": "false",
+        "spark.executor.memoryOverhead": "1g",
+    }
+    run, problems = submitter.run("4.3.0", "device", CASES, conf, template=None)
+    check([*problems, *all_by_faro(run)], run, record_property, tcp=run.counted("remoteBlocks.tcp"))
