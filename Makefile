@@ -14,7 +14,7 @@ DEMO_JAR := target/demo/faro-spark.jar
 SOURCES := Cargo.toml Cargo.lock pom.xml $(shell find native jvm shuffle-plugin \
 	\( -name target -o -name tests -o -name test \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help setup setup-tests jar check check-reproducible test test-tpcds test-containers test-cluster demo bench bench-softroce bench-memory bench-exchange bench-load bench-peers bench-scale release test-release simulate test-yarn test-pods test-java clean
+.PHONY: help setup setup-tests jar check check-reproducible test test-tpcds test-containers test-cluster demo bench bench-softroce bench-memory bench-exchange bench-load bench-peers bench-scale release test-release simulate test-yarn test-kubernetes test-pods test-java clean
 
 help:
 	@echo 'make setup   what a build needs: as root installs it, otherwise prints the command'
@@ -31,6 +31,7 @@ help:
 	@echo 'make test-java   each Spark on the other versions of Java that it runs on, 8 to 25 (20 minutes)'
 	@echo 'make test-cluster   the compose cluster of docker/, on TCP and in a guest with RDMA (as root)'
 	@echo 'make test-yarn      Spark on YARN: two nodes on loopback with the shuffle service, two Spark versions'
+	@echo 'make test-kubernetes  Spark on Kubernetes, a cluster on this machine, built from its modules once (as root)'
 	@echo 'make check   formatting, lints, module graphs, licences of the dependencies'
 	@echo 'make check-reproducible   builds the release twice, at different places, and compares the bytes'
 	@echo 'make bench   measures against stock Spark and writes docs/benchmarks.md'
@@ -96,6 +97,9 @@ simulate: setup
 	  $(if $(PROFILE),--profile $(PROFILE)) $(if $(JOBS),--jobs $(JOBS))
 test-yarn: setup-tests jar
 	@tests/yarn/run --all
+
+test-kubernetes: setup-tests jar
+	@tests/kubernetes/run
 
 demo: $(DEMO_JAR)
 	@tests/demo/run --jar $(DEMO_JAR)

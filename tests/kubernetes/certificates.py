@@ -33,9 +33,7 @@ def make(place, addresses, node):
         request, key = place / f"{name}.csr", place / f"{name}.key"
         openssl("req", "-new", *new, "-keyout", key, "-out", request, "-subj", subject)
         extensions = place / f"{name}.ext"
-        extensions.write_text(
-            f"extendedKeyUsage=serverAuth,clientAuth\nsubjectAltName={names}\n"
-        )
+        extensions.write_text(f"extendedKeyUsage=serverAuth,clientAuth\nsubjectAltName={names}\n")
         openssl(
             *("x509", "-req", "-in", request, "-CA", ca, "-CAkey", ca_key, "-CAcreateserial"),
             *("-out", place / f"{name}.crt", "-days", DAYS, "-extfile", extensions),

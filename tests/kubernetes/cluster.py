@@ -12,13 +12,13 @@ from pathlib import Path
 
 import certificates
 import components
-from machine import ADDRESS, HOST, Machine, NotPossible
+from machine import ADDRESS, HOST, Machine
 
 PODS = "10.98.0"  # /24; the bridge has .1
 SERVICES = "10.99.0"  # /24; the API server has .1
 DOMAIN = "cluster.local"
 API = f"https://{ADDRESS}:6443"
-RUNTIME = "/run/containerd.sock"
+RUNTIME = "/run/containerd/containerd.sock"
 READY_WITHIN = 120  # seconds
 NODE_MIB = 12288  # what the node says it can give to pods is the machine's memory without the rest
 
@@ -230,7 +230,11 @@ class Cluster:
 
     def start_node(self):
         KUBELET["authentication"]["x509"] = {"clientCAFile": str(self.certs / "ca.crt")}
-        config = self.write("kubelet.yaml", {**KUBELET, "podLogsDir": str(self.pod_logs())})
+        places = {
+            "podLogsDir": str(self.pod_logs()),
+            "volumePluginDir": str(self.place / "volume-plugins"),
+        }
+        config = self.write("kubelet.yaml", {**KUBELET, **places})
         self.daemon(
             *("kubelet", self.commands / "kubelet", "--config", config),
             *("--kubeconfig", self.place / "kubelet.conf", "--hostname-override", HOST),

@@ -1,6 +1,6 @@
-"""What a cluster is made of, in the cache: Kubernetes' commands and CoreDNS, built from the Go module
-proxy, and etcd, containerd, runc, the network plug-ins and iptables, unpacked from Debian's packages.
-Nothing of it is installed on this machine."""
+"""What a cluster is made of, in the cache: Kubernetes' commands and CoreDNS, built from the Go
+module proxy, and etcd, containerd, runc, the network plug-ins and iptables, unpacked from Debian's
+packages. Nothing of it is installed on this machine."""
 
 from __future__ import annotations
 
@@ -86,7 +86,9 @@ def build(name, target):
     stamp = "k8s.io/component-base/version."
     flags = f"-s -w -X {stamp}gitVersion=v{version()}"
     flags += f" -X {stamp}gitMajor={major} -X {stamp}gitMinor={minor}"
-    source, package = ("dns", ".") if name == DNS else ("kubernetes", f"k8s.io/kubernetes/cmd/{name}")
+    source, package = (
+        ("dns", ".") if name == DNS else ("kubernetes", f"k8s.io/kubernetes/cmd/{name}")
+    )
     spark_home.say(f"  building {name} (minutes, once) ...")
     part = target.with_suffix(".part")
     words = ["nice", "-n", "10", go(), "build", "-p", "2", "-trimpath", "-ldflags", flags]

@@ -31,7 +31,7 @@ def pytest_configure(config):
 
 
 @pytest.fixture(scope="session")
-def images(pytestconfig, tmp_path_factory):
+def images(tmp_path_factory):
     """Imports an image of a Spark when it is first asked for."""
     if reason := machine.why_not():
         pytest.skip(f"no cluster can be started here: {reason}")
@@ -69,7 +69,9 @@ class Ready:
 def ready(pytestconfig, images, jobs_jar, tmp_path_factory):
     shutil.rmtree(LOGS, ignore_errors=True)
     try:
-        cluster = Cluster(tmp_path_factory.mktemp("kubernetes") / "cluster", LOGS / "cluster", PAUSE)
+        cluster = Cluster(
+            tmp_path_factory.mktemp("kubernetes") / "cluster", LOGS / "cluster", PAUSE
+        )
     except components.Missing as missing:
         pytest.skip(f"no cluster can be started here: {missing}")
     found = None

@@ -1,5 +1,5 @@
-"""The images of the cluster, built here: of a pod's first container, and of Spark with Faro's jar on a
-root file system of Debian's packages. They are imported, not pulled."""
+"""The images of the cluster, built here: of a pod's first container, and of Spark with Faro's jar
+on a root file system of Debian's packages. They are imported, not pulled."""
 
 from __future__ import annotations
 

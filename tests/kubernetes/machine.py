@@ -1,6 +1,6 @@
-"""The machine that the cluster runs on: mount, process, IPC, host-name, cgroup and network namespaces
-of its own. Bridges, mounts, iptables' rules and processes are gone when its process 1 ends; cgroups
-are removed then."""
+"""The machine that the cluster runs on: mount, process, IPC, host-name, cgroup and network
+namespaces of its own. Bridges, mounts, iptables' rules and processes are gone when its process 1
+ends; cgroups are removed then."""
 
 from __future__ import annotations
 
@@ -67,6 +67,7 @@ class Machine:
             self._make_group(CGROUPS / name / self.name)
         self.leader = subprocess.Popen(
             [
+                *self.entering(),
                 *("unshare", "--mount", "--pid", "--net", "--ipc", "--uts", "--cgroup"),
                 *("--fork", "--kill-child=SIGKILL"),
                 *(sys.executable, HERE / "machine-init", self.place, ADDRESS, self.packages),
@@ -76,7 +77,6 @@ class Machine:
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            preexec_fn=self._enter_groups,
         )
         if self.leader.stdout.readline().strip() != "ready":
             raise NotPossible(f"the machine did not start: exit code {self.leader.wait()}")
@@ -93,23 +93,24 @@ class Machine:
             with contextlib.suppress(OSError):
                 (group / "memory.use_hierarchy").write_text("1")
 
-    def _enter_groups(self):
-        for name in self.controllers:
-            (CGROUPS / name / self.name / "cgroup.procs").write_text(str(os.getpid()))
+    def entering(self):
+        """In front of a command: puts it into the machine's cgroups, which `stop` empties."""
+        groups = [str(CGROUPS / name / self.name / "cgroup.procs") for name in self.controllers]
+        script = f'for group in {" ".join(groups)}; do echo $$ > $group; done; exec "$@"'
+        return ["sh", "-e", "-c", script, "enter"]
 
     def command(self, words):
         """`words` on the machine."""
-        enter = ["nsenter", "--target", str(self.init)]
+        enter = [*self.entering(), "nsenter", "--target", str(self.init)]
         enter += ["--mount", "--pid", "--net", "--ipc", "--uts", "--cgroup"]
         return [*enter, *map(str, words)]
 
     def start_process(self, words, **options):
-        """A daemon: in the machine's cgroup, so that nothing of it is left."""
+        """A daemon."""
         return subprocess.Popen(
             self.command(words),
             stdin=subprocess.DEVNULL,
             start_new_session=True,
-            preexec_fn=self._enter_groups,
             **options,
         )
 
@@ -120,7 +121,6 @@ class Machine:
             capture_output=True,
             text=True,
             check=False,
-            preexec_fn=self._enter_groups,
             **options,
         )
         if done.returncode:
@@ -129,7 +129,7 @@ class Machine:
         return done.stdout
 
     def stop(self, seconds=30):
-        """Idempotent. Ends process 1, and with it all others and all mounts; removes the cgroups."""
+        """Idempotent. Ends process 1, and with it all others and all mounts."""
         if self.leader and self.leader.poll() is None:
             os.killpg(self.leader.pid, signal.SIGKILL)
             self.leader.wait()
@@ -149,4 +149,4 @@ class Machine:
                 for pid in Path(place, "cgroup.procs").read_text().split():
                     os.kill(int(pid), signal.SIGKILL)
             with contextlib.suppress(OSError):
-                os.rmdir(place)
+                Path(place).rmdir()

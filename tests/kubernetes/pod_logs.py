@@ -1,5 +1,5 @@
-"""What the containers of pods wrote, also of pods that are gone: the kubelet's log files get a second
-name here as soon as they are seen."""
+"""What the containers of pods wrote, also of pods that are gone: the kubelet's log files get a
+second name here as soon as they are seen."""
 
 from __future__ import annotations
 

@@ -80,8 +80,8 @@ class Run:
 class Submitted:
     """An application that runs; `wait` has what it left.
 
-    `template`: of both kinds of pods; None: of none; `scratch`: a directory of the node that all pods
-    see as /scratch."""
+    `template`: of both kinds of pods; None: of none; `scratch`: a directory of the node that all
+    pods see as /scratch."""
 
     def __init__(self, cluster, logs, home, version, name, conf, program, log_dir, **options):
         self.cluster, self.logs, self.log_dir, self.name = cluster, logs, log_dir, name
@@ -137,9 +137,7 @@ class Submitted:
         pods = [pod for pod in self.pods("executor") if pod["status"].get("phase") == "Running"]
         pods.sort(key=lambda pod: int(pod["metadata"]["name"].rpartition("-")[2]))
         return [
-            pod["metadata"]["name"]
-            for pod in pods
-            if "deletionTimestamp" not in pod["metadata"]
+            pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]
         ]
 
     def ended(self):

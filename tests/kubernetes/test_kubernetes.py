@@ -106,7 +106,7 @@ def check(problems, run, record_property, **more):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_cluster_mode(submitter, version, record_property):
-    """Two executors with no rights and a read-only root file system, memory limits as Spark sets."""
+    """Executors without rights on a read-only root file system, with Spark's memory limits."""
     run, problems = submitter.run(version, "mode", CASES)
     check([*problems, *all_by_faro(run)], run, record_property)
 
@@ -220,9 +220,7 @@ def test_volumes_reused(submitter, version, record_property):
             "org.apache.spark.shuffle.KubernetesLocalDiskShuffleDataIO"
         ),
     }
-    run, problems = after_pods_went(
-        submitter, version, "volumes", "outputsRecovered", conf, 1, 0
-    )
+    run, problems = after_pods_went(submitter, version, "volumes", "outputsRecovered", conf, 1, 0)
     check(problems, run, record_property)
 
 
@@ -256,7 +254,7 @@ PORTS = {"spark.driver.port": 7078, "spark.blockManager.port": 7079, "spark.faro
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_fixed_ports(submitter, version, record_property):
-    """The node drops what pods send each other, apart from what goes to or comes from these ports."""
+    """The node drops what pods send each other, apart from connections to these ports."""
     rules = [
         *(f"-p tcp --dport {port} -j ACCEPT" for port in (*PORTS.values(),)),
         "-m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT",
