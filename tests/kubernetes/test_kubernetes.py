@@ -295,3 +295,17 @@ def test_device_template(submitter, record_property):
     }
     run, problems = submitter.run("4.3.0", "device", CASES, conf, template=None)
     check([*problems, *all_by_faro(run)], run, record_property, tcp=run.counted("remoteBlocks.tcp"))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_encrypted(submitter, version, record_property):
+    """Spark draws a secret for the application and hands it to its pods; Faro's channel is sealed."""
+    conf = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
+    run, problems = submitter.run(version, "encrypted", CASES, conf)
+    channels = {
+        found[1]
+        for log in run.executor_logs.values()
+        if (found := re.search(r"Faro ready:.* channel=(.*)", log))
+    }
+    problems += [] if channels and all(c.startswith("sealed") for c in channels) else ["in the clear"]
+    check([*problems, *all_by_faro(run)], run, record_property, channels=channels)
