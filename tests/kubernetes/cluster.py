@@ -180,7 +180,7 @@ class Cluster:
 
     def start_etcd(self):
         self.daemon(
-            *("etcd", "/usr/bin/etcd", "--name", "faro", "--data-dir", self.place / "etcd"),
+            *("etcd", self.commands / "etcd", "--name", "faro", "--data-dir", self.place / "etcd"),
             *("--listen-client-urls", "http://127.0.0.1:2379"),
             *("--advertise-client-urls", "http://127.0.0.1:2379"),
             *("--listen-peer-urls", "http://127.0.0.1:2380"),

@@ -1,6 +1,6 @@
-"""What a cluster is made of, in the cache: Kubernetes' commands and CoreDNS, built from the Go
-module proxy, and etcd, containerd, runc, the network plug-ins and iptables, unpacked from Debian's
-packages. Nothing of it is installed on this machine."""
+"""What a cluster is made of, in the cache: Kubernetes' commands, etcd and CoreDNS, built from Go
+modules, and containerd, runc, the network plug-ins and iptables, unpacked from Debian's packages.
+Nothing of it is installed on this machine."""
 
 from __future__ import annotations
 
@@ -15,13 +15,19 @@ from pathlib import Path
 import spark_home
 
 HERE = Path(__file__).resolve().parent
-COMMANDS = (
+KUBERNETES = (
     *("kube-apiserver", "kubelet", "kube-controller-manager"),
     *("kube-scheduler", "kube-proxy", "kubectl"),
 )
-DNS = "coredns"
+# By command: the module below go/ that names its version, and its package. Debian's etcd 3.4 does
+# not report the progress of watches, without which the API server refuses those that Spark asks for.
+COMMANDS = {
+    **{name: ("kubernetes", f"k8s.io/kubernetes/cmd/{name}") for name in KUBERNETES},
+    "etcd": ("kubernetes", "go.etcd.io/etcd/server/v3"),
+    "coredns": ("dns", "."),
+}
 PACKAGES = (
-    *("containerd", "runc", "etcd-server", "containernetworking-plugins", "iptables"),
+    *("containerd", "runc", "containernetworking-plugins", "iptables"),
     *("libseccomp2", "libxtables12", "libnftnl11", "libip4tc2", "libip6tc2", "libmnl0"),
     *("libnetfilter-conntrack3", "libnfnetlink0", "conntrack"),
 )
@@ -71,7 +77,7 @@ def ensure():
     with locked():
         commands = place() / f"v{version()}"
         commands.mkdir(exist_ok=True)
-        for name in (*COMMANDS, DNS):
+        for name in COMMANDS:
             if not (commands / name).exists():
                 build(name, commands / name)
         debian = place() / "debian"
@@ -86,9 +92,7 @@ def build(name, target):
     stamp = "k8s.io/component-base/version."
     flags = f"-s -w -X {stamp}gitVersion=v{version()}"
     flags += f" -X {stamp}gitMajor={major} -X {stamp}gitMinor={minor}"
-    source, package = (
-        ("dns", ".") if name == DNS else ("kubernetes", f"k8s.io/kubernetes/cmd/{name}")
-    )
+    source, package = COMMANDS[name]
     spark_home.say(f"  building {name} (minutes, once) ...")
     part = target.with_suffix(".part")
     words = ["nice", "-n", "10", go(), "build", "-p", "2", "-trimpath", "-ldflags", flags]

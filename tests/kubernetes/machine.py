@@ -83,6 +83,8 @@ class Machine:
         children = Path(f"/proc/{self.leader.pid}/task/{self.leader.pid}/children")
         self.init = int(children.read_text().split()[0])
         self.run("hostname", HOST)
+        names = f"127.0.0.1 localhost\n{ADDRESS} {HOST}\n"
+        self.run("tee", "/etc/hosts", input=names)
 
     def _make_group(self, group):
         group.mkdir()
