@@ -18,6 +18,8 @@ CGROUPS = Path("/sys/fs/cgroup")
 NEEDED = ("cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "pids", "blkio", "systemd")
 ADDRESS = "10.97.0.1"
 HOST = "faro-node"
+# Of its cgroups, with the process id of the run.
+NAME = "faro-kubernetes"
 
 
 class NotPossible(Exception):
@@ -50,24 +52,45 @@ def why_not():
     return ""
 
 
+def remove_group(top):
+    """Ends what is in it, and removes what is empty by now."""
+    for place, _, _ in os.walk(top, topdown=False):
+        with contextlib.suppress(OSError, ValueError):
+            for pid in Path(place, "cgroup.procs").read_text().split():
+                os.kill(int(pid), signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            Path(place).rmdir()
+
+
+def remove_left_over(names):
+    """The groups of runs that were killed."""
+    for name in names:
+        for group in (CGROUPS / name).glob(f"{NAME}-*"):
+            if not Path("/proc", group.name.rpartition("-")[2]).exists():
+                remove_group(group)
+
+
 class Machine:
     """`packages`: the root of what Debian's packages have, seen below /usr."""
 
     def __init__(self, place, packages):
         self.place = Path(place)
         self.packages = packages
-        self.name = f"faro-kubernetes-{os.getpid()}"
+        self.name = f"{NAME}-{os.getpid()}"
         self.controllers = controllers()
         self.leader = None
         self.init = None
 
     def start(self):
         self.place.mkdir(parents=True)
+        remove_left_over(self.controllers)
         for name in self.controllers:
             self._make_group(CGROUPS / name / self.name)
         self.leader = subprocess.Popen(
             [
                 *self.entering(),
+                # The machine ends with this program, however that ends.
+                *("setpriv", "--pdeathsig", "SIGKILL"),
                 *("unshare", "--mount", "--pid", "--net", "--ipc", "--uts", "--cgroup"),
                 *("--fork", "--kill-child=SIGKILL"),
                 *(sys.executable, HERE / "machine-init", self.place, ADDRESS, self.packages),
@@ -139,16 +162,8 @@ class Machine:
         for name in self.controllers:
             top = CGROUPS / name / self.name
             while top.exists():
-                self._remove_group(top)
+                remove_group(top)
                 if time.monotonic() > deadline:
                     raise RuntimeError(f"{top} cannot be removed within {seconds} s")
                 time.sleep(0.05)
         shutil.rmtree(self.place, ignore_errors=True)
-
-    def _remove_group(self, top):
-        for place, _, _ in os.walk(top, topdown=False):
-            with contextlib.suppress(OSError, ValueError):
-                for pid in Path(place, "cgroup.procs").read_text().split():
-                    os.kill(int(pid), signal.SIGKILL)
-            with contextlib.suppress(OSError):
-                Path(place).rmdir()

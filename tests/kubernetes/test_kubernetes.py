@@ -214,6 +214,8 @@ def test_volumes_reused(submitter, version, record_property):
         # Where Spark's recovery looks: two directories above blockmgr-*.
         f"{claim}.mount.path": "/data/spark-x/executor-x",
         f"{claim}.mount.readOnly": "false",
+        # Spark uses a claim again when it is as old as this, 600 s by default.
+        "spark.kubernetes.allocation.executor.timeout": "5s",
         "spark.kubernetes.driver.ownPersistentVolumeClaim": "true",
         "spark.kubernetes.driver.reusePersistentVolumeClaim": "true",
         "spark.shuffle.sort.io.plugin.class": (
@@ -231,10 +233,10 @@ def test_node_service(submitter, ready, record_property):
     text = (MANIFESTS / "faro-serve.yaml").read_text()
     cluster.apply(text.replace("REGISTRY/spark-faro:0.1.0", spark_image(version)))
     cluster.kubectl("rollout", "status", "daemonset/faro-serve", "-n", NAMESPACE, "--timeout=60s")
-    volume = "spark.kubernetes.executor.volumes.hostPath.faro"
+    socket = "spark.kubernetes.executor.volumes.hostPath.faro"
     conf = {
-        f"{volume}.mount.path": "/run/faro",
-        f"{volume}.options.path": "/var/lib/faro/socket",
+        f"{socket}.mount.path": "/run/faro",
+        f"{socket}.options.path": "/var/lib/faro/socket",
         "spark.faro.service.directory": "/run/faro",
     }
     run, problems = after_pods_went(submitter, version, "serve", "outputsKept", conf, 2, 0)
@@ -284,7 +286,10 @@ def test_fixed_ports(submitter, version, record_property):
 def test_device_template(submitter, record_property):
     """The template with RDMA, on a node that says it has the resource but has no device: TCP."""
     cluster = submitter.cluster
-    patch = [{"op": "add", "path": "/status/capacity/rdma~1faro", "value": "64"}]
+    patch = [
+        {"op": "add", "path": f"/status/{kind}/rdma~1faro", "value": "64"}
+        for kind in ("capacity", "allocatable")
+    ]
     words = ("patch", "node", HOST, "--subresource=status", "--type=json", "-p", json.dumps(patch))
     cluster.kubectl(*words)
     conf = {
@@ -299,7 +304,7 @@ def test_device_template(submitter, record_property):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_encrypted(submitter, version, record_property):
-    """Spark draws a secret for the application and hands it to its pods; Faro's channel is sealed."""
+    """Spark draws a secret and hands it to the pods of the application: Faro seals its channel."""
     conf = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
     run, problems = submitter.run(version, "encrypted", CASES, conf)
     channels = {
@@ -307,5 +312,6 @@ def test_encrypted(submitter, version, record_property):
         for log in run.executor_logs.values()
         if (found := re.search(r"Faro ready:.* channel=(.*)", log))
     }
-    problems += [] if channels and all(c.startswith("sealed") for c in channels) else ["in the clear"]
+    sealed = channels and all(channel.startswith("sealed") for channel in channels)
+    problems += [] if sealed else ["in the clear"]
     check([*problems, *all_by_faro(run)], run, record_property, channels=channels)

@@ -25,6 +25,8 @@ import org.apache.spark.util.LongAccumulator;
  */
 public final class PodJobs {
     private static final int MAPS = 8;
+    private static final int ROWS = 20_000;
+    private static final long SUM = (long) ROWS * (ROWS - 1) / 2;
 
     private PodJobs() {}
 
@@ -60,25 +62,17 @@ public final class PodJobs {
      */
     private static void podsGo(Jobs.Context c, boolean lost) throws Exception {
         LongAccumulator maps = c.jsc.sc().longAccumulator("map tasks");
-        JavaPairRDD<Integer, Iterable<Long>> grouped = RddCases.pairs(c.jsc, MAPS).mapPartitionsToPair(records -> {
-            maps.add(1);
-            return records;
-        }).groupByKey(6);
-        JavaRDD<Long> rows = c.spark.range(0, 20_000, 1, MAPS)
-            .mapPartitions((MapPartitionsFunction<Long, Long>) ids -> {
-                maps.add(1);
-                return ids;
-            }, Encoders.LONG()).repartition(6).javaRDD();
-        long sum = 20_000L * 19_999 / 2;
+        JavaPairRDD<Integer, Iterable<Long>> grouped = grouped(c, maps);
+        JavaRDD<Long> rows = rows(c, maps);
         Set<String> first = executors(c.jsc, 2);
         Check.equal("before", RddCases.expected(), digests(grouped));
-        Check.equal("sum of rows before", sum, (long) rows.reduce(Long::sum));
+        Check.equal("sum of rows before", SUM, (long) rows.reduce(Long::sum));
         Check.equal("map tasks", 2L * MAPS, (long) maps.value());
         System.out.println("PODS MAY GO");
         Check.awaitFile(new File(c.scratch, "pods-gone"), 150);
         Check.await("executors that were not there", 90, () -> !first.containsAll(executors(c.jsc, 2)));
         Check.equal("after", RddCases.expected(), digests(grouped));
-        Check.equal("sum of rows after", sum, (long) rows.reduce(Long::sum));
+        Check.equal("sum of rows after", SUM, (long) rows.reduce(Long::sum));
         System.out.println("MAPS " + maps.value() + " of " + 2 * MAPS);
         Check.equal("map tasks ran again", lost, maps.value() > 2L * MAPS);
     }
@@ -90,43 +84,56 @@ public final class PodJobs {
     private static void recovered(Jobs.Context c) throws Exception {
         LongAccumulator maps = c.jsc.sc().longAccumulator("map tasks");
         Set<String> first = executors(c.jsc, 2);
-        JavaPairRDD<Integer, Iterable<Long>> grouped = RddCases.pairs(c.jsc, MAPS).mapPartitionsToPair(records -> {
-            maps.add(1);
-            return records;
-        }).groupByKey(6);
-        JavaRDD<Long> rows = c.spark.range(0, 20_000, 1, MAPS)
-            .mapPartitions((MapPartitionsFunction<Long, Long>) ids -> {
-                maps.add(1);
-                return ids;
-            }, Encoders.LONG()).repartition(6).javaRDD();
-        long sum = 20_000L * 19_999 / 2;
-        Check.equal("before", RddCases.expected(), digests(grouped));
-        Check.equal("sum of rows before", sum, (long) rows.reduce(Long::sum));
         MapOutputTrackerMaster tracker = (MapOutputTrackerMaster) SparkEnv.get().mapOutputTracker();
-        int shuffles = 0;
-        while (tracker.containsShuffle(shuffles)) {
-            shuffles++;
-        }
-        int last = shuffles - 1;
-        int before = outputs(tracker, last);
+        int begin = newest(tracker) + 1;
+        JavaPairRDD<Integer, Iterable<Long>> grouped = grouped(c, maps);
+        JavaRDD<Long> rows = rows(c, maps);
+        Check.equal("before", RddCases.expected(), digests(grouped));
+        Check.equal("sum of rows before", SUM, (long) rows.reduce(Long::sum));
+        int end = newest(tracker) + 1;
+        int before = outputs(tracker, begin, end);
+        Check.equal("outputs", 2 * MAPS, before);
         System.out.println("PODS MAY GO");
         Check.awaitFile(new File(c.scratch, "pods-gone"), 150);
-        Check.await("outputs should be lost", 60, () -> outputs(tracker, last) < before);
+        Check.await("outputs should be lost", 60, () -> outputs(tracker, begin, end) < before);
         Check.await("executors that were not there", 90, () -> !first.containsAll(executors(c.jsc, 2)));
         Check.await("the outputs should be recovered", 90, () -> {
             c.spark.range(0, 1_000, 1, MAPS).repartition(4).count();
-            return outputs(tracker, last) == before;
+            return outputs(tracker, begin, end) == before;
         });
         Check.equal("after", RddCases.expected(), digests(grouped));
-        Check.equal("sum of rows after", sum, (long) rows.reduce(Long::sum));
+        Check.equal("sum of rows after", SUM, (long) rows.reduce(Long::sum));
         Check.equal("map tasks in all", 2L * MAPS, (long) maps.value());
     }
 
-    /** Map outputs of the shuffles up to this one that Spark knows a place of. */
-    private static int outputs(MapOutputTrackerMaster tracker, int last) {
+    private static JavaPairRDD<Integer, Iterable<Long>> grouped(Jobs.Context c, LongAccumulator maps) {
+        return RddCases.pairs(c.jsc, MAPS).mapPartitionsToPair(records -> {
+            maps.add(1);
+            return records;
+        }).groupByKey(6);
+    }
+
+    private static JavaRDD<Long> rows(Jobs.Context c, LongAccumulator maps) {
+        return c.spark.range(0, ROWS, 1, MAPS).mapPartitions((MapPartitionsFunction<Long, Long>) ids -> {
+            maps.add(1);
+            return ids;
+        }, Encoders.LONG()).repartition(6).javaRDD();
+    }
+
+    /** The greatest id of a shuffle that Spark knows; older ones may have been removed. */
+    private static int newest(MapOutputTrackerMaster tracker) {
+        int id = 10_000;
+        while (id >= 0 && !tracker.containsShuffle(id)) {
+            id--;
+        }
+        return id;
+    }
+
+    /** Map outputs of these shuffles that Spark knows a place of. */
+    private static int outputs(MapOutputTrackerMaster tracker, int begin, int end) {
         int known = 0;
-        for (int shuffle = 0; shuffle <= last; shuffle++) {
-            known += tracker.containsShuffle(shuffle) ? tracker.getNumAvailableOutputs(shuffle) : 0;
+        for (int shuffle = begin; shuffle < end; shuffle++) {
+            known += tracker.getNumAvailableOutputs(shuffle);
         }
         return known;
     }
