@@ -20,7 +20,7 @@ KUBERNETES = (
     *("kube-scheduler", "kube-proxy", "kubectl"),
 )
 # By command: the module below go/ that names its version, and its package. Debian's etcd 3.4 does
-# not report the progress of watches, without which the API server refuses those that Spark asks for.
+# not report the progress of watches, without which the API server refuses Spark's.
 COMMANDS = {
     **{name: ("kubernetes", f"k8s.io/kubernetes/cmd/{name}") for name in KUBERNETES},
     "etcd": ("kubernetes", "go.etcd.io/etcd/server/v3"),
