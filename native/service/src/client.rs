@@ -3,8 +3,9 @@
 use crate::message::{Hello, MessageError, Refusal, Reply, Request};
 use crate::options::SOCKET;
 use crate::socket::{receive, send, SocketError};
-use faro_sync::lock;
+use faro_sync::{lock, try_lock};
 use faro_wire::OutputId;
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::net::sockopt::{set_socket_timeout, socket_peercred, Timeout};
 use rustix::net::{connect, socket_with, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::geteuid;
@@ -93,6 +94,23 @@ impl Client {
     #[must_use]
     pub fn card(&self) -> &[u8] {
         &self.card
+    }
+
+    /// Returns whether the service holds its end of the connection. Never waits: a message that is under way finds out
+    /// by itself.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        let Some(held) = try_lock(&self.socket) else {
+            return true;
+        };
+        held.as_ref().is_some_and(|socket| {
+            let mut ends = [PollFd::new(socket, PollFlags::RDHUP)];
+            match poll(&mut ends, Some(&Timespec::default())) {
+                Ok(_) => ends[0].revents().is_empty(),
+                // Interrupted: the next question tells.
+                Err(_) => true,
+            }
+        })
     }
 
     /// Hands a committed map output over. Without a data file all its partitions are empty.

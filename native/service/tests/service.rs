@@ -294,9 +294,12 @@ fn a_restart_serves_again_what_was_kept() {
     let host = Host::new();
     let client = host.client(1).unwrap();
     host.handed(&client, 5, "before").unwrap();
+    assert!(client.is_connected());
     let dir = host.stop();
+    assert!(!client.is_connected());
     let host = Host::again(dir);
     assert_eq!(host.figure("outputs"), 1);
+    assert!(!client.is_connected(), "of the service before");
     assert!(host.handed(&client, 6, "lost").unwrap_err().is_lost());
     let client = host.client(1).unwrap();
     let reader = reader(1);
