@@ -1,9 +1,9 @@
 """Daemons beside Spark, on this host: Spark's shuffle service, `faro serve`, and the servers of
 Celeborn and Uniffle, from an installation that a user names.
 
-Such an installation has the layout of the project's own binary release. Celeborn's servers are started
-by its own scripts. Uniffle's scripts take their settings and put their logs into the installation,
-and let one coordinator run on a host; so its servers are started from its jars.
+Such an installation has the layout of the project's own binary release. Celeborn's servers are
+started by its own scripts. Uniffle's scripts take their settings and put their logs into the
+installation, and let one coordinator run on a host; so its servers are started from its jars.
 
 Those of Celeborn and Uniffle are written from their scripts and documentation: not run yet.
 """

@@ -38,11 +38,12 @@ def write(parts):
     text = [
         "## A node service",
         (
-            "`faro serve` ([service.md](service.md)) on this host, beside Spark's own shuffle service and "
-            "executors that serve by themselves. Executors of one core on one host "
-            "(`spark.shuffle.readHostLocalDisk=false`, AQE off, `spark.local.dir` and `--data-dir` on tmpfs), all "
-            "blocks over TCP. Each side is a running application, and the applications take turns. Figures are "
-            "medians, with the lowest and highest in parentheses."
+            "`faro serve` ([service.md](service.md)) on this host, beside Spark's own shuffle "
+            "service and executors that serve by themselves. Executors of one core on one host "
+            "(`spark.shuffle.readHostLocalDisk=false`, AQE off, `spark.local.dir` and "
+            "`--data-dir` on tmpfs), all blocks over TCP. Each side is a running application, and"
+            " the applications take turns. Figures are medians, with the lowest and highest in "
+            "parentheses."
         ),
     ]
     for name, part in parts.items():
@@ -50,7 +51,9 @@ def write(parts):
             machine(part["machine"], part["command"], part["seconds"], False),
             *(_killed(name, part) if PARTS[name].victims else _plain(part)),
         ]
-        text += [f"- **{NAMES[side]} did not finish: {why}**" for side, why in part["broken"].items()]
+        text += [
+            f"- **{NAMES[side]} did not finish: {why}**" for side, why in part["broken"].items()
+        ]
     return "\n\n".join(text)
 
 
@@ -58,10 +61,17 @@ def _plain(part):
     workloads = part["result"]
     text = [
         "### Jobs without faults",
-        f"Two executors, {part['rounds']} runs each after warm-ups. The CPU of the daemon is in the third column.",
+        f"Two executors, {part['rounds']} runs each after warm-ups.",
         "\n".join(f"- {name}: {WHAT[name]}" for name in workloads),
         table(
-            ["workload", "side", "job s", "executors' CPU s", "daemon's CPU s", "job vs executors alone"],
+            [
+                "workload",
+                "side",
+                "job s",
+                "executors' CPU s",
+                "daemon's CPU s",
+                "job vs executors alone",
+            ],
             [
                 _plain_row(name, side, sides)
                 for name, sides in workloads.items()
@@ -74,12 +84,13 @@ def _plain(part):
     if served:
         text += [
             (
-                "What the daemons did for it: they served all remote blocks of these runs. Resident memory is the "
-                "daemon's after a run, with the shared memory that it has touched; Spark's has a heap of 1g, as its "
-                "script gives it."
+                "What the daemons did for it: they served all remote blocks of these runs. "
+                "Resident memory is the daemon's after a run, with the shared memory that it has "
+                "touched; Spark's has a heap of 1g, as its script gives it."
             ),
             table(
-                ["workload", "daemon", "blocks of a run", "CPU, µs for each block", "resident MB"], served
+                ["workload", "daemon", "blocks of a run", "CPU, µs for each block", "resident MB"],
+                served,
             ),
         ]
     return text
@@ -116,12 +127,20 @@ def _killed(name, part):
     return [
         f"### {what.victims} of {what.executors} executors killed",
         (
-            f"{KILLED}, {part['kills']} runs each. The executors are killed with SIGKILL between the map and the "
-            "reduce stage. Others take their places and run the same job once, so that neither their start nor a cold "
-            "JVM is in the figures: the job's time is that of its two stages."
+            f"{KILLED}, {part['kills']} runs each. The executors are killed with SIGKILL between "
+            "the map and the reduce stage. Others take their places and run the same job once, so"
+            " that neither their start nor a cold JVM is in the figures: the job's time is that "
+            "of its two stages."
         ),
         table(
-            ["side", "undisturbed job s", "job s", "job vs undisturbed", "map tasks", "computed again"],
+            [
+                "side",
+                "undisturbed job s",
+                "job s",
+                "job vs undisturbed",
+                "map tasks",
+                "computed again",
+            ],
             [
                 [
                     NAMES[side],
