@@ -8,7 +8,8 @@ import java.util.function.Supplier;
 
 /**
  * The log line at the end of an executor: the most important counters in a fixed order, with those of the node service
- * where there is one, then all others that are not zero. Logged once, when Spark stops the executor or at the end of the process.
+ * where there is one, then all others that are not zero. Logged once, when Spark stops the executor or at the end of
+ * the process.
  */
 final class Summary {
   private static final String[] FIRST = {

@@ -53,8 +53,8 @@ final class ServiceTable {
     html.raw("<h4>Node services</h4>").raw(Html.TABLE);
     html.heads("Host", "Executors registered", "of these ended", "Map outputs handed over", "Map outputs not kept",
         "Blocks read from it", "Bytes read from it");
-    rows.forEach((host, row) -> html.raw("<tr data-service=\"").text(host).raw("\" data-outputs=\"" + row.outputs + "\" data-blocks=\""
-            + row.blocks + "\">").textCell(host)
+    rows.forEach((host, row) -> html.raw("<tr data-service=\"").text(host)
+        .raw("\" data-outputs=\"" + row.outputs + "\" data-blocks=\"" + row.blocks + "\">").textCell(host)
         .cell(row.running + row.ended).cell(row.ended).cell(row.outputs).cell(row.refused)
         .cell(row.blocks).bytesCell(row.bytes).raw("</tr>"));
     html.raw("</tbody></table><p>").text("Handed over: by executors of the host, also for shuffles that were removed "

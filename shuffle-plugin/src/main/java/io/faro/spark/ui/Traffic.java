@@ -13,8 +13,8 @@ import java.util.TreeMap;
 
 /**
  * Counts the fetches of one executor, by shuffle, by peer and by node service; the counters are sums over each. Updated
- * once per request, not per block. All maps are bounded: if the driver does not ask, the newest shuffles and services and
- * the slowest peers are kept. The counters are not affected.
+ * once per request, not per block. All maps are bounded: if the driver does not ask, the newest shuffles and services
+ * and the slowest peers are kept. The counters are not affected.
  */
 public final class Traffic {
   /** Prefix of the counters of fabrics. */
