@@ -45,7 +45,12 @@ def sparks(_home: None, place: Path, spark: Path) -> Running:
         "spark.shuffle.service.enabled": "true",
         "spark.shuffle.service.port": str(port),
     }
-    settings = {**conf, "spark.shuffle.service.db.enabled": "false"}
+    settings = {
+        **conf,
+        "spark.shuffle.service.db.enabled": "false",
+        # Spark 4.3's serves no files elsewhere.
+        "spark.local.dir": str(place / "local"),
+    }
     command = [
         launch.java_program(),
         f"-Xmx{HEAP}",

@@ -7,6 +7,7 @@ from report.figures import NAMES, machine, number, table, with_spread
 
 CONF: dict[str, str] = {}
 STOCK, STOCK_SERVICE, FARO, SERVICE = "stock", "stock-service", "faro-tcp", "faro-tcp-service"
+SIDES = [STOCK, STOCK_SERVICE, FARO, SERVICE]
 WHAT = {
     "B2": "24 x 8 blocks of narrow rows, lz4, 265 MB remote",
     "A1": "400 x 400 blocks, 80,000 of them remote, of about 200 bytes",
@@ -28,7 +29,7 @@ class Part:
 
 # Parts with as many executors share their applications: those of the first one.
 PARTS = {
-    "plain": Part(2, 2048, [STOCK, STOCK_SERVICE, FARO, SERVICE], workloads={"B2": 2, "A1": 1}),
+    "plain": Part(2, 2048, SIDES, workloads={"B2": 2, "A1": 1}),
     "killed-1-of-2": Part(2, 2048, [STOCK, STOCK_SERVICE, SERVICE], victims=1),
     "killed-3-of-4": Part(4, 1024, [STOCK, SERVICE], victims=3),
 }
@@ -147,14 +148,19 @@ def _killed(name, part):
                     with_spread(spread.of(undisturbed[side], "job_s")),
                     with_spread(spread.of(runs, "job_s")),
                     _ratio(runs, undisturbed[side]),
-                    number(spread.median([r["map_tasks"] for r in runs])),
-                    with_spread(spread.of(runs, "again")),
+                    _whole(spread.of(runs, "map_tasks")),
+                    _whole(spread.of(runs, "again")),
                 ]
                 for side, runs in hit.items()
                 if runs
             ],
         ),
     ]
+
+
+def _whole(figure):
+    middle, least, most = figure
+    return f"{middle:.0f}" if least == most else f"{middle:.0f} ({least}–{most})"
 
 
 def _ratio(runs, others):
