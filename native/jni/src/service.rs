@@ -76,6 +76,21 @@ pub extern "system" fn Java_io_faro_service_ServiceNative_card<'local>(
     .resolve::<Typed>()
 }
 
+/// `ServiceNative.isConnected`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_service_ServiceNative_isConnected<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    handle: jlong,
+) -> jboolean {
+    env.with_env(|_| -> Outcome<jboolean> {
+        Ok(CLIENTS
+            .get(handle as u64)
+            .is_some_and(|client| client.is_connected()))
+    })
+    .resolve::<Typed>()
+}
+
 /// `ServiceNative.handOver`.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_service_ServiceNative_handOver<'local>(

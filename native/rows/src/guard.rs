@@ -6,9 +6,14 @@
 
 /// Longest pause between two tries, in blocks: a try of texts takes about three times the CPU of a block.
 const LONGEST: u32 = 64;
-/// Packed blocks may be longer by this many percent, because most take less CPU. They are not taken up again before they
-/// are not longer: where both ways take about the same, each change would cause tries.
-const TOLERATED: usize = 2;
+/// Rows that the codec makes shorter than this many percent of their bytes are cheap for it: 60 columns that are mostly null
+/// take a fifth more CPU packed. So packed blocks of them must be shorter than the codec's. Where the codec finds little,
+/// its search is what costs, and packed blocks may be longer.
+const COMPRESSIBLE: usize = 90;
+/// The bytes of packed blocks, in percent of the codec's, up to which packing goes on, by whether rows are compressible...
+const KEPT: [usize; 2] = [102, 98];
+/// ...and up to which it is taken up again: where both ways take about the same, each change would cause tries.
+const TAKEN_UP: [usize; 2] = [100, 96];
 /// A packed block that is longer by this many percent than the last one tried tells that the rows are other ones.
 const CHANGED: usize = 25;
 /// After a try so many blocks pass before a change causes the next.
@@ -77,8 +82,9 @@ impl Guard {
 
     /// What both ways took; `None` where packing gave up. True: the packed block is to be used.
     pub fn tell(&mut self, packed: Option<usize>, codec: usize, original: usize) -> bool {
-        let tolerated = if self.packed { TOLERATED } else { 0 };
-        let wins = packed.is_some_and(|bytes| bytes <= codec + codec * tolerated / 100);
+        let is_compressible = usize::from(100 * codec < COMPRESSIBLE * original);
+        let limits = if self.packed { KEPT } else { TAKEN_UP };
+        let wins = packed.is_some_and(|bytes| 100 * bytes <= limits[is_compressible] * codec);
         self.pause = match wins == self.packed {
             true => (2 * self.pause + 1).min(LONGEST),
             false => 1,
@@ -125,11 +131,20 @@ mod tests {
     #[test]
     fn ways_that_take_the_same_do_not_take_turns() {
         let mut guard = Guard::default();
-        assert!(guard.tell(Some(1019), 1000, 10_000));
-        assert!(!guard.tell(Some(1021), 1000, 10_000));
-        assert!(!guard.tell(Some(1001), 1000, 10_000));
-        assert!(guard.tell(Some(1000), 1000, 10_000));
-        assert!(guard.tell(Some(1001), 1000, 10_000));
+        assert!(guard.tell(Some(1020), 1000, 1_100));
+        assert!(!guard.tell(Some(1021), 1000, 1_100));
+        assert!(!guard.tell(Some(1001), 1000, 1_100));
+        assert!(guard.tell(Some(1000), 1000, 1_100));
+        assert!(guard.tell(Some(1001), 1000, 1_100));
+    }
+
+    #[test]
+    fn rows_that_are_cheap_for_the_codec_are_packed_for_a_gain_only() {
+        let mut guard = Guard::default();
+        assert!(guard.tell(Some(980), 1000, 10_000));
+        assert!(!guard.tell(Some(981), 1000, 10_000));
+        assert!(!guard.tell(Some(961), 1000, 10_000));
+        assert!(guard.tell(Some(960), 1000, 10_000));
     }
 
     #[test]

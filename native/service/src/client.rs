@@ -3,9 +3,11 @@
 use crate::message::{Hello, MessageError, Refusal, Reply, Request};
 use crate::options::SOCKET;
 use crate::socket::{receive, send, SocketError};
-use faro_sync::lock;
+use faro_fabric::peer_user;
+use faro_sync::{lock, try_lock};
 use faro_wire::OutputId;
-use rustix::net::sockopt::{set_socket_timeout, socket_peercred, Timeout};
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::net::sockopt::{set_socket_timeout, Timeout};
 use rustix::net::{connect, socket_with, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::geteuid;
 use std::fs::File;
@@ -74,8 +76,7 @@ impl Client {
             source,
         })?;
         // The greeting has secrets: not for whoever was first to make a socket of that name.
-        let user = socket_peercred(&socket).map_err(|e| SocketError::Io(e.into()))?;
-        let user = user.uid.as_raw();
+        let user = peer_user(&socket).map_err(SocketError::Io)?;
         if user != 0 && user != geteuid().as_raw() {
             return Err(ClientError::Foreign { path, user });
         }
@@ -93,6 +94,23 @@ impl Client {
     #[must_use]
     pub fn card(&self) -> &[u8] {
         &self.card
+    }
+
+    /// Returns whether the service holds its end of the connection. Never waits: a message that is
+    /// under way finds out by itself.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        let Some(held) = try_lock(&self.socket) else {
+            return true;
+        };
+        held.as_ref().is_some_and(|socket| {
+            let mut ends = [PollFd::new(socket, PollFlags::RDHUP)];
+            match poll(&mut ends, Some(&Timespec::default())) {
+                Ok(_) => ends[0].revents().is_empty(),
+                // Interrupted: the next question tells.
+                Err(_) => true,
+            }
+        })
     }
 
     /// Hands a committed map output over. Without a data file all its partitions are empty.
@@ -149,7 +167,8 @@ impl Client {
     }
 }
 
-fn open(path: &Path, timeout: Duration) -> io::Result<OwnedFd> {
+/// Connects to the socket; each message and each answer then has that time.
+pub(crate) fn open(path: &Path, timeout: Duration) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
     set_socket_timeout(&socket, Timeout::Send, Some(timeout))?;

@@ -31,6 +31,11 @@ public final class NodeService implements AutoCloseable {
     return ServiceNative.card(handle);
   }
 
+  /** Whether the service still holds its end of the connection. Does not wait. */
+  public boolean isConnected() {
+    return ServiceNative.isConnected(handle);
+  }
+
   /** Hands over a map output that is committed. The service does not have it when this throws. */
   public void handOver(int shuffleId, long mapId, OutputFiles files) throws FaroException {
     ServiceNative.handOver(handle, shuffleId, mapId, files.data().getPath(), files.index().getPath());

@@ -15,6 +15,9 @@ final class ServiceNative {
 
   static native byte[] card(long client) throws FaroException;
 
+  /** {@code false} for a handle that is not valid, too. */
+  static native boolean isConnected(long client);
+
   static native void handOver(long client, int shuffleId, long mapId, String dataPath, String indexPath)
       throws FaroException;
 

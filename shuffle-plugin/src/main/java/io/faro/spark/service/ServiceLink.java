@@ -27,7 +27,7 @@ public final class ServiceLink {
   /** How long the first outputs wait for STARTING to end. */
   private static final long START_MILLIS = 10_000;
   private static final long PAUSE_MILLIS = 5_000;
-  /** How long outputs wait for a service that was lost: a supervisor starts it again within seconds. */
+  /** How long outputs wait for a service that is not there: a supervisor starts it again within seconds. */
   private static final long RETURN_MILLIS = 10_000;
   /** Between tries to connect to it meanwhile. */
   private static final long RETURN_PAUSE_MILLIS = 500;
@@ -53,8 +53,8 @@ public final class ServiceLink {
   private State state = State.STARTING;
   /** In CONNECTED. */
   private NodeService service;
-  /** In LOST: until when the service is waited for, by the JVM's clock; 0: it was never there. */
-  private long returnsBy;
+  /** In LOST: until when the service is waited for, as {@code System.nanoTime}; {@code null}: it refused. */
+  private Long returnsBy;
   private boolean toldDriver;
   private boolean warned;
   private boolean watches;
@@ -78,6 +78,10 @@ public final class ServiceLink {
 
   /** Connects, on a thread of its own. */
   public void start() {
+    synchronized (this) {
+      // The service may be about to start, or to start again.
+      returnsBy = returnDeadline();
+    }
     thread("faro-service", this::run).start();
   }
 
@@ -164,7 +168,15 @@ public final class ServiceLink {
   private void absent(Exception e) {
     synchronized (this) {
       state = state == State.STOPPED ? state : State.LOST;
+      if (!(e instanceof ServiceException.Lost)) {
+        // It would refuse the next try too.
+        returnsBy = null;
+      }
       notifyAll();
+      if (isReturning()) {
+        LOG.debug("Faro: the node service is waited for", e);
+        return;
+      }
     }
     warn(e);
   }
@@ -178,6 +190,10 @@ public final class ServiceLink {
     }
     LOG.warn("Faro: no service keeps this executor's map outputs, they are lost with it: {}", e.toString());
     LOG.debug("Faro: no node service", e);
+  }
+
+  private static long returnDeadline() {
+    return System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(RETURN_MILLIS);
   }
 
   private synchronized boolean isStopped() {
@@ -199,14 +215,18 @@ public final class ServiceLink {
   private void awaitLoss() throws InterruptedException {
     synchronized (this) {
       while (state == State.CONNECTED) {
-        wait();
+        wait(PAUSE_MILLIS);
+        // An executor that hands nothing over finds here that the service was restarted. Readers need its new card.
+        if (state == State.CONNECTED && !service.isConnected()) {
+          lost(service);
+        }
       }
     }
     pause(isReturning() ? RETURN_PAUSE_MILLIS : PAUSE_MILLIS);
   }
 
   private synchronized boolean isReturning() {
-    return state == State.LOST && returnsBy != 0 && millisTo(returnsBy) > 0;
+    return state == State.LOST && returnsBy != null && millisTo(returnsBy) > 0;
   }
 
   /** Tells the service when the application ends. */
@@ -314,7 +334,7 @@ public final class ServiceLink {
   private synchronized void lost(NodeService which) {
     if (service == which && state == State.CONNECTED) {
       state = State.LOST;
-      returnsBy = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(RETURN_MILLIS);
+      returnsBy = returnDeadline();
       service.close();
       service = null;
       notifyAll();
