@@ -177,6 +177,8 @@ def finish_image(root):
     for name in ("tmp", "proc", "sys", "dev", "run", "opt/spark/work-dir"):
         (root / name).mkdir(parents=True, exist_ok=True)
     (root / "tmp").chmod(0o1777)
+    # As in Spark's own images, whose user is of group 0.
+    (root / "opt/spark/work-dir").chmod(0o775)
     for name in ("usr/share/doc", "usr/share/man", "usr/share/locale"):
         shutil.rmtree(root / name, ignore_errors=True)
     # Java looks for libraries at well-known places; the cache of the loader saves it the search.

@@ -171,6 +171,13 @@ class Submitted:
             for pod in [*drivers, *self.pods("executor")]
             for name, why in ends_of(pod).items()
         }
+        logs = self.keep_logs()
+        driver = logs.pop(self.driver, "")
+        submit = self.log.read_text(errors="replace").partition("\n")[2]
+        return Run(code, timed_out, seconds, driver, submit, phase, logs, ends)
+
+    def keep_logs(self):
+        """What its pods wrote, by pod, and what the cluster says of all pods and claims, as files."""
         logs = {
             pod: text
             for pod, text in self.logs.of(NAMESPACE).items()
@@ -178,9 +185,9 @@ class Submitted:
         }
         for name, text in logs.items():
             (self.log_dir / f"{name}.log").write_text(text)
-        driver = logs.pop(self.driver, "")
-        submit = self.log.read_text(errors="replace").partition("\n")[2]
-        return Run(code, timed_out, seconds, driver, submit, phase, logs, ends)
+        said = self.cluster.kubectl("describe", "pods,pvc,pv", "-n", NAMESPACE)
+        (self.log_dir / "pods.txt").write_text(said)
+        return logs
 
     def await_executors(self):
         """They write their last lines when the driver has ended already."""
@@ -194,6 +201,7 @@ class Submitted:
         """Idempotent."""
         if not self.ended():
             self.leader.kill()
+        self.keep_logs()
         self.cluster.kubectl(
             *("delete", "pod,service,configmap,pvc", "-n", NAMESPACE, "-l", "spark-role"),
             *("--grace-period=0", "--force", "--ignore-not-found"),
