@@ -215,7 +215,9 @@ def test_volumes_reused(submitter, version, record_property):
         f"{claim}.mount.path": "/data/spark-x/executor-x",
         f"{claim}.mount.readOnly": "false",
         # Spark uses a claim again when it is as old as this, 600 s by default.
-        "spark.kubernetes.allocation.executor.timeout": "5s",
+        "spark.kubernetes.allocation.executor.timeout": "15s",
+        # Spark 4 asks for ReadWriteOncePod, which directories of a node do not offer.
+        "spark.kubernetes.legacy.useReadWriteOnceAccessMode": "true",
         "spark.kubernetes.driver.ownPersistentVolumeClaim": "true",
         "spark.kubernetes.driver.reusePersistentVolumeClaim": "true",
         "spark.shuffle.sort.io.plugin.class": (
