@@ -286,7 +286,7 @@ def test_fixed_ports(submitter, version, record_property):
 
 
 def test_device_template(submitter, record_property):
-    """The template with RDMA, on a node that says it has the resource but has no device: TCP."""
+    """The template with RDMA, on a node that says it has the resource but has no device."""
     cluster = submitter.cluster
     patch = [
         {"op": "add", "path": f"/status/{kind}/rdma~1faro", "value": "64"}
@@ -301,7 +301,8 @@ def test_device_template(submitter, record_property):
         "spark.executor.memoryOverhead": "1g",
     }
     run, problems = submitter.run("4.3.0", "device", CASES, conf, template=None)
-    check([*problems, *all_by_faro(run)], run, record_property, tcp=run.counted("remoteBlocks.tcp"))
+    by = {name: run.counted(f"remoteBlocks.{name}") for name in ("shm", "tcp")}
+    check([*problems, *all_by_faro(run)], run, record_property, **by)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
