@@ -177,7 +177,7 @@ class Submitted:
         return Run(code, timed_out, seconds, driver, submit, phase, logs, ends)
 
     def keep_logs(self):
-        """What its pods wrote, by pod, and what the cluster says of all pods and claims, as files."""
+        """What its pods wrote, by pod; all of it as files, with what the cluster says of pods."""
         logs = {
             pod: text
             for pod, text in self.logs.of(NAMESPACE).items()
