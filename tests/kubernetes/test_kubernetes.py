@@ -298,6 +298,8 @@ def test_device_template(submitter, record_property):
         "spark.kubernetes.executor.podTemplateFile": str(MANIFESTS / "executor-template.yaml"),
         "spark.kubernetes.executor.podTemplateContainerName": "executor",
         "spark.shuffle.readHostLocalDisk": "false",
+        # Otherwise Spark declares a port of the node, and a node takes one executor.
+        "spark.blockManager.port": "0",
         "spark.executor.memoryOverhead": "1g",
     }
     run, problems = submitter.run("4.3.0", "device", CASES, conf, template=None)
