@@ -20,7 +20,6 @@ DOMAIN = "cluster.local"
 API = f"https://{ADDRESS}:6443"
 RUNTIME = "/run/containerd/containerd.sock"
 READY_WITHIN = 120  # seconds
-NODE_MIB = 12288  # what the node says it can give to pods is the machine's memory without the rest
 
 
 def kubeconfig(certs, name):

@@ -76,7 +76,10 @@ def ready(pytestconfig, images, jobs_jar, tmp_path_factory):
         pytest.skip(f"no cluster can be started here: {missing}")
     found = None
     try:
-        cluster.start(images.pause())
+        try:
+            cluster.start(images.pause())
+        except machine.NotPossible as refused:
+            pytest.skip(f"no cluster can be started here: {refused}")
         found = Ready(cluster, images, pytestconfig, jobs_jar)
         yield found
     finally:

@@ -98,11 +98,13 @@ class Machine:
             ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
         )
-        if self.leader.stdout.readline().strip() != "ready":
-            raise NotPossible(f"the machine did not start: exit code {self.leader.wait()}")
+        said = self.leader.stdout.readline().strip()
+        if said != "ready":
+            raise NotPossible(said or f"the machine did not start: exit code {self.leader.wait()}")
         children = Path(f"/proc/{self.leader.pid}/task/{self.leader.pid}/children")
         self.init = int(children.read_text().split()[0])
         self.run("hostname", HOST)
