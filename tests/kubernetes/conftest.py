@@ -8,13 +8,13 @@ from pathlib import Path
 import components
 import machine
 import pytest
+from applications import LOGS, ROOT, Submitter
 from cluster import Cluster
 from harness import build, launch
 from images import PAUSE, Images
 from pod_logs import PodLogs
+from submitted import MANIFESTS, NAMESPACE
 
-ROOT = Path(__file__).resolve().parents[2]
-LOGS = ROOT / "target" / "test-logs" / "kubernetes"
 JOBS = [ROOT / "tests" / "spark" / "jobs", Path(__file__).resolve().parent / "jobs"]
 
 
@@ -87,3 +87,18 @@ def ready(pytestconfig, images, jobs_jar, tmp_path_factory):
             found.logs.close()
         cluster.stop()
         launch.stop_all()
+
+
+@pytest.fixture(scope="session")
+def account(ready):
+    """Namespace and service account as the documents have them."""
+    ready.cluster.apply((MANIFESTS / "account.yaml").read_text())
+    return NAMESPACE
+
+
+@pytest.fixture
+def submitter(ready, account, tmp_path):
+    assert account
+    found = Submitter(ready, ready.cluster.place / "applications" / tmp_path.name)
+    yield found
+    found.close()
