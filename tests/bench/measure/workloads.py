@@ -21,6 +21,8 @@ ANSWER_FILE = HERE.parent / "tpcds" / "AnswerFile.java"
 TMPFS = Path("/dev/shm")
 START_SECONDS = 180
 RUN_SECONDS = 240
+# For the first tasks of an application.
+EXECUTORS_SECONDS = 90
 EXECUTORS = 2
 EXECUTOR_MEMORY = 2048
 
@@ -176,7 +178,8 @@ class Application:
         self.find_executors()
 
     def find_executors(self):
-        self.pids = [int(pid) for pid in self._ask(f"executors {self.executors}").split()]
+        said = self._ask(f"executors {self.executors}", EXECUTORS_SECONDS)
+        self.pids = [int(pid) for pid in said.split()]
 
     def run(self, command, seconds=RUN_SECONDS):
         beside = [self.talk.pid, *(self.daemons.pids if self.daemons else [])]

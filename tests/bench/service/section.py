@@ -62,7 +62,8 @@ def _plain(part):
     workloads = part["result"]
     text = [
         "### Jobs without faults",
-        f"Two executors, {part['rounds']} runs each after warm-ups.",
+        f"Two executors, {_most(s for sides in workloads.values() for s in _runs(sides))} runs each "
+        "after warm-ups.",
         "\n".join(f"- {name}: {WHAT[name]}" for name in workloads),
         table(
             [
@@ -97,6 +98,14 @@ def _plain(part):
     return text
 
 
+def _runs(sides):
+    return [one["rounds"] for one in sides.values()]
+
+
+def _most(all_runs):
+    return max(map(len, all_runs), default=0)
+
+
 def _plain_row(name, side, sides):
     rounds = sides[side]["rounds"]
     keys = ("job_s", "cpu_s", "daemons_cpu_s")
@@ -128,7 +137,7 @@ def _killed(name, part):
     return [
         f"### {what.victims} of {what.executors} executors killed",
         (
-            f"{KILLED}, {part['kills']} runs each. The executors are killed with SIGKILL between "
+            f"{KILLED}, {_most(hit.values())} runs each. The executors are killed with SIGKILL between "
             "the map and the reduce stage. Others take their places and run the same job once, so"
             " that neither their start nor a cold JVM is in the figures: the job's time is that "
             "of its two stages."
