@@ -60,10 +60,10 @@ def write(parts):
 
 def _plain(part):
     workloads = part["result"]
+    runs = _most(each["rounds"] for sides in workloads.values() for each in sides.values())
     text = [
         "### Jobs without faults",
-        f"Two executors, {_most(s for sides in workloads.values() for s in _runs(sides))} runs each "
-        "after warm-ups.",
+        f"Two executors, {runs} runs each after warm-ups.",
         "\n".join(f"- {name}: {WHAT[name]}" for name in workloads),
         table(
             [
@@ -96,10 +96,6 @@ def _plain(part):
             ),
         ]
     return text
-
-
-def _runs(sides):
-    return [one["rounds"] for one in sides.values()]
 
 
 def _most(all_runs):
@@ -137,8 +133,8 @@ def _killed(name, part):
     return [
         f"### {what.victims} of {what.executors} executors killed",
         (
-            f"{KILLED}, {_most(hit.values())} runs each. The executors are killed with SIGKILL between "
-            "the map and the reduce stage. Others take their places and run the same job once, so"
+            f"{KILLED}, {_most(hit.values())} runs each. The executors are killed with SIGKILL "
+            "between the map and the reduce stage. Others take their places and run the same job once, so"
             " that neither their start nor a cold JVM is in the figures: the job's time is that "
             "of its two stages."
         ),
