@@ -42,8 +42,8 @@ def write(parts):
             "`faro serve` ([service.md](service.md)) on this host, beside Spark's own shuffle "
             "service and executors that serve by themselves. Executors of one core on one host "
             "(`spark.shuffle.readHostLocalDisk=false`, AQE off, `spark.local.dir` and "
-            "`--data-dir` on tmpfs), all blocks over TCP. Each side is a running application, and"
-            " the applications take turns. Figures are medians, with the lowest and highest in "
+            "`--data-dir` on tmpfs), all blocks over TCP. Each side is a running application, and "
+            "the applications take turns. Figures are medians, with the lowest and highest in "
             "parentheses."
         ),
     ]
@@ -134,9 +134,9 @@ def _killed(name, part):
         f"### {what.victims} of {what.executors} executors killed",
         (
             f"{KILLED}, {_most(hit.values())} runs each. The executors are killed with SIGKILL "
-            "between the map and the reduce stage. Others take their places and run the same job once, so"
-            " that neither their start nor a cold JVM is in the figures: the job's time is that "
-            "of its two stages."
+            "between the map and the reduce stage. Others take their places and run the same job "
+            "once, so that neither their start nor a cold JVM is in the figures: the job's time is "
+            "that of its two stages."
         ),
         table(
             [
