@@ -4,11 +4,18 @@
 //! blocks are made in both ways, and the shorter way is kept for the blocks behind them. While one way wins, the tries
 //! become rare: behind each of them the pause doubles.
 
+use crate::block::TailCodec;
+
 /// Longest pause between two tries, in blocks: a try of texts takes about three times the CPU of a block.
 const LONGEST: u32 = 64;
-/// Packed blocks may be longer by this many percent, because most take less CPU. They are not taken up again before they
-/// are not longer: where both ways take about the same, each change would cause tries.
-const TOLERATED: usize = 2;
+/// Rows that LZ4 makes shorter than this many percent of their bytes are cheap for it: 60 columns that are mostly null take
+/// a fifth more CPU packed. So packed blocks of them must be shorter than LZ4's. Where LZ4 finds little, its search is
+/// what costs; zstd costs more than packing with all rows. Then packed blocks may be longer.
+const COMPRESSIBLE: usize = 90;
+/// The bytes of packed blocks, in percent of the codec's, up to which packing goes on, by whether rows are cheap for the codec.
+const KEPT: [usize; 2] = [102, 98];
+/// The same for packing that is taken up again: where both ways take about the same, each change would cause tries.
+const TAKEN_UP: [usize; 2] = [100, 96];
 /// A packed block that is longer by this many percent than the last one tried tells that the rows are other ones.
 const CHANGED: usize = 25;
 /// After a try so many blocks pass before a change causes the next.
@@ -23,6 +30,7 @@ pub(crate) enum Plan {
 
 #[derive(Debug)]
 pub(crate) struct Guard {
+    codec: TailCodec,
     packed: bool,
     pause: u32,
     /// Blocks before the next try.
@@ -34,9 +42,11 @@ pub(crate) struct Guard {
     repeated: bool,
 }
 
-impl Default for Guard {
-    fn default() -> Self {
+impl Guard {
+    /// `codec`: that of the other way.
+    pub fn new(codec: TailCodec) -> Self {
         Self {
+            codec,
             packed: true,
             pause: 0,
             left: 0,
@@ -45,9 +55,7 @@ impl Default for Guard {
             repeated: false,
         }
     }
-}
 
-impl Guard {
     /// Whether the next block is the codec's without a look at its rows.
     pub fn skips_rows(&mut self) -> bool {
         let skips = !self.packed && self.left > 0;
@@ -77,8 +85,12 @@ impl Guard {
 
     /// What both ways took; `None` where packing gave up. True: the packed block is to be used.
     pub fn tell(&mut self, packed: Option<usize>, codec: usize, original: usize) -> bool {
-        let tolerated = if self.packed { TOLERATED } else { 0 };
-        let wins = packed.is_some_and(|bytes| bytes <= codec + codec * tolerated / 100);
+        let is_cheap = match self.codec {
+            TailCodec::Lz4 => 100 * codec < COMPRESSIBLE * original,
+            TailCodec::Zstd => false,
+        };
+        let limits = if self.packed { KEPT } else { TAKEN_UP };
+        let wins = packed.is_some_and(|bytes| 100 * bytes <= limits[usize::from(is_cheap)] * codec);
         self.pause = match wins == self.packed {
             true => (2 * self.pause + 1).min(LONGEST),
             false => 1,
@@ -113,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_pause_doubles_while_one_way_wins() {
-        let mut guard = Guard::default();
+        let mut guard = Guard::new(TailCodec::Lz4);
         assert_eq!(tries(&mut guard, 100, 500, 1000), [0, 2, 6, 14, 30, 62]);
         assert_eq!(guard.plan(false), Plan::Packed);
         // The other way wins from the next try on.
@@ -124,17 +136,28 @@ mod tests {
 
     #[test]
     fn ways_that_take_the_same_do_not_take_turns() {
-        let mut guard = Guard::default();
-        assert!(guard.tell(Some(1019), 1000, 10_000));
-        assert!(!guard.tell(Some(1021), 1000, 10_000));
-        assert!(!guard.tell(Some(1001), 1000, 10_000));
-        assert!(guard.tell(Some(1000), 1000, 10_000));
-        assert!(guard.tell(Some(1001), 1000, 10_000));
+        let mut guard = Guard::new(TailCodec::Lz4);
+        assert!(guard.tell(Some(1020), 1000, 1_100));
+        assert!(!guard.tell(Some(1021), 1000, 1_100));
+        assert!(!guard.tell(Some(1001), 1000, 1_100));
+        assert!(guard.tell(Some(1000), 1000, 1_100));
+        assert!(guard.tell(Some(1001), 1000, 1_100));
+    }
+
+    #[test]
+    fn rows_that_are_cheap_for_the_codec_are_packed_for_a_gain_only() {
+        let mut guard = Guard::new(TailCodec::Lz4);
+        assert!(guard.tell(Some(980), 1000, 10_000));
+        assert!(!guard.tell(Some(981), 1000, 10_000));
+        assert!(!guard.tell(Some(961), 1000, 10_000));
+        assert!(guard.tell(Some(960), 1000, 10_000));
+        // No rows are for zstd.
+        assert!(Guard::new(TailCodec::Zstd).tell(Some(1020), 1000, 10_000));
     }
 
     #[test]
     fn a_change_is_tried_at_once() {
-        let mut guard = Guard::default();
+        let mut guard = Guard::new(TailCodec::Lz4);
         tries(&mut guard, 20, 500, 1000);
         assert_eq!(guard.plan(false), Plan::Packed);
         assert_eq!(guard.plan(true), Plan::Both);
