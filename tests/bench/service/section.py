@@ -48,6 +48,8 @@ def write(parts):
         ),
     ]
     for name, part in parts.items():
+        if not _has_runs(name, part["result"]):
+            continue
         text += [
             machine(part["machine"], part["command"], part["seconds"], False),
             *(_killed(name, part) if PARTS[name].victims else _plain(part)),
@@ -96,6 +98,14 @@ def _plain(part):
             ),
         ]
     return text
+
+
+def _has_runs(name, result):
+    """A signal may have ended the measurement before."""
+    victims = PARTS[name].victims
+    if victims:
+        return any(result.get(str(victims), {}).values())
+    return any(side["rounds"] for sides in result.values() for side in sides.values())
 
 
 def _most(all_runs):
