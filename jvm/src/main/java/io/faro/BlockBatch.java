@@ -1,6 +1,5 @@
 package io.faro;
 
-import io.faro.rows.MemorySlices;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicIntegerArray;
@@ -257,7 +256,7 @@ public final class BlockBatch {
   }
 
   /** Appends the bytes that {@link #view} would show; how many they are. */
-  int addSlice(MemorySlices slices, int slice, long position, long end) {
+  int addSlice(SliceSink slices, int slice, long position, long end) {
     int bytes = (int) (Math.min(end, sliceStarts[slice + 1]) - position);
     slices.add(slabs[slice], (int) (position - sliceStarts[slice]) + slabOffsets[slice], bytes);
     return bytes;

@@ -1,6 +1,5 @@
 package io.faro;
 
-import io.faro.rows.MemorySlices;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
@@ -114,7 +113,7 @@ public final class BlockBytes {
   }
 
   /** Appends where the bytes lie, as one part. They are there as long as the caller holds a reference. */
-  public void addTo(MemorySlices slices) {
+  public void addTo(SliceSink slices) {
     checkHeld();
     long end = batch.start(index) + length();
     for (long at = batch.start(index); at < end; ) {

@@ -1,6 +1,5 @@
 package io.faro.bench;
 
-import io.faro.spark.LadderEndpoint;
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.InputStreamReader;

@@ -29,7 +29,7 @@ import org.slf4j.LoggerFactory;
  * <p>An executor opens its endpoint at its start, as soon as the block manager is there. Later can be too late: an
  * executor that is being decommissioned cannot publish a card any more. The driver, and so local mode, opens nothing.
  */
-public final class FaroProcess {
+final class FaroProcess {
   private static final Logger LOG = LoggerFactory.getLogger(FaroProcess.class);
   /** Time that the start of an executor may take; after that the first shuffle task opens the endpoint. */
   private static final long START_SECONDS = 120;
@@ -60,7 +60,7 @@ public final class FaroProcess {
    * there is an endpoint, and may return {@code null}: none can be found. {@code sparks}: the shuffles of which Faro
    * fetches nothing.
    */
-  public FaroProcess(SparkConf sparkConf, boolean isDriver, List<String> unsupported,
+  FaroProcess(SparkConf sparkConf, boolean isDriver, List<String> unsupported,
       Supplier<IndexShuffleBlockResolver> files, SparksShuffles sparks) {
     this.sparkConf = sparkConf;
     this.unsupported = unsupported;
@@ -89,7 +89,8 @@ public final class FaroProcess {
     if (copies != null) {
       LOG.warn("Faro's jar is on the class path in more than one version: {}; the first is used; leave one", copies);
     }
-    otherVersion = isDriver || isOff() ? null : otherVersion(sparkConf.get(FaroKeys.DRIVER_VERSION, ""), Faro.version());
+    otherVersion = isDriver || isOff()
+        ? null : otherVersion(sparkConf.get(FaroKeys.DRIVER_VERSION, ""), Faro.version());
     if (otherVersion != null && !conf.never) {
       LOG.warn("Faro is off in this executor, Spark's own fetch delivers all of its blocks: {}", otherVersion);
     }
@@ -126,7 +127,7 @@ public final class FaroProcess {
   }
 
   /** Returns whether Faro is off in all of the application because of its settings. */
-  public boolean isOff() {
+  boolean isOff() {
     return !conf.enabled || !unsupported.isEmpty();
   }
 

@@ -15,9 +15,9 @@ import org.apache.spark.package$;
  */
 public final class ChannelSecurity {
   /** Explains why a block did not come by Spark's own fetch, and how to allow that. */
-  public static final String FORBIDDEN = "spark.faro.security=required does not allow Spark's own fetch, which does not "
-      + "encrypt; spark.authenticate=true and spark.network.crypto.enabled=true with spark.network.crypto.saslFallback="
-      + "false, or spark.ssl.rpc.enabled=true in Spark 4, allows it";
+  public static final String FORBIDDEN = "spark.faro.security=required does not allow Spark's own fetch, which does "
+      + "not encrypt; spark.authenticate=true and spark.network.crypto.enabled=true with "
+      + "spark.network.crypto.saslFallback=false, or spark.ssl.rpc.enabled=true in Spark 4, allows it";
   private static final String REQUIRED = FaroKeys.SECURITY.name + "=required";
   private static final String AUTHENTICATE = "spark.authenticate";
   private static final String CRYPTO = "spark.network.crypto.enabled";

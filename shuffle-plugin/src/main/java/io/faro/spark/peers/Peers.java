@@ -37,8 +37,8 @@ public final class Peers {
   private final PluginCounters counters;
   private final Map<PeerKey, Peer> peers = new ConcurrentHashMap<>();
 
-  public Peers(FaroTransport transport, CardStore cards, PerHost lookUps, Timer timer, LongSupplier nanos, boolean never,
-      long waitMillis, PluginCounters counters) {
+  public Peers(FaroTransport transport, CardStore cards, PerHost lookUps, Timer timer, LongSupplier nanos,
+      boolean never, long waitMillis, PluginCounters counters) {
     this.transport = transport;
     this.cards = cards;
     this.lookUps = lookUps;

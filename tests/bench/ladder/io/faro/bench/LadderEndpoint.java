@@ -1,9 +1,22 @@
-package io.faro.spark;
+package io.faro.bench;
 
 import io.faro.Endpoint;
 import io.faro.EndpointConfig;
 import io.faro.FabricChoice;
 import io.faro.OutputFiles;
+import io.faro.spark.conf.FaroConf;
+import io.faro.spark.fetch.FallBack;
+import io.faro.spark.fetch.FaroBlockStoreClient;
+import io.faro.spark.fetch.RateLimitedLog;
+import io.faro.spark.fetch.ToFile;
+import io.faro.spark.metrics.PluginCounters;
+import io.faro.spark.peers.CardStore;
+import io.faro.spark.peers.PeerKey;
+import io.faro.spark.peers.Peers;
+import io.faro.spark.peers.PerHost;
+import io.faro.spark.peers.Timer;
+import io.faro.spark.transport.EndpointTransport;
+import io.faro.spark.transport.FaroTransport;
 import java.io.File;
 import java.nio.charset.StandardCharsets;
 import java.util.Collections;
@@ -17,8 +30,8 @@ import org.apache.spark.network.shuffle.BlockStoreClient;
 
 /**
  * Faro as an executor has it, without an executor: a native endpoint, and on it the same FaroBlockStoreClient that
- * Spark's fetch iterator calls, with the peer's card given instead of looked up. In this package because the plug-in's
- * classes are package-private. fallback=never: what Faro does not bring is a failure here.
+ * Spark's fetch iterator calls, with the peer's card given instead of looked up. fallback=never: what Faro does not
+ * bring is a failure here.
  */
 public final class LadderEndpoint {
   /** Where the files of (shuffle, map) lie. */
