@@ -18,8 +18,6 @@ final class CompletionLoop implements Runnable {
   static final int MAX_FAILURES = 8;
   private static final int BUFFER_BYTES = 1 << 20;
   private static final long WAIT_MILLIS = 250;
-  private static final int PROTOCOL = 7;
-  private static final int CLOSING = 8;
   private static final int CLOSED = -1;
 
   private final long endpoint;
@@ -59,7 +57,7 @@ final class CompletionLoop implements Runnable {
       } catch (Throwable t) {
         failures++;
         LOG.error("Taking completions from native code failed ({} of {} times in a row)", failures, MAX_FAILURES, t);
-        abandonAll(requests, PROTOCOL, "completions are lost: " + t);
+        abandonAll(requests, FetchError.PROTOCOL, "completions are lost: " + t);
       }
     }
     LOG.error("This process fetches no more blocks through Faro");
@@ -83,7 +81,7 @@ final class CompletionLoop implements Runnable {
       deliverBlocks(records, at, handle);
     } else if (handle != null) {
       handle.failed(
-          outcome,
+          FetchError.ofCode(outcome),
           RecordDescriptor.firstBlock(records, at),
           RecordDescriptor.blockCount(records, at),
           RecordDescriptor.detail(records, at));
@@ -103,7 +101,7 @@ final class CompletionLoop implements Runnable {
     } catch (Throwable t) {
       LOG.error("Blocks of request {} cannot be delivered", handle.request(), t);
       handle.failed(
-          PROTOCOL,
+          FetchError.PROTOCOL,
           RecordDescriptor.firstBlock(records, at),
           RecordDescriptor.blockCount(records, at),
           "blocks arrived but cannot be delivered: " + t);
@@ -118,16 +116,16 @@ final class CompletionLoop implements Runnable {
     }
   }
 
-  private static void abandonAll(Requests requests, int code, String detail) {
+  private static void abandonAll(Requests requests, FetchError why, String detail) {
     for (FetchHandle handle : requests.takeAll()) {
-      handle.abandon(code, detail);
+      handle.abandon(why, detail);
     }
   }
 
   /** Ends all fetches that are left, and accepts no more. */
   static void abandonRest(Requests requests, String detail) {
     for (FetchHandle handle : requests.end()) {
-      handle.abandon(CLOSING, detail);
+      handle.abandon(FetchError.CLOSING, detail);
     }
   }
 }

@@ -218,7 +218,7 @@ public final class Endpoint implements AutoCloseable {
   }
 
   /**
-   * Ends all fetches with {@link FetchException.Closing}, stops all threads. Blocks taken stay readable until they are
+   * Ends all fetches with {@link FetchError#CLOSING}, stops all threads. Blocks taken stay readable until they are
    * released. Idempotent; may be called from a listener.
    */
   @Override

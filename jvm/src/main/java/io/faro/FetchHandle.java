@@ -40,7 +40,7 @@ public final class FetchHandle {
     return peer;
   }
 
-  /** Cancels the fetch: blocks not yet reported fail with {@link FetchException.Cancelled}. Idempotent. */
+  /** Cancels the fetch: blocks not yet reported fail with {@link FetchError#CANCELLED}. Idempotent. */
   public void cancel() {
     if (!done) {
       endpoint.cancel(request);
@@ -66,13 +66,12 @@ public final class FetchHandle {
     }
   }
 
-  synchronized void failed(int code, int firstBlock, int count, String detail) {
+  synchronized void failed(FetchError why, int firstBlock, int count, String detail) {
     if (done) {
       return;
     }
     reported = Math.max(reported, firstBlock + count);
-    FetchException error =
-        FetchException.of(code, new FetchException.Failed(peer, request, firstBlock, count, detail));
+    FetchException error = new FetchException(why, peer, request, firstBlock, count, detail);
     try {
       listener.onError(firstBlock, count, error);
     } catch (Throwable t) {
@@ -93,9 +92,9 @@ public final class FetchHandle {
   }
 
   /** Ends the fetch here: an error for all blocks not yet reported, then {@code onComplete}. */
-  synchronized void abandon(int code, String detail) {
+  synchronized void abandon(FetchError why, String detail) {
     if (reported < blocks) {
-      failed(code, reported, blocks - reported, detail);
+      failed(why, reported, blocks - reported, detail);
     }
     completed();
   }

@@ -218,7 +218,7 @@ class EndpointTest {
       assertEquals(1, got.errors.size());
       FetchException error = got.errors.get(0);
       assertTrue(
-          error instanceof FetchException.Unreachable || error instanceof FetchException.ConnectionLost,
+          error.error() == FetchError.UNREACHABLE || error.error() == FetchError.CONNECTION_LOST,
           error.toString());
       assertEquals(2, error.blockCount());
       assertEquals(pair.peer, error.peer());

@@ -1,6 +1,7 @@
 package io.faro.spark.metrics;
 
 import io.faro.EndpointException;
+import io.faro.FetchError;
 import io.faro.FetchException;
 
 /**
@@ -47,28 +48,40 @@ public enum Reason {
     this.hint = hint;
   }
 
+  /** The reason that an exception of the endpoint, or of a fetch, stands for. */
   public static Reason of(Throwable error) {
-    if (error instanceof FetchException.Unreachable) {
-      return UNREACHABLE;
-    } else if (error instanceof FetchException.ConnectionLost) {
-      return CONNECTION_LOST;
-    } else if (error instanceof FetchException.TimedOut) {
-      return TIMED_OUT;
-    } else if (error instanceof FetchException.Corrupt) {
-      return CORRUPT;
-    } else if (error instanceof FetchException.PoolExhausted) {
-      return POOL_EXHAUSTED;
-    } else if (error instanceof FetchException.Refused) {
-      return REFUSED;
-    } else if (error instanceof FetchException.Protocol) {
-      return PROTOCOL;
-    } else if (error instanceof FetchException.Closing || error instanceof EndpointException.Closed) {
+    if (error instanceof FetchException) {
+      return of(((FetchException) error).error());
+    } else if (error instanceof EndpointException.Closed) {
       return CLOSING;
-    } else if (error instanceof FetchException.Cancelled) {
-      return CANCELLED;
     } else if (error instanceof EndpointException.Full) {
       return FULL;
     }
     return OTHER;
+  }
+
+  private static Reason of(FetchError error) {
+    switch (error) {
+      case UNREACHABLE:
+        return UNREACHABLE;
+      case CONNECTION_LOST:
+        return CONNECTION_LOST;
+      case TIMED_OUT:
+        return TIMED_OUT;
+      case CORRUPT:
+        return CORRUPT;
+      case POOL_EXHAUSTED:
+        return POOL_EXHAUSTED;
+      case REFUSED:
+        return REFUSED;
+      case PROTOCOL:
+        return PROTOCOL;
+      case CLOSING:
+        return CLOSING;
+      case CANCELLED:
+        return CANCELLED;
+      default:
+        throw new IllegalStateException("unknown error " + error);
+    }
   }
 }

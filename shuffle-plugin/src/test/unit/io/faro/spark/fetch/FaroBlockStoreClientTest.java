@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.faro.EndpointException;
 import io.faro.Failures;
+import io.faro.FetchError;
 import io.faro.spark.conf.FaroConf;
 import io.faro.spark.metrics.Reason;
 import io.faro.spark.transport.ShuffleIds;
@@ -17,7 +18,7 @@ import java.util.HashSet;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /** Deliveries, failures and the fall-back, with fallback=auto. */
 class FaroBlockStoreClientTest {
@@ -84,7 +85,7 @@ class FaroBlockStoreClientTest {
   void afterAnErrorOnlyWhatWasNotDeliveredGoesToSpark() {
     FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(6));
     h.transport.arrive(fetch, 0, 2);
-    fetch.sink.onError(2, 4, Failures.of(Failures.CONNECTION_LOST, 2, 4));
+    fetch.sink.onError(2, 4, Failures.of(FetchError.CONNECTION_LOST, 2, 4));
     assertEquals(0, h.fallBackThreads.work.size(), "nothing is decided before the request is complete");
     fetch.sink.onComplete();
     assertEquals(0, h.spark.requests, "Spark's fetch may block and must not run on the transport's thread");
@@ -179,7 +180,7 @@ class FaroBlockStoreClientTest {
   void oneWarningForAPeerAndAReason() {
     for (int i = 0; i < 50; i++) {
       FakeTransport.Started fetch = h.fetchStarted("shuffle_0_" + i + "_2");
-      fetch.sink.onError(0, 1, Failures.of(Failures.POOL_EXHAUSTED, 0, 1));
+      fetch.sink.onError(0, 1, Failures.of(FetchError.POOL_EXHAUSTED, 0, 1));
       fetch.sink.onComplete();
     }
     assertEquals(50, h.counters.fallbacks.sum());
@@ -219,9 +220,9 @@ class FaroBlockStoreClientTest {
   }
 
   @ParameterizedTest
-  @ValueSource(ints = {1, 2, 3, 4, 5, 6, 7, 8, 9})
-  void everyFailureOfTheTransportHasAReason(int code) {
-    Throwable failure = Failures.of(code, 0, 1);
+  @EnumSource
+  void everyFailureOfTheTransportHasAReason(FetchError error) {
+    Throwable failure = Failures.of(error, 0, 1);
     assertNotNull(Reason.of(failure));
     assertFalse(Reason.of(failure) == Reason.OTHER, failure::toString);
   }

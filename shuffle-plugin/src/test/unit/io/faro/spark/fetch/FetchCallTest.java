@@ -3,6 +3,7 @@ package io.faro.spark.fetch;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import io.faro.Failures;
+import io.faro.FetchError;
 import java.util.Collections;
 import java.util.HashSet;
 import java.util.concurrent.TimeUnit;
@@ -28,7 +29,7 @@ class FetchCallTest {
   @Test
   void whatComesAfterTheFallBackIsDropped() {
     FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(3));
-    fetch.sink.onError(0, 3, Failures.of(Failures.CORRUPT, 0, 3));
+    fetch.sink.onError(0, 3, Failures.of(FetchError.CORRUPT, 0, 3));
     fetch.sink.onComplete();
     h.transport.arrive(fetch, 0, 3);
     fetch.sink.onComplete();

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.faro.Failures;
+import io.faro.FetchError;
 import java.io.File;
 import java.util.Arrays;
 import java.util.stream.Collectors;
@@ -121,7 +122,7 @@ class FileFetchTest {
     arrive(1, 1, "abcd");
     h.fileThreads.runAll();
     FakeTransport.Started second = asked(h, 1, 2);
-    second.sink.onError(0, 1, Failures.of(Failures.UNREACHABLE, 0, 1));
+    second.sink.onError(0, 1, Failures.of(FetchError.UNREACHABLE, 0, 1));
     second.sink.onComplete();
     h.fallBackThreads.runAll();
     assertEquals(ClientHarness.names(1, 2), h.spark.fetched);
@@ -141,7 +142,7 @@ class FileFetchTest {
     arrive(0, 1, "abcd");
     // The writing thread has not run yet.
     FakeTransport.Started second = asked(h, 0, 2);
-    second.sink.onError(0, 1, Failures.of(Failures.UNREACHABLE, 0, 1));
+    second.sink.onError(0, 1, Failures.of(FetchError.UNREACHABLE, 0, 1));
     second.sink.onComplete();
     h.fallBackThreads.runAll();
     assertEquals(ClientHarness.names(0), h.spark.fetched);
@@ -164,7 +165,7 @@ class FileFetchTest {
     ClientHarness never = new ClientHarness(true);
     fetch(never, 1);
     FakeTransport.Started first = asked(never, 0, 1);
-    first.sink.onError(0, 1, Failures.of(Failures.UNREACHABLE, 0, 1));
+    first.sink.onError(0, 1, Failures.of(FetchError.UNREACHABLE, 0, 1));
     first.sink.onComplete();
     assertInstanceOf(FaroFetchException.class, never.listener.failed.get("shuffle_0_0_2"));
     assertEquals(0, never.spark.requests);

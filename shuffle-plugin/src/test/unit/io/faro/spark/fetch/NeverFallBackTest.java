@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.faro.Failures;
+import io.faro.FetchError;
 import io.faro.spark.peers.PeerState;
 import io.faro.spark.peers.Peers;
 import java.util.Collections;
@@ -23,7 +24,7 @@ class NeverFallBackTest {
   void whatWasNotDeliveredFailsWithEverythingOneNeedsToKnow() {
     FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(2));
     h.transport.arrive(fetch, 0, 1);
-    fetch.sink.onError(1, 1, Failures.of(Failures.UNREACHABLE, 1, 1));
+    fetch.sink.onError(1, 1, Failures.of(FetchError.UNREACHABLE, 1, 1));
     fetch.sink.onComplete();
     FaroFetchException failure = failure("shuffle_0_1_2");
     assertEquals("3", failure.executor());
@@ -44,7 +45,7 @@ class NeverFallBackTest {
   void aFailedPeerIsAskedAgainAtOnce() {
     for (int i = 0; i < 3; i++) {
       FakeTransport.Started fetch = h.fetchStarted("shuffle_0_" + i + "_2");
-      fetch.sink.onError(0, 1, Failures.of(Failures.UNREACHABLE, 0, 1));
+      fetch.sink.onError(0, 1, Failures.of(FetchError.UNREACHABLE, 0, 1));
       fetch.sink.onComplete();
     }
     assertEquals(3, h.transport.started.size());

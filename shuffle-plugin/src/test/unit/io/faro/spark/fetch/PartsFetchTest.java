@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.faro.Failures;
+import io.faro.FetchError;
 import io.faro.spark.read.PartClient;
 import io.faro.spark.read.Parts;
 import io.faro.spark.transport.FaroManagedBuffer;
@@ -75,7 +76,7 @@ class PartsFetchTest {
   void whatFaroDoesNotDeliverComesBySparksFetch() {
     FakeTransport.Started fetch = fetch(h, 3);
     h.transport.arrive(fetch, 1, 1);
-    fetch.sink.onError(0, 3, Failures.of(Failures.CORRUPT, 0, 3));
+    fetch.sink.onError(0, 3, Failures.of(FetchError.CORRUPT, 0, 3));
     fetch.sink.onComplete();
     h.fallBackThreads.runAll();
     assertEquals(ClientHarness.names(0, 2), h.spark.fetched);

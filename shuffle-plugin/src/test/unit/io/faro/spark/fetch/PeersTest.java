@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.faro.Failures;
+import io.faro.FetchError;
 import io.faro.spark.peers.PeerState;
 import io.faro.spark.peers.Peers;
 import java.io.IOException;
@@ -22,7 +23,7 @@ class PeersTest {
   }
 
   private void fail(FakeTransport.Started fetch) {
-    fetch.sink.onError(0, 1, Failures.of(Failures.CONNECTION_LOST, 0, 1));
+    fetch.sink.onError(0, 1, Failures.of(FetchError.CONNECTION_LOST, 0, 1));
     fetch.sink.onComplete();
     h.fallBackThreads.runAll();
   }

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.faro.Failures;
+import io.faro.FetchError;
 import io.faro.spark.conf.ChannelSecurity;
 import org.apache.spark.SparkConf;
 import org.junit.jupiter.api.Test;
@@ -22,7 +23,7 @@ class RequiredTest {
 
   private static void fail(ClientHarness h) {
     FakeTransport.Started fetch = h.fetchStarted("shuffle_0_0_2");
-    fetch.sink.onError(0, 1, Failures.of(Failures.UNREACHABLE, 0, 1));
+    fetch.sink.onError(0, 1, Failures.of(FetchError.UNREACHABLE, 0, 1));
     fetch.sink.onComplete();
     h.fallBackThreads.runAll();
   }

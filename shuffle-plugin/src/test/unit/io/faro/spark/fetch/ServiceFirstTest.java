@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.faro.Failures;
+import io.faro.FetchError;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import org.apache.spark.SparkConf;
@@ -64,10 +65,10 @@ class ServiceFirstTest {
   void whatNeitherHasComesBySparksFetch() {
     h.fetch(ClientHarness.blocks(2));
     FakeTransport.Started first = last(SERVICE);
-    first.sink.onError(0, 2, Failures.of(Failures.CONNECTION_LOST, 0, 2));
+    first.sink.onError(0, 2, Failures.of(FetchError.CONNECTION_LOST, 0, 2));
     first.sink.onComplete();
     FakeTransport.Started second = last(EXECUTOR);
-    second.sink.onError(0, 2, Failures.of(Failures.CONNECTION_LOST, 0, 2));
+    second.sink.onError(0, 2, Failures.of(FetchError.CONNECTION_LOST, 0, 2));
     second.sink.onComplete();
     h.fallBackThreads.runAll();
     assertEquals(1, h.spark.requests);
@@ -91,7 +92,7 @@ class ServiceFirstTest {
   void aServiceThatFailsIsLeftAloneForAWhile() {
     h.fetch(ClientHarness.blocks(1));
     FakeTransport.Started first = last(SERVICE);
-    first.sink.onError(0, 1, Failures.of(Failures.CONNECTION_LOST, 0, 1));
+    first.sink.onError(0, 1, Failures.of(FetchError.CONNECTION_LOST, 0, 1));
     first.sink.onComplete();
     FakeTransport.Started second = last(EXECUTOR);
     h.transport.arrive(second, 0, 1);

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.faro.Failures;
+import io.faro.FetchError;
 import java.util.SplittableRandom;
 import org.apache.spark.TaskContext;
 import org.apache.spark.TaskContext$;
@@ -67,7 +68,7 @@ class TaskFetchesTest {
     assertEquals(2, h.transport.cancelled);
     // Native code reports a cancelled request, and a block that was on its way.
     h.transport.arrive(fetch, 1, 1);
-    fetch.sink.onError(2, 1, Failures.of(Failures.CANCELLED, 2, 1));
+    fetch.sink.onError(2, 1, Failures.of(FetchError.CANCELLED, 2, 1));
     fetch.sink.onComplete();
     h.fallBackThreads.runAll();
     assertEquals(0, h.spark.requests, "nothing waits for the blocks");
