@@ -272,7 +272,7 @@ final class FaroExecutor {
           + ", which another plug-in has put there");
     }
     RateLimitedLog warnings = new RateLimitedLog(log::warn, nanos);
-    long waitMillis = conf.never ? conf.requestTimeoutMillis : Math.min(5_000, conf.requestTimeoutMillis);
+    long waitMillis = Peers.waitMillis(conf.never, conf.requestTimeoutMillis);
     Peers peers = new Peers(
         transport, cards, new PerHost(threads.cards), this::after, nanos, conf.never, waitMillis, counters);
     Peers services = service == null ? null : new Peers(transport, new ServiceCards(service.driver()),

@@ -27,6 +27,8 @@ public final class Peers {
   /** A peer without a request for this long is forgotten; its next request looks its card up again. */
   public static final long FORGET_NANOS = TimeUnit.MINUTES.toNanos(10);
 
+  private static final long MAX_WAIT_MILLIS = 5_000;
+
   private final FaroTransport transport;
   private final CardStore cards;
   private final PerHost lookUps;
@@ -47,6 +49,11 @@ public final class Peers {
     this.never = never;
     this.waitMillis = waitMillis;
     this.counters = counters;
+  }
+
+  /** How long a request waits for its peer's card. With fallback=never nothing else delivers its blocks. */
+  public static long waitMillis(boolean never, long requestTimeoutMillis) {
+    return never ? requestTimeoutMillis : Math.min(MAX_WAIT_MILLIS, requestTimeoutMillis);
   }
 
   /** A request; exactly one of the two methods is called, once. */
