@@ -41,6 +41,7 @@ public final class FaroConf {
   /** The settings of the native endpoint by name. */
   public final Map<String, String> settings;
 
+  /** Checks all keys of Faro; throws for the first bad value. */
   public FaroConf(SparkConf conf) {
     cores = MemoryDefault.cores(conf, System.getProperty("sun.java.command", ""));
     Long limit = FaroKeys.MEMORY_LIMIT.of(conf);
@@ -82,6 +83,7 @@ public final class FaroConf {
         ? ChannelSecurity.FORBIDDEN : "spark.faro.fallback=never does not allow Spark's own fetch";
   }
 
+  /** What happens to blocks that Faro does not deliver: {@code never} or {@code auto}. */
   public String fallback() {
     return never ? "never" : "auto";
   }

@@ -50,6 +50,7 @@ public final class Key<T> {
     return value;
   }
 
+  /** The error for a value that is not allowed. */
   public static IllegalArgumentException refused(String key, String value, String allowed, Throwable cause) {
     return new IllegalArgumentException(key + " is '" + value + "', allowed: " + allowed, cause);
   }

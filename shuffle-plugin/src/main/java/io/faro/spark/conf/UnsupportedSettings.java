@@ -53,11 +53,13 @@ public final class UnsupportedSettings {
     return found;
   }
 
+  /** The warning that Faro is off because of these settings. */
   public static String warning(List<String> settings) {
     return "Faro is off, Spark's own fetch delivers all blocks: this version of Faro does not support "
         + String.join(", ", settings);
   }
 
+  /** The error for these settings with {@code security=required}. */
   public static IllegalArgumentException forbidden(List<String> settings) {
     return Key.refused(
         FaroKeys.SECURITY.name, "required",
@@ -65,6 +67,7 @@ public final class UnsupportedSettings {
             + " and has to leave all blocks to Spark's own fetch; " + ChannelSecurity.FORBIDDEN, null);
   }
 
+  /** The error for these settings with {@code fallback=never}. */
   public static IllegalArgumentException contradiction(List<String> settings) {
     return Key.refused(
         FaroKeys.FALLBACK.name, "never",

@@ -34,6 +34,7 @@ public final class Metric {
     this.doc = doc;
   }
 
+  /** Returns whether the counter goes up and down; an unknown one does not. */
   public static boolean isLevel(String name) {
     Metric metric = BY_NAME.get(name);
     return metric != null && metric.kind == Kind.LEVEL;

@@ -59,20 +59,24 @@ public final class PluginCounters {
     }
   }
 
+  /** Counts a request whose blocks are left to Spark's own fetch. */
   public void fellBack(Reason reason, int blocks) {
     fallbacks.increment();
     fallbackBlocks.add(blocks);
     byReason.get(reason).increment();
   }
 
+  /** Counts a read that is left to Spark's reader. */
   public void declined(Declined why) {
     declined.get(why).increment();
   }
 
+  /** Counts a map task that is left to Spark's writer. */
   public void notWritten(NotWritten why) {
     notWritten.get(why).increment();
   }
 
+  /** All counters by name. */
   public Map<String, Long> snapshot() {
     Map<String, Long> all = new LinkedHashMap<>();
     all.put("fallbacks", fallbacks.sum());

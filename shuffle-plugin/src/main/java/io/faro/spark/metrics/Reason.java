@@ -39,6 +39,7 @@ public enum Reason {
   OTHER("other", true, "please report this with the executor's log");
 
   public final String key;
+  /** Whether the peer is avoided for a while. */
   public final boolean avoidsPeer;
   public final String hint;
 

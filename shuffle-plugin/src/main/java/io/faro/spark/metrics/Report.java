@@ -70,6 +70,7 @@ public final class Report {
     }
   }
 
+  /** Reads a report; throws for one of another version or with too many entries. */
   public static Report decode(byte[] bytes) throws IOException {
     DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes));
     int version = in.readUnsignedByte();

@@ -25,6 +25,7 @@ public final class Summary {
     this.out = out;
   }
 
+  /** Logs the line, the first time that this is called. */
   public synchronized void log() {
     if (logged) {
       return;

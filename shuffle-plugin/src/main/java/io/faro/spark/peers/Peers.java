@@ -65,6 +65,7 @@ public final class Peers {
     void decline(Reason reason, Throwable cause, boolean onTaskThread);
   }
 
+  /** Starts the request when the peer's card is there, or declines it. */
   public void whenReady(PeerKey key, Waiter waiter) {
     peers.computeIfAbsent(key, Peer::new).whenReady(waiter);
   }
@@ -75,6 +76,7 @@ public final class Peers {
     peers.values().removeIf(peer -> peer.isIdle(now));
   }
 
+  /** The number of known peers. */
   public int size() {
     return peers.size();
   }

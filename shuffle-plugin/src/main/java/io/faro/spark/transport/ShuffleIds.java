@@ -65,6 +65,7 @@ public final class ShuffleIds {
     return one;
   }
 
+  /** The number of blocks. */
   public int count() {
     return shuffles.length;
   }
