@@ -67,10 +67,7 @@ public final class FaroConf {
     Map<String, String> settings = new LinkedHashMap<>();
     for (Key<?> key : FaroKeys.ALL) {
       Object value = key == FaroKeys.MEMORY_LIMIT ? (Object) memoryLimit : key.of(conf);
-      // These are this plug-in's, not the endpoint's.
-      if (value != null && key != FaroKeys.FALLBACK && key != FaroKeys.READER && key != FaroKeys.WRITER
-          && key != FaroKeys.SERVICE_DIRECTORY && key != FaroKeys.ROW_BLOCKS && key != FaroKeys.SECURITY
-          && key != FaroKeys.ENABLED) {
+      if (value != null && key.isEndpoints) {
         settings.put(key.setting, value.toString());
       }
     }

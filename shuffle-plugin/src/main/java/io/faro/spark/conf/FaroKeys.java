@@ -26,7 +26,7 @@ public final class FaroKeys {
 
   private static final long MIN_MEMORY = 32L << 20;
 
-  public static final Key<Boolean> ENABLED = key(
+  public static final Key<Boolean> ENABLED = pluginKey(
       "enabled", "boolean", "true", "true, false",
       "Whether Faro takes part. The only key that can be changed while an application runs: with `false` in a session "
           + "(`spark.conf.set`) the shuffles of its queries are Spark's alone, with Spark's writer, reader and fetch; "
@@ -41,28 +41,28 @@ public final class FaroKeys {
           + "other values open that fabric only; `shm` alone reaches only executors of the same host.",
       oneOf("auto", "verbs", "tcp", "shm"));
 
-  static final Key<String> FALLBACK = key(
+  static final Key<String> FALLBACK = pluginKey(
       "fallback", "name", "auto", "auto, never",
       "What happens when Faro does not deliver a remote shuffle block. `auto`: Spark's own fetch delivers it. `never`: "
           + "the block is a fetch failure, and an application with unsupported settings (see below) does not start; "
           + "for tests and benchmarks.",
       oneOf("auto", "never"));
 
-  public static final Key<String> READER = key(
+  public static final Key<String> READER = pluginKey(
       "reader", "name", "auto", "auto, spark",
       "Which reader makes rows and records of the blocks that a task reads. `auto`: Faro's, for shuffles of Spark SQL "
           + "and for RDDs whose serializer allows it (see The readers), and Spark's for all others. `spark`: always "
           + "Spark's. Blocks travel the same way with both.",
       oneOf("auto", "spark"));
 
-  public static final Key<String> WRITER = key(
+  public static final Key<String> WRITER = pluginKey(
       "writer", "name", "auto", "auto, spark",
       "Which writer makes the files of a map task. `auto`: Faro's, for shuffles of Spark SQL (see The writer), and "
           + "Spark's for all others. `spark`: always Spark's. The files are the same in format and place with both, "
           + "except for row blocks (`spark.faro.rowBlocks`).",
       oneOf("auto", "spark"));
 
-  public static final Key<Boolean> ROW_BLOCKS = key(
+  public static final Key<Boolean> ROW_BLOCKS = pluginKey(
       "rowBlocks", "boolean", "true", "true, false",
       "Whether Faro's writer packs rows column by column, into row blocks, where that is smaller than what the codec "
           + "makes of them (see Row blocks). Map outputs then have a format that only Faro knows: it is used with the "
@@ -106,14 +106,14 @@ public final class FaroKeys {
           + "address of this machine (address translation). Peers always get the block manager's address.",
       FaroKeys::address);
 
-  public static final Key<String> SERVICE_DIRECTORY = key(
+  public static final Key<String> SERVICE_DIRECTORY = pluginKey(
       "service.directory", "directory", "(none)", "an absolute path without a line break",
       "Directory in which the node service of each host (`faro serve`) has its socket. With it, executors hand their "
           + "map outputs over to the service, which serves them also when the executor has ended (docs/service.md). An "
           + "executor that finds no service there serves by itself.",
       text -> text.startsWith("/") && text.indexOf('\n') < 0 ? text : null);
 
-  static final Key<String> SECURITY = key(
+  static final Key<String> SECURITY = pluginKey(
       "security", "name", "auto", "auto, required",
       "Protection of the connections between executors. `auto`: encrypted if Spark authenticates or encrypts its "
           + "network, otherwise in the clear. `required`: always encrypted; where Spark does not encrypt its block "
@@ -189,9 +189,19 @@ public final class FaroKeys {
 
   private FaroKeys() {}
 
+  /** A key that is also a setting of the native endpoint. */
   private static <T> Key<T> key(
       String setting, String type, String defaultText, String allowed, String doc, Function<String, T> parser) {
-    Key<T> key = new Key<>(setting, type, defaultText, allowed, doc, parser);
+    return declared(new Key<>(setting, true, type, defaultText, allowed, doc, parser));
+  }
+
+  /** A key that only the plug-in uses. */
+  private static <T> Key<T> pluginKey(
+      String setting, String type, String defaultText, String allowed, String doc, Function<String, T> parser) {
+    return declared(new Key<>(setting, false, type, defaultText, allowed, doc, parser));
+  }
+
+  private static <T> Key<T> declared(Key<T> key) {
     DECLARED.add(key);
     return key;
   }

@@ -7,6 +7,8 @@ import org.apache.spark.SparkConf;
 public final class Key<T> {
   /** The key without {@code spark.faro.}: the name of the endpoint's setting. */
   final String setting;
+  /** Whether the endpoint has this setting. */
+  final boolean isEndpoints;
   public final String name;
   final String type;
   /** In parentheses: there is no default value, this text says what happens without one. */
@@ -16,8 +18,10 @@ public final class Key<T> {
   private final Function<String, T> parser;
 
   /** {@code parser} returns {@code null}, or throws, for a value that is not allowed. */
-  Key(String setting, String type, String defaultText, String allowed, String doc, Function<String, T> parser) {
+  Key(String setting, boolean isEndpoints, String type, String defaultText, String allowed, String doc,
+      Function<String, T> parser) {
     this.setting = setting;
+    this.isEndpoints = isEndpoints;
     this.name = FaroKeys.PREFIX + setting;
     this.type = type;
     this.defaultText = defaultText;
