@@ -7,6 +7,7 @@ mod support;
 mod scripted;
 
 use faro_endpoint::{Config, Delivery, Endpoint, FabricChoice, Staging};
+use faro_wire::codes::FetchErrorCode;
 use faro_wire::message::{OfferedSlice, ReadOffer, RemoteBuffer};
 use faro_wire::{crc32c, kind};
 use scripted::Scripted;
@@ -258,6 +259,50 @@ fn a_silent_peer_keeps_no_memory_that_others_need() {
     arrive(&client, server.peer_of(&client), &requests);
     assert_eq!(counter(&client, "requestsFailed"), 0);
     client.cancel(waits);
+}
+
+/// A request whose buffers were taken, and which was asked again, ends when it would have ended anyway: before a request
+/// of another endpoint that was given a second more and lost nothing.
+#[test]
+fn a_request_that_is_asked_again_keeps_its_deadline() {
+    const TIMEOUT: Duration = Duration::from_secs(6);
+    let mut answers = 0;
+    let silent = Scripted::start(Box::new(move |stage, peer, id, fetch, _| {
+        // Not when it is asked again: an answer moves a deadline.
+        if fetch.is_some() && answers < 2 {
+            answers += 1;
+            stage.respond(peer, id, &[40 * MIB as u64]);
+        }
+    }));
+    let (server, client) = pair(FabricChoice::Tcp);
+    let patient = Endpoint::start(config("patient", FabricChoice::Tcp)).unwrap();
+    let wanted = [block(9, 9, 0, 1)];
+    let to = client.add_peer(&silent.card).unwrap();
+    let taken = client.fetch(to, &wanted, TIMEOUT).unwrap();
+    let to = patient.add_peer(&silent.card).unwrap();
+    let more = TIMEOUT + Duration::from_secs(1);
+    patient.fetch(to, &wanted, more).unwrap();
+    support::until("the silent peer has buffers for its block", || {
+        counter(&client, "pool.leasedBytes") >= 40 * MIB as u64
+    });
+    let requests = each_by_itself(&server, &[20 * MIB; 4]);
+    arrive(&client, server.peer_of(&client), &requests);
+    assert!(counter(&client, "putBack") > 0, "its buffers were taken");
+
+    let ends = |endpoint: &Endpoint| {
+        let mut batch = Vec::new();
+        endpoint.completions(1, LONG, &mut batch);
+        batch.pop().unwrap()
+    };
+    assert_eq!(
+        ends(&patient).outcome.err().unwrap().code,
+        FetchErrorCode::TimedOut
+    );
+    let mut batch = Vec::new();
+    client.completions(1, Duration::ZERO, &mut batch);
+    let first = batch.pop().expect("the request has a new deadline");
+    assert_eq!(first.request, taken);
+    assert_eq!(first.outcome.err().unwrap().code, FetchErrorCode::TimedOut);
 }
 
 /// A peer says how long the blocks of several requests are, and then nothing. Those of them that wait for memory come

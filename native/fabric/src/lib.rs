@@ -58,6 +58,7 @@
 pub mod diagnose;
 mod error;
 mod frame;
+mod peer_user;
 pub mod rare_log;
 mod reactor;
 mod session;
@@ -66,6 +67,7 @@ pub mod tcp;
 pub mod verbs;
 
 pub use error::{CloseReason, FabricError, Rejected};
+pub use peer_user::peer_user;
 
 use faro_pool::Lease;
 use faro_secure::{KeyError, Psk, Secret, SharedSecret, StaticKey};

@@ -3,10 +3,11 @@
 use crate::message::{Hello, MessageError, Refusal, Reply, Request};
 use crate::options::SOCKET;
 use crate::socket::{receive, send, SocketError};
+use faro_fabric::peer_user;
 use faro_sync::{lock, try_lock};
 use faro_wire::OutputId;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
-use rustix::net::sockopt::{set_socket_timeout, socket_peercred, Timeout};
+use rustix::net::sockopt::{set_socket_timeout, Timeout};
 use rustix::net::{connect, socket_with, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::geteuid;
 use std::fs::File;
@@ -75,8 +76,7 @@ impl Client {
             source,
         })?;
         // The greeting has secrets: not for whoever was first to make a socket of that name.
-        let user = socket_peercred(&socket).map_err(|e| SocketError::Io(e.into()))?;
-        let user = user.uid.as_raw();
+        let user = peer_user(&socket).map_err(SocketError::Io)?;
         if user != 0 && user != geteuid().as_raw() {
             return Err(ClientError::Foreign { path, user });
         }
@@ -96,8 +96,8 @@ impl Client {
         &self.card
     }
 
-    /// Returns whether the service holds its end of the connection. Never waits: a message that is under way finds out
-    /// by itself.
+    /// Returns whether the service holds its end of the connection. Never waits: a message that is
+    /// under way finds out by itself.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         let Some(held) = try_lock(&self.socket) else {

@@ -8,9 +8,10 @@ use crate::options::{Users, SOCKET};
 use crate::service::{Refused, Service, ServiceError};
 use crate::socket::{receive, send, Received, SocketError};
 use crate::store::KeepError;
+use faro_fabric::peer_user;
 use faro_sync::lock;
 use rustix::fs::{chmod, Mode};
-use rustix::net::sockopt::{set_socket_timeout, socket_peercred, Timeout};
+use rustix::net::sockopt::{set_socket_timeout, Timeout};
 use rustix::net::{
     accept_with, bind, listen, socket_with, AddressFamily, SocketAddrUnix, SocketFlags, SocketType,
 };
@@ -158,8 +159,8 @@ fn accept_all(
                 continue;
             }
         };
-        let user = match socket_peercred(&connection) {
-            Ok(peer) => peer.uid.as_raw(),
+        let user = match peer_user(&connection) {
+            Ok(user) => user,
             Err(error) => {
                 log::debug!("the kernel does not say which user connects: {error}");
                 continue;

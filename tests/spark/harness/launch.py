@@ -60,6 +60,7 @@ def start_group(command, **options):
 class Outcome:
     exit_code: int = 0
     timed_out: bool = False
+    limit: float = 0.0  # seconds
     seconds: float = 0.0
     driver_log: str = ""
     service_log: str = ""  # of `faro serve`
@@ -135,7 +136,8 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir, archive
             behind=scenario.behind,
             jars=jars_beside(scenario, jobs_jar, place),
         )
-        outcome = drive(command, environment, place)
+        limit = int(conf.get("spark.e2e.limitSeconds", TIME_LIMIT))
+        outcome = drive(command, environment, place, limit)
         if node_service:
             outcome.service_log = end_node_service(node_service, place)
     finally:
@@ -343,7 +345,7 @@ def submit_command(
 
 
 def drive(command, environment, place, limit=TIME_LIMIT):
-    outcome = Outcome()
+    outcome = Outcome(limit=limit)
     log = place / "driver.log"
     with log.open("wb") as out:
         out.write((" ".join(command) + "\n").encode())

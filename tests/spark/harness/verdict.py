@@ -22,7 +22,7 @@ def cases(outcome):
 def end_problem(outcome):
     """Why the application did not end as it should; empty if it did."""
     if outcome.timed_out:
-        return f"still ran after {launch.TIME_LIMIT} s"
+        return f"still ran after {outcome.limit} s"
     if not outcome.lines("JOBS DONE"):
         return f"exit code {outcome.exit_code}: {_last_error(outcome.driver_log)}"
     return ""

@@ -1,5 +1,6 @@
 //! The Unix socket: bytes, descriptors and the peer's credentials.
 
+use crate::peer_user;
 use crate::reactor::listener::{AcceptedSocket, Listener};
 use crate::reactor::strangers::Origin;
 use crate::session::socket::{self, Socket};
@@ -34,16 +35,12 @@ impl ShmSocket {
 
     /// Refuses a peer of another user.
     fn checked(stream: UnixStream) -> io::Result<Self> {
-        let peer_uid = rustix::net::sockopt::socket_peercred(&stream)?.uid;
-        let own_uid = rustix::process::geteuid();
+        let peer_uid = peer_user(&stream)?;
+        let own_uid = rustix::process::geteuid().as_raw();
         if peer_uid != own_uid {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                format!(
-                    "the peer runs as user {}, this process as user {}",
-                    peer_uid.as_raw(),
-                    own_uid.as_raw()
-                ),
+                format!("the peer runs as user {peer_uid}, this process as user {own_uid}"),
             ));
         }
         Ok(Self {
