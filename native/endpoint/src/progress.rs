@@ -1,6 +1,5 @@
 //! The event loop of one progress thread: one fabric, three services. It never blocks but in `poll`.
 
-use crate::fabrics::fabric_name;
 use crate::fetch::RequestQueue;
 use crate::files::Catalog;
 use crate::limits::{ENDED_LINES, IDLE, TICK};
@@ -82,7 +81,7 @@ impl Progress {
             }
             Err(panic) => log::error!(
                 "{} fabric: its thread panicked again: {}",
-                fabric_name(kind),
+                kind.name(),
                 panic_message(&*panic)
             ),
         }
@@ -190,7 +189,7 @@ impl Progress {
             Event::Closed { connection, reason } => {
                 if !matches!(reason, CloseReason::Local | CloseReason::Peer { .. }) {
                     if let Some(left_out) = self.ended.at(clock::now()) {
-                        let (fabric, id) = (fabric_name(net.kind()), connection.0);
+                        let (fabric, id) = (net.kind().name(), connection.0);
                         log::info!("{fabric} connection {id}: {reason}{left_out}");
                     }
                 }
@@ -269,7 +268,7 @@ impl Progress {
         log::error!(
             "{} fabric: {detail}; until this process ends, blocks take the other fabrics or Spark's \
              own fetch",
-            fabric_name(kind)
+            kind.name()
         );
         self.shared.peers.fabric_lost(kind, &detail);
         let reason = CloseReason::Lost { detail };

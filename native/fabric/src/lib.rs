@@ -58,6 +58,7 @@
 pub mod diagnose;
 mod error;
 mod frame;
+mod kind;
 mod peer_user;
 pub mod rare_log;
 mod reactor;
@@ -67,6 +68,7 @@ pub mod tcp;
 pub mod verbs;
 
 pub use error::{CloseReason, FabricError, Rejected};
+pub use kind::FabricKind;
 pub use peer_user::peer_user;
 
 use faro_pool::Lease;
@@ -74,17 +76,6 @@ use faro_secure::{KeyError, Psk, Secret, SharedSecret, StaticKey};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// The fabrics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum FabricKind {
-    /// TCP sockets.
-    Tcp,
-    /// Shared memory of one host.
-    Shm,
-    /// RDMA verbs.
-    Verbs,
-}
 
 /// A connection of one fabric instance; never reused in the instance's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

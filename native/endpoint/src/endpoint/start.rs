@@ -4,7 +4,6 @@ use super::{Endpoint, EndpointError};
 use crate::collective::{self, CollectiveService, Dispatch};
 use crate::config::{Config, FabricChoice};
 use crate::counters::Counters;
-use crate::fabrics::fabric_name;
 use crate::fetch::{self, FetchService, RequestQueue};
 use crate::files::Catalog;
 use crate::memory::Memory;
@@ -55,7 +54,7 @@ impl Endpoint {
         let (endpoint, threads) = Self::assemble(config, key, secret, open_fabrics, io)?;
         for progress in threads {
             let thread = std::thread::Builder::new()
-                .name(format!("faro-{}", fabric_name(progress.kind())))
+                .name(format!("faro-{}", progress.kind().name()))
                 .spawn(move || progress.run())
                 .map_err(EndpointError::Thread)?;
             lock(&endpoint.progress).push(thread);
@@ -90,7 +89,7 @@ impl Endpoint {
             addresses: fabrics
                 .iter()
                 .map(|fabric| CardAddress {
-                    scheme: fabric_name(fabric.kind()).to_owned(),
+                    scheme: fabric.kind().name().to_owned(),
                     location: fabric.location(),
                 })
                 .collect(),

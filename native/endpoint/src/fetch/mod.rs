@@ -12,10 +12,10 @@
 mod attempt;
 mod awaiting_room;
 mod buffers;
+mod busy_servers;
 mod completion;
 mod completion_sink;
 mod deliver;
-mod lines;
 mod overdue;
 mod pull;
 mod pull_service;

@@ -157,7 +157,7 @@ impl Busy {
 
 /// Faults of a request that was under way, counted by fabric.
 #[derive(Default)]
-pub(crate) struct Faults([u8; 3]);
+pub(crate) struct Faults([u8; FabricKind::ALL.len()]);
 
 /// What follows from a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,11 +173,7 @@ pub(crate) enum Next {
 impl Faults {
     /// Counts one more. The third on one fabric ends the request.
     pub(crate) fn count(&mut self, fabric: FabricKind) -> Next {
-        let of_this = &mut self.0[match fabric {
-            FabricKind::Tcp => 0,
-            FabricKind::Shm => 1,
-            FabricKind::Verbs => 2,
-        }];
+        let of_this = &mut self.0[fabric.index()];
         *of_this += 1;
         match of_this {
             1 => Next::Again,

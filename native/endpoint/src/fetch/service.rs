@@ -2,7 +2,7 @@
 
 use super::attempt::Attempt;
 use super::awaiting_room::AwaitingRoom;
-use super::lines::Lines;
+use super::busy_servers::BusyServers;
 use super::queue::{Command, RequestQueue};
 use super::request::Request;
 use crate::counters::Counters;
@@ -46,7 +46,7 @@ pub(crate) struct FetchService {
     /// An attempt may be at a request whose buffers were taken.
     pub(super) any_taken: bool,
     /// Requests that their servers had no room for, and those that came after them.
-    pub(super) lines: Lines,
+    pub(super) busy_servers: BusyServers,
     /// When an attempt last went on.
     pub(super) last_progress: Instant,
     /// When memory last returned to the arena after a lease was refused.
@@ -102,7 +102,7 @@ impl FetchService {
             put_back: BTreeMap::new(),
             silent: HashSet::default(),
             any_taken: false,
-            lines: Lines::default(),
+            busy_servers: BusyServers::default(),
             last_progress: clock::now(),
             memory_returned: clock::now(),
             short_at: clock::now(),
@@ -120,8 +120,8 @@ impl FetchService {
     /// Starts on `request`, connecting first if there is need.
     fn start(&mut self, net: &mut Net, mut request: Request, route: &Route) {
         let is_called = std::mem::take(&mut request.busy.is_called);
-        if !is_called && self.lines.has(request.endpoint) {
-            return self.lines.join(request, clock::now());
+        if !is_called && self.busy_servers.has(request.endpoint) {
+            return self.busy_servers.join(request, clock::now());
         }
         match net.open_to(route, request.idle_timeout) {
             Link::Open(connection) => self.issue(net, connection, request),
@@ -257,7 +257,7 @@ impl Service for FetchService {
                     return Ok(());
                 }
                 let bytes = attempt.total();
-                self.lines.taken(server);
+                self.busy_servers.taken(server);
                 self.call_next(net, server);
                 self.note_reply(bytes);
                 self.await_memory(id);
@@ -363,7 +363,7 @@ impl Service for FetchService {
     }
 
     fn is_idle(&self) -> bool {
-        self.attempts.is_empty() && self.put_back.is_empty() && self.lines.is_empty()
+        self.attempts.is_empty() && self.put_back.is_empty() && self.busy_servers.is_empty()
     }
 
     fn uses(&self, connection: ConnectionId) -> bool {
@@ -378,7 +378,7 @@ impl Service for FetchService {
         }
         let waiting = std::mem::take(&mut self.waiting).into_values().flatten();
         let put_back = std::mem::take(&mut self.put_back).into_values();
-        let in_line = self.lines.take();
+        let in_line = self.busy_servers.take();
         for request in waiting.chain(put_back).chain(in_line) {
             self.queue.fail_closing(request);
         }
@@ -387,7 +387,7 @@ impl Service for FetchService {
 
     fn redirect_commands(&mut self) {
         let put_back = std::mem::take(&mut self.put_back).into_values();
-        for request in put_back.chain(self.lines.take()) {
+        for request in put_back.chain(self.busy_servers.take()) {
             self.queue.dispatch(request);
         }
         while let Ok(command) = self.commands.try_recv() {

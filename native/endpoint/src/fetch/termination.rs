@@ -3,7 +3,6 @@
 use super::queue::CANCELLED;
 use super::request::{Next, Request};
 use super::FetchService;
-use crate::fabrics::fabric_name;
 use crate::limits::{BUSY_RETRY, MAX_BUSY_RETRY};
 use crate::net::{Link, Net};
 use faro_fabric::EndpointId;
@@ -24,7 +23,9 @@ impl FetchService {
                 request.busy.waits(now);
                 if !request.busy.has_waited(now, request.idle_timeout) {
                     let hint = Duration::from_millis(u64::from(failed.retry_ms));
-                    return self.lines.refused(request, hint.min(MAX_BUSY_RETRY), now);
+                    return self
+                        .busy_servers
+                        .refused(request, hint.min(MAX_BUSY_RETRY), now);
                 }
                 FetchErrorCode::Refused
             }
@@ -40,7 +41,7 @@ impl FetchService {
     /// A request to the server was taken or has ended, so that there may be room for one more: the first one of those
     /// that wait for it is sent.
     pub(super) fn call_next(&mut self, net: &mut Net, server: EndpointId) {
-        if let Some(request) = self.lines.next(server) {
+        if let Some(request) = self.busy_servers.next(server) {
             self.call(net, request);
         }
     }
@@ -48,12 +49,12 @@ impl FetchService {
     /// Sends the requests that have waited for long enough for their servers' room, and ends those that have for too
     /// long.
     pub(super) fn call_due(&mut self, net: &mut Net, now: Instant) {
-        for request in self.lines.expired(now) {
+        for request in self.busy_servers.expired(now) {
             let timeout = request.idle_timeout.as_millis();
             let detail = format!("the server had no room for {timeout} ms");
             self.queue.fail(request, FetchErrorCode::Refused, detail);
         }
-        for request in self.lines.due(BUSY_RETRY, now) {
+        for request in self.busy_servers.due(BUSY_RETRY, now) {
             self.call(net, request);
         }
     }
@@ -81,7 +82,7 @@ impl FetchService {
     /// Removes a request that no attempt is made at now.
     fn withdraw(&mut self, id: u64) -> Option<Request> {
         let request = self.put_back.remove(&id);
-        if let Some(request) = request.or_else(|| self.lines.withdraw(id)) {
+        if let Some(request) = request.or_else(|| self.busy_servers.withdraw(id)) {
             return Some(request);
         }
         self.waiting.values_mut().find_map(|waiting| {
@@ -105,7 +106,7 @@ impl FetchService {
             }
         }
         let (caller, missing) = (request.id, request.missing().len());
-        let (of, name) = (request.blocks.len(), fabric_name(net.kind()));
+        let (of, name) = (request.blocks.len(), net.kind().name());
         if self.queue.dispatch_or(request, code, detail) {
             self.counters.retries.add(1);
             log::info!(

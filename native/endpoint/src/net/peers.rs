@@ -7,7 +7,6 @@
 
 use super::routes::{Failure, Line, Route, Routes};
 use crate::counters::Counters;
-use crate::fabrics::fabric_name;
 use crate::limits::{CONNECT_TIMEOUT, MAX_LOCATIONS, PEER_IDLE};
 use crate::schedule::{host_of, Exchange};
 use faro_fabric::shm::same_host;
@@ -135,18 +134,17 @@ impl PeerTable {
         known_at: &[IpAddr],
         peer: &Arc<Identity>,
     ) -> Option<(Route, Vec<String>)> {
-        let is_this = |address: &&CardAddress| address.scheme == fabric_name(fabric);
+        let is_this = |address: &&CardAddress| address.scheme == fabric.name();
         let of_card = card.addresses.iter().filter(is_this);
         let of_card: Vec<&str> = of_card.map(|address| address.location.as_str()).collect();
         let first = of_card.first()?;
-        let mut locations = match fabric {
+        let mut locations = if fabric.stays_on_host() {
             // Shared memory of another host is no route that fails: it is none.
-            FabricKind::Shm => {
-                let near = |own: &String| same_host(own, first);
-                self.shm_location.as_ref().filter(|own| near(own))?;
-                vec![(*first).to_owned()]
-            }
-            FabricKind::Tcp | FabricKind::Verbs => locations(&of_card, known_at),
+            let near = |own: &String| same_host(own, first);
+            self.shm_location.as_ref().filter(|own| near(own))?;
+            vec![(*first).to_owned()]
+        } else {
+            locations(&of_card, known_at)
         };
         let route = Route {
             fabric,

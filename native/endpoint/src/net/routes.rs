@@ -16,7 +16,6 @@
 //!
 //! Pure: the time comes in, log lines go out.
 
-use crate::fabrics::fabric_name;
 use crate::limits::{BACKOFF_MAX, BACKOFF_MIN, CONNECT_TIMEOUT, LAST_CONNECT_TIMEOUT};
 use faro_fabric::{FabricKind, Identity};
 use log::Level;
@@ -147,8 +146,7 @@ impl Routes {
         if self.entries.is_empty() {
             return Err(format!("no fabric in common with {}", self.name));
         }
-        let cause =
-            |entry: &RouteEntry| format!("{}: {}", fabric_name(entry.route.fabric), entry.cause);
+        let cause = |entry: &RouteEntry| format!("{}: {}", entry.route.fabric.name(), entry.cause);
         let causes: Vec<String> = self.entries.iter().map(cause).collect();
         let (name, causes) = (&self.name, causes.join("; "));
         Err(format!("{name} cannot be reached: {causes}"))
@@ -181,7 +179,7 @@ impl Routes {
         };
         let (is_last, failed_at) = (entry.is_last_location(), entry.route.location.clone());
         entry.go_to_next_location();
-        let fabric = fabric_name(fabric);
+        let fabric = fabric.name();
         if !is_last {
             entry.failed += 1;
             let next = &entry.route.location;
@@ -218,7 +216,7 @@ impl Routes {
                 // A message that arrives during the back-off was sent before the failure, and proves nothing.
                 Health::BackOff { until, .. } if until <= now => {
                     entry.recover();
-                    let line = format!("{}: {} works again", self.name, fabric_name(fabric));
+                    let line = format!("{}: {} works again", self.name, fabric.name());
                     return Some((Level::Info, line));
                 }
                 Health::BackOff { .. } | Health::Good | Health::FabricLost => {}
@@ -239,24 +237,13 @@ impl Routes {
             "{}: blocks arrive over {} because {} failed ({cause}); it is tried again, at first after {} s, \
              later every {} s; {}",
             self.name,
-            fabric_name(fabric),
-            fabric_name(failed),
+            fabric.name(),
+            failed.name(),
             BACKOFF_MIN.as_secs(),
             BACKOFF_MAX.as_secs(),
-            remedy(failed)
+            failed.remedy()
         );
         Some((Level::Warn, line))
-    }
-}
-
-fn remedy(fabric: FabricKind) -> &'static str {
-    match fabric {
-        FabricKind::Verbs => {
-            "look at the link and its counters on both hosts (`rdma link`, `rdma statistic`), or \
-             set spark.faro.fabric=tcp to use TCP only"
-        }
-        FabricKind::Shm => "both processes have to run as the same user",
-        FabricKind::Tcp => "look at the network between the hosts",
     }
 }
 

@@ -22,9 +22,9 @@ pub(crate) enum Handshake {
 /// Returns whether the bytes of a fabric's connections go into records. Those of shared memory do
 /// not leave the host.
 pub(crate) fn seals(fabric: FabricKind, protection: Protection) -> bool {
-    match (protection, fabric) {
-        (Protection::Clear, _) | (Protection::Sealed, FabricKind::Shm) => false,
-        (Protection::Sealed, FabricKind::Tcp | FabricKind::Verbs) => true,
+    match protection {
+        Protection::Clear => false,
+        Protection::Sealed => !fabric.stays_on_host(),
     }
 }
 
@@ -37,11 +37,7 @@ fn prologue(
 ) -> Prologue {
     Prologue {
         versions,
-        fabric: match fabric {
-            FabricKind::Tcp => b't',
-            FabricKind::Shm => b's',
-            FabricKind::Verbs => b'v',
-        },
+        fabric: fabric.tag(),
         protection,
         acceptor,
     }

@@ -23,9 +23,9 @@ struct Line {
 
 /// The lines of one progress thread.
 #[derive(Default)]
-pub(super) struct Lines(HashMap<EndpointId, Line>);
+pub(super) struct BusyServers(HashMap<EndpointId, Line>);
 
-impl Lines {
+impl BusyServers {
     /// The server had no room. The first of the line is sent after `hint`, doubled with each refusal up to eight times
     /// as long and spread by its id, so that clients that were refused together do not come together.
     pub(super) fn refused(&mut self, request: Request, hint: Duration, now: Instant) {
