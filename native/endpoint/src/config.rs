@@ -20,6 +20,16 @@ pub enum FabricChoice {
     Verbs,
 }
 
+impl FabricChoice {
+    /// All values, by the names that settings have.
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("auto", Self::Auto),
+        ("verbs", Self::Verbs),
+        ("tcp", Self::Tcp),
+        ("shm", Self::Shm),
+    ];
+}
+
 /// Proof of membership in an application, and protection of the bytes between its members.
 #[derive(Debug, Clone, Default)]
 pub struct Security {

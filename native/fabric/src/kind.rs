@@ -1,5 +1,7 @@
 //! The table of the fabrics: what the rest of Faro knows of each without using it.
 
+use faro_wire::codes::FabricCode;
+
 /// The fabrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FabricKind {
@@ -15,6 +17,8 @@ pub enum FabricKind {
 struct Facts {
     /// In cards, counters and logs.
     name: &'static str,
+    /// In records.
+    code: FabricCode,
     /// In the prologue of a handshake: both ends have the same.
     tag: u8,
     /// Its bytes do not leave the host, so they are not sealed, and it reaches no other host.
@@ -31,18 +35,21 @@ impl FabricKind {
         match self {
             Self::Tcp => Facts {
                 name: "tcp",
+                code: FabricCode::Tcp,
                 tag: b't',
                 stays_on_host: false,
                 remedy: "look at the network between the hosts",
             },
             Self::Shm => Facts {
                 name: "shm",
+                code: FabricCode::Shm,
                 tag: b's',
                 stays_on_host: true,
                 remedy: "both processes have to run as the same user",
             },
             Self::Verbs => Facts {
                 name: "verbs",
+                code: FabricCode::Verbs,
                 tag: b'v',
                 stays_on_host: false,
                 remedy: "look at the link and its counters on both hosts (`rdma link`, \
@@ -55,6 +62,12 @@ impl FabricKind {
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.facts().name
+    }
+
+    /// The code in records.
+    #[must_use]
+    pub const fn code(self) -> FabricCode {
+        self.facts().code
     }
 
     /// The place in arrays that have one entry for each fabric.
@@ -91,6 +104,7 @@ mod tests {
             assert_eq!(kind.index(), place);
             for other in &FabricKind::ALL[..place] {
                 assert_ne!(kind.name(), other.name());
+                assert_ne!(kind.code(), other.code());
                 assert_ne!(kind.tag(), other.tag());
             }
         }

@@ -5,7 +5,6 @@ use super::completion_sink::CompletionSink;
 use super::deliver::Ready;
 use super::Request;
 use crate::counters::Counters;
-use crate::fabrics::fabric_code;
 use crate::limits::MAX_REQUESTS;
 use crate::net::{Inbox, PeerTable, Route};
 use crate::schedule::{ClientQueue, Exchange};
@@ -204,7 +203,7 @@ impl RequestQueue {
             request: request.id,
             first_block: ready.first_block as u32,
             block_count: delivery.blocks.len() as u32,
-            fabric: fabric_code(kind),
+            fabric: kind.code(),
             last,
             scarce: ready.scarce,
             outcome: Ok(delivery),
