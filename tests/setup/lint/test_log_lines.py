@@ -55,7 +55,7 @@ def test_the_lines_of_the_sources(lines):
 
 def test_words_of_a_class_of_another_package(tmp_path):
     for package, text in [
-        ("a", 'import a.b.Other;\nclass A { void f() { LOG.warn(Other.text(x)); } }'),
+        ("a", "import a.b.Other;\nclass A { void f() { LOG.warn(Other.text(x)); } }"),
         ("a/b", OTHER),
     ]:
         (tmp_path / package).mkdir()

@@ -53,7 +53,8 @@ def test_imports_and_full_names_are_uses_and_comments_are_none(module):
 def test_a_cycle_is_named_with_the_places(module):
     done = check(module({"a.Main": "", "a.b.One": "a.c.Two x;", "a.c.Two": "\na.b.One x;"}))
     assert done.returncode == 1
-    assert "b uses c" in done.stdout and "Two.java:3" in done.stdout
+    assert "b uses c" in done.stdout
+    assert "Two.java:3" in done.stdout
 
 
 def test_a_package_for_the_entrance_alone(module):
