@@ -13,8 +13,8 @@ import java.nio.ByteBuffer;
  * closes the block, but not always the stream).
  */
 final class BlockStream extends InputStream {
-  private final BlockBytes block;
-  private final BlockBatch batch;
+  private final ArenaBlock block;
+  private final ArenaBatch batch;
   /** End of the block in the batch's stream of slices. */
   private final long end;
   /** Next byte in the batch's stream of slices. */
@@ -24,7 +24,7 @@ final class BlockStream extends InputStream {
   private int slice = -1;
   private boolean closed;
 
-  BlockStream(BlockBytes block, BlockBatch batch, int index) {
+  BlockStream(ArenaBlock block, ArenaBatch batch, int index) {
     this.block = block;
     this.batch = batch;
     this.position = batch.start(index);

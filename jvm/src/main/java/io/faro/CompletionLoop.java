@@ -93,10 +93,10 @@ final class CompletionLoop implements Runnable {
   }
 
   private void deliverBlocks(ByteBuffer records, int at, FetchHandle handle) {
-    BlockBatch batch = null;
+    ArenaBatch batch = null;
     try {
       if (handle != null) {
-        batch = BlockBatch.decode(records, at, arena);
+        batch = ArenaBatch.decode(records, at, arena);
       }
     } catch (Throwable t) {
       LOG.error("Blocks of request {} cannot be delivered", handle.request(), t);

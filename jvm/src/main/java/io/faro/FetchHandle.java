@@ -53,7 +53,7 @@ public final class FetchHandle {
   }
 
   /** Takes over the delivery's hold of the batch. */
-  synchronized void blocks(BlockBatch batch) {
+  synchronized void blocks(ArenaBatch batch) {
     try {
       if (!done) {
         reported = batch.firstBlock() + batch.count();

@@ -1,10 +1,15 @@
 package io.faro.spark.fetch;
 
+import io.faro.BlockBatch;
+import io.faro.BlockStatus;
+import io.faro.FetchException;
+import io.faro.FetchListener;
 import io.faro.spark.metrics.PluginCounters;
 import io.faro.spark.metrics.Reason;
 import io.faro.spark.metrics.RequestCounters;
 import io.faro.spark.peers.PeerKey;
 import io.faro.spark.peers.Peers;
+import io.faro.spark.transport.FaroManagedBuffer;
 import io.faro.spark.transport.FaroTransport;
 import io.faro.spark.transport.ShuffleIds;
 import java.util.BitSet;
@@ -18,7 +23,7 @@ import org.apache.spark.network.buffer.ManagedBuffer;
  * delivered or at the end, when the fall-back claims all that are left. A block that arrives after that is not taken
  * out of its batch and so not leaked. Blocks that were delivered stay delivered when the request fails.
  */
-final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
+final class FetchCall implements FetchListener, Peers.Waiter {
   /** Called when a request ends. */
   interface Client {
     /** Abandoned because the task ended. */
@@ -120,15 +125,15 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
   }
 
   @Override
-  public void onBlocks(FaroTransport.Batch batch) {
+  public void onBlocks(BlockBatch batch) {
     lastProgress = nanos.getAsLong();
     for (int i = 0; i < batch.count(); i++) {
-      int at = batch.first() + i;
-      String problem = batch.problem(i);
+      int at = batch.firstBlock() + i;
+      BlockStatus status = batch.status(i);
       if (at < 0 || at >= ids.count()) {
         note(Reason.PROTOCOL, new IllegalStateException("block " + at + " of a request for " + ids.count()));
-      } else if (problem != null) {
-        note(Reason.BLOCK_STATUS, new IllegalStateException(ids.name(at) + ": " + problem));
+      } else if (status != BlockStatus.OK) {
+        note(Reason.BLOCK_STATUS, new IllegalStateException(ids.name(at) + ": " + status.name()));
       } else if (claim(at)) {
         deliver(batch, i, at);
       } else {
@@ -137,10 +142,10 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
     }
   }
 
-  private void deliver(FaroTransport.Batch batch, int i, int at) {
+  private void deliver(BlockBatch batch, int i, int at) {
     ManagedBuffer data;
     try {
-      data = batch.take(i);
+      data = FaroManagedBuffer.of(batch, i);
     } catch (Throwable e) {
       receiver.left(new String[] {ids.name(at)}, Reason.OTHER, e, false);
       return;
@@ -150,7 +155,7 @@ final class FetchCall implements FaroTransport.Sink, Peers.Waiter {
   }
 
   @Override
-  public void onError(int first, int count, Throwable error) {
+  public void onError(int firstBlock, int blockCount, FetchException error) {
     lastProgress = nanos.getAsLong();
     note(Reason.of(error), error);
   }

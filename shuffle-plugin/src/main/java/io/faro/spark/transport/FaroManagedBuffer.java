@@ -1,5 +1,7 @@
 package io.faro.spark.transport;
 
+import io.faro.BlockBatch;
+import io.faro.BlockBytes;
 import io.faro.rows.MemorySlices;
 import io.faro.spark.read.NativeBytes;
 import io.netty.buffer.Unpooled;
@@ -13,11 +15,21 @@ import org.apache.spark.network.buffer.ManagedBuffer;
  * the stream, at the latest at the end of the task.
  */
 public final class FaroManagedBuffer extends ManagedBuffer implements NativeBytes {
-  private final BlockMemory memory;
+  private final BlockBytes memory;
 
   /** Takes over the caller's reference. */
-  public FaroManagedBuffer(BlockMemory memory) {
+  public FaroManagedBuffer(BlockBytes memory) {
     this.memory = memory;
+  }
+
+  /**
+   * Block {@code index} of a batch as Spark's buffer, with one reference that the caller owns. Where the arena is scarce
+   * it is a copy, if there is memory for one.
+   */
+  public static ManagedBuffer of(BlockBatch batch, int index) {
+    BlockBytes bytes = batch.take(index);
+    ManagedBuffer copy = batch.scarce() ? CopiedBlock.of(bytes) : null;
+    return copy == null ? new FaroManagedBuffer(bytes) : copy;
   }
 
   @Override

@@ -1,13 +1,13 @@
 package io.faro.spark.fetch;
 
-import io.faro.rows.MemorySlices;
-import io.faro.spark.transport.BlockMemory;
+import io.faro.BlockBytes;
+import io.faro.SliceSink;
 import java.io.ByteArrayInputStream;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
 
 /** Counted bytes on the heap; a reference too few or too many is an exception, as with native memory. */
-final class FakeMemory implements BlockMemory {
+final class FakeMemory implements BlockBytes {
   final byte[] bytes;
   int references = 1;
 
@@ -27,9 +27,10 @@ final class FakeMemory implements BlockMemory {
   }
 
   @Override
-  public void retain() {
+  public BlockBytes retain() {
     check();
     references++;
+    return this;
   }
 
   @Override
@@ -51,7 +52,13 @@ final class FakeMemory implements BlockMemory {
   }
 
   @Override
-  public void addTo(MemorySlices slices) {
+  public void addTo(SliceSink slices) {
     throw new UnsupportedOperationException("bytes on the heap");
+  }
+
+  @Override
+  public void copyTo(ByteBuffer target) {
+    check();
+    target.put(bytes);
   }
 }

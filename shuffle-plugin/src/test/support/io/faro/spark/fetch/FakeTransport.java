@@ -1,10 +1,13 @@
 package io.faro.spark.fetch;
 
+import io.faro.BlockBatch;
+import io.faro.BlockBytes;
+import io.faro.BlockStatus;
 import io.faro.Fabric;
 import io.faro.FaroException;
+import io.faro.FetchListener;
 import io.faro.OutputFiles;
 import io.faro.StagedOutput;
-import io.faro.spark.transport.FaroManagedBuffer;
 import io.faro.spark.transport.FaroTransport;
 import io.faro.spark.transport.ShuffleIds;
 import java.net.InetAddress;
@@ -14,7 +17,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.IntFunction;
-import org.apache.spark.network.buffer.ManagedBuffer;
 
 /** A transport in which nothing happens but what the test makes happen. */
 final class FakeTransport implements FaroTransport {
@@ -29,12 +31,12 @@ final class FakeTransport implements FaroTransport {
   static final class Started {
     final long peer;
     final ShuffleIds ids;
-    final Sink sink;
+    final FetchListener listener;
 
-    Started(long peer, ShuffleIds ids, Sink sink) {
+    Started(long peer, ShuffleIds ids, FetchListener listener) {
       this.peer = peer;
       this.ids = ids;
-      this.sink = sink;
+      this.listener = listener;
     }
   }
 
@@ -53,9 +55,14 @@ final class FakeTransport implements FaroTransport {
   }
 
   private void arrive(Started fetch, int first, int count, IntFunction<String> content, int... refused) {
-    fetch.sink.onBlocks(new Batch() {
+    fetch.listener.onBlocks(new BlockBatch() {
       @Override
-      public int first() {
+      public long request() {
+        return 1;
+      }
+
+      @Override
+      public int firstBlock() {
         return first;
       }
 
@@ -70,23 +77,37 @@ final class FakeTransport implements FaroTransport {
       }
 
       @Override
-      public String problem(int i) {
-        for (int at : refused) {
-          if (at == first + i) {
-            return "UNKNOWN_OUTPUT";
-          }
-        }
-        return null;
+      public boolean scarce() {
+        return false;
       }
 
       @Override
-      public ManagedBuffer take(int i) {
+      public BlockStatus status(int i) {
+        for (int at : refused) {
+          if (at == first + i) {
+            return BlockStatus.UNKNOWN_OUTPUT;
+          }
+        }
+        return BlockStatus.OK;
+      }
+
+      @Override
+      public long length(int i) {
+        return bytes(i).length;
+      }
+
+      @Override
+      public BlockBytes take(int i) {
         if (takeFails != null) {
           throw takeFails;
         }
-        FakeMemory bytes = new FakeMemory(content.apply(first + i).getBytes(StandardCharsets.UTF_8));
-        memory.add(bytes);
-        return new FaroManagedBuffer(bytes);
+        FakeMemory taken = new FakeMemory(bytes(i));
+        memory.add(taken);
+        return taken;
+      }
+
+      private byte[] bytes(int i) {
+        return content.apply(first + i).getBytes(StandardCharsets.UTF_8);
       }
     });
   }
@@ -111,11 +132,11 @@ final class FakeTransport implements FaroTransport {
   }
 
   @Override
-  public Fetch fetch(long peer, ShuffleIds ids, Sink sink) throws FaroException {
+  public Fetch fetch(long peer, ShuffleIds ids, FetchListener listener) throws FaroException {
     if (refuse != null) {
       throw refuse;
     }
-    started.add(new Started(peer, ids, sink));
+    started.add(new Started(peer, ids, listener));
     return () -> cancelled++;
   }
 

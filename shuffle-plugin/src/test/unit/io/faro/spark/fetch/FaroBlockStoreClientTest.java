@@ -29,7 +29,7 @@ class FaroBlockStoreClientTest {
     FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(5));
     h.transport.arrive(fetch, 0, 2);
     h.transport.arrive(fetch, 2, 3);
-    fetch.sink.onComplete();
+    fetch.listener.onComplete();
     assertEquals(new HashSet<>(ClientHarness.names(0, 1, 2, 3, 4)), h.listener.kept.keySet());
     assertEquals("block 3", h.listener.content("shuffle_0_3_2"));
     assertEquals(5, h.transport.references());
@@ -68,7 +68,7 @@ class FaroBlockStoreClientTest {
     assertEquals(3, h.transport.started.size());
     for (FakeTransport.Started fetch : h.transport.started) {
       h.transport.arrive(fetch, 0, fetch.ids.count());
-      fetch.sink.onComplete();
+      fetch.listener.onComplete();
     }
     assertEquals(new HashSet<>(Arrays.asList(ClientHarness.blocks(10))), h.listener.kept.keySet());
     h.assertNothingLeaks();
@@ -85,9 +85,9 @@ class FaroBlockStoreClientTest {
   void afterAnErrorOnlyWhatWasNotDeliveredGoesToSpark() {
     FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(6));
     h.transport.arrive(fetch, 0, 2);
-    fetch.sink.onError(2, 4, Failures.of(FetchError.CONNECTION_LOST, 2, 4));
+    fetch.listener.onError(2, 4, Failures.of(FetchError.CONNECTION_LOST, 2, 4));
     assertEquals(0, h.fallBackThreads.work.size(), "nothing is decided before the request is complete");
-    fetch.sink.onComplete();
+    fetch.listener.onComplete();
     assertEquals(0, h.spark.requests, "Spark's fetch may block and must not run on the transport's thread");
     h.fallBackThreads.runAll();
     assertEquals(ClientHarness.names(2, 3, 4, 5), h.spark.fetched);
@@ -101,7 +101,7 @@ class FaroBlockStoreClientTest {
   void blocksThatTheServerRefusesGoToSparkAndCauseNoBackOff() {
     FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(4));
     h.transport.arrive(fetch, 0, 4, 1, 3);
-    fetch.sink.onComplete();
+    fetch.listener.onComplete();
     h.fallBackThreads.runAll();
     assertEquals(ClientHarness.names(1, 3), h.spark.fetched);
     assertEquals(new HashSet<>(ClientHarness.names(0, 2)), h.listener.kept.keySet());
@@ -117,7 +117,7 @@ class FaroBlockStoreClientTest {
     h.transport.arrive(fetch, 0, 1);
     h.listener.throwsOnSuccess = null;
     h.transport.arrive(fetch, 1, 1);
-    fetch.sink.onComplete();
+    fetch.listener.onComplete();
     assertEquals("first", h.listener.failed.get("shuffle_0_0_2").getMessage());
     assertEquals(new HashSet<>(ClientHarness.names(1)), h.listener.kept.keySet());
     assertEquals(0, h.spark.requests, "what was offered to Spark once is not offered again");
@@ -131,7 +131,7 @@ class FaroBlockStoreClientTest {
     h.transport.arrive(fetch, 0, 1);
     h.transport.takeFails = null;
     h.transport.arrive(fetch, 1, 1);
-    fetch.sink.onComplete();
+    fetch.listener.onComplete();
     h.fallBackThreads.runAll();
     assertEquals(ClientHarness.names(0), h.spark.fetched);
     assertEquals(new HashSet<>(ClientHarness.names(1)), h.listener.kept.keySet());
@@ -144,7 +144,7 @@ class FaroBlockStoreClientTest {
     h.listener.releaseAll();
     h.listener.taskIsOver = true;
     h.transport.arrive(fetch, 1, 2);
-    fetch.sink.onComplete();
+    fetch.listener.onComplete();
     assertEquals(3, h.transport.memory.size());
     assertEquals(0, h.transport.references());
   }
@@ -163,7 +163,7 @@ class FaroBlockStoreClientTest {
   void whenSparksFetchThrowsOnOurThreadTheBlocksFail() {
     FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(2));
     h.spark.fails = new IllegalStateException("no connection");
-    fetch.sink.onComplete();
+    fetch.listener.onComplete();
     h.fallBackThreads.runAll();
     assertEquals(new HashSet<>(ClientHarness.names(0, 1)), h.listener.failed.keySet());
   }
@@ -172,7 +172,7 @@ class FaroBlockStoreClientTest {
   void whenStoppedTheBlocksFailRatherThanHang() {
     FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(2));
     h.fallBackThreads.stopped = true;
-    fetch.sink.onComplete();
+    fetch.listener.onComplete();
     assertEquals(new HashSet<>(ClientHarness.names(0, 1)), h.listener.failed.keySet());
   }
 
@@ -180,8 +180,8 @@ class FaroBlockStoreClientTest {
   void oneWarningForAPeerAndAReason() {
     for (int i = 0; i < 50; i++) {
       FakeTransport.Started fetch = h.fetchStarted("shuffle_0_" + i + "_2");
-      fetch.sink.onError(0, 1, Failures.of(FetchError.POOL_EXHAUSTED, 0, 1));
-      fetch.sink.onComplete();
+      fetch.listener.onError(0, 1, Failures.of(FetchError.POOL_EXHAUSTED, 0, 1));
+      fetch.listener.onComplete();
     }
     assertEquals(50, h.counters.fallbacks.sum());
     assertEquals(1, h.said.size());

@@ -18,8 +18,8 @@ class FetchCallTest {
     FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(2));
     h.transport.arrive(fetch, 0, 2);
     h.transport.arrive(fetch, 0, 2);
-    fetch.sink.onComplete();
-    fetch.sink.onComplete();
+    fetch.listener.onComplete();
+    fetch.listener.onComplete();
     assertEquals(2, h.listener.kept.size());
     assertEquals(2, h.counters.lateBlocks.sum());
     assertEquals(0, h.spark.requests);
@@ -29,10 +29,10 @@ class FetchCallTest {
   @Test
   void whatComesAfterTheFallBackIsDropped() {
     FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(3));
-    fetch.sink.onError(0, 3, Failures.of(FetchError.CORRUPT, 0, 3));
-    fetch.sink.onComplete();
+    fetch.listener.onError(0, 3, Failures.of(FetchError.CORRUPT, 0, 3));
+    fetch.listener.onComplete();
     h.transport.arrive(fetch, 0, 3);
-    fetch.sink.onComplete();
+    fetch.listener.onComplete();
     h.fallBackThreads.runAll();
     assertEquals(Collections.emptySet(), h.listener.kept.keySet());
     assertEquals(ClientHarness.names(0, 1, 2), h.spark.fetched);
@@ -53,7 +53,7 @@ class FetchCallTest {
     h.client.endUnresponsive(longest);
     h.client.endUnresponsive(longest);
     h.transport.arrive(fetch, 1, 2);
-    fetch.sink.onComplete();
+    fetch.listener.onComplete();
     h.fallBackThreads.runAll();
     assertEquals(ClientHarness.names(1, 2), h.spark.fetched);
     assertEquals(1, h.transport.cancelled);
@@ -76,7 +76,7 @@ class FetchCallTest {
   void aRequestThatIsCompleteWithoutItsBlocksIsNotBelieved() {
     FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(3));
     h.transport.arrive(fetch, 0, 1);
-    fetch.sink.onComplete();
+    fetch.listener.onComplete();
     h.fallBackThreads.runAll();
     assertEquals(ClientHarness.names(1, 2), h.spark.fetched);
     assertEquals(1, h.counters.snapshot().get("fallbackReason.protocol"));
@@ -87,7 +87,7 @@ class FetchCallTest {
     FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(2));
     h.transport.arrive(fetch, 1, 3);
     h.transport.arrive(fetch, -1, 1);
-    fetch.sink.onComplete();
+    fetch.listener.onComplete();
     h.fallBackThreads.runAll();
     assertEquals(new HashSet<>(ClientHarness.names(1)), h.listener.kept.keySet());
     assertEquals(ClientHarness.names(0), h.spark.fetched);

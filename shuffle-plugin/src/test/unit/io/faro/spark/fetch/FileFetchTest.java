@@ -44,7 +44,7 @@ class FileFetchTest {
   private void arrive(int map, int piece, String content) {
     FakeTransport.Started request = asked(h, map, piece);
     h.transport.arrive(request, content);
-    request.sink.onComplete();
+    request.listener.onComplete();
   }
 
   private String pieces() {
@@ -122,8 +122,8 @@ class FileFetchTest {
     arrive(1, 1, "abcd");
     h.fileThreads.runAll();
     FakeTransport.Started second = asked(h, 1, 2);
-    second.sink.onError(0, 1, Failures.of(FetchError.UNREACHABLE, 0, 1));
-    second.sink.onComplete();
+    second.listener.onError(0, 1, Failures.of(FetchError.UNREACHABLE, 0, 1));
+    second.listener.onComplete();
     h.fallBackThreads.runAll();
     assertEquals(ClientHarness.names(1, 2), h.spark.fetched);
     assertEquals(files, h.spark.files);
@@ -142,8 +142,8 @@ class FileFetchTest {
     arrive(0, 1, "abcd");
     // The writing thread has not run yet.
     FakeTransport.Started second = asked(h, 0, 2);
-    second.sink.onError(0, 1, Failures.of(FetchError.UNREACHABLE, 0, 1));
-    second.sink.onComplete();
+    second.listener.onError(0, 1, Failures.of(FetchError.UNREACHABLE, 0, 1));
+    second.listener.onComplete();
     h.fallBackThreads.runAll();
     assertEquals(ClientHarness.names(0), h.spark.fetched);
     assertNoFilesAndNoMemory();
@@ -165,8 +165,8 @@ class FileFetchTest {
     ClientHarness never = new ClientHarness(true);
     fetch(never, 1);
     FakeTransport.Started first = asked(never, 0, 1);
-    first.sink.onError(0, 1, Failures.of(FetchError.UNREACHABLE, 0, 1));
-    first.sink.onComplete();
+    first.listener.onError(0, 1, Failures.of(FetchError.UNREACHABLE, 0, 1));
+    first.listener.onComplete();
     assertInstanceOf(FaroFetchException.class, never.listener.failed.get("shuffle_0_0_2"));
     assertEquals(0, never.spark.requests);
   }

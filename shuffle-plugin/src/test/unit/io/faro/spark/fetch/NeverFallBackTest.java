@@ -24,8 +24,8 @@ class NeverFallBackTest {
   void whatWasNotDeliveredFailsWithEverythingOneNeedsToKnow() {
     FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(2));
     h.transport.arrive(fetch, 0, 1);
-    fetch.sink.onError(1, 1, Failures.of(FetchError.UNREACHABLE, 1, 1));
-    fetch.sink.onComplete();
+    fetch.listener.onError(1, 1, Failures.of(FetchError.UNREACHABLE, 1, 1));
+    fetch.listener.onComplete();
     FaroFetchException failure = failure("shuffle_0_1_2");
     assertEquals("3", failure.executor());
     assertEquals("10.0.0.7:7777", failure.hostPort());
@@ -45,8 +45,8 @@ class NeverFallBackTest {
   void aFailedPeerIsAskedAgainAtOnce() {
     for (int i = 0; i < 3; i++) {
       FakeTransport.Started fetch = h.fetchStarted("shuffle_0_" + i + "_2");
-      fetch.sink.onError(0, 1, Failures.of(FetchError.UNREACHABLE, 0, 1));
-      fetch.sink.onComplete();
+      fetch.listener.onError(0, 1, Failures.of(FetchError.UNREACHABLE, 0, 1));
+      fetch.listener.onComplete();
     }
     assertEquals(3, h.transport.started.size());
   }

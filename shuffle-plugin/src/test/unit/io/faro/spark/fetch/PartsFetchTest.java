@@ -66,7 +66,7 @@ class PartsFetchTest {
   void partsArriveThroughFaroWithOneReference() {
     FakeTransport.Started fetch = fetch(h, 3);
     h.transport.arrive(fetch, 0, 3);
-    fetch.sink.onComplete();
+    fetch.listener.onComplete();
     assertEquals(3, arrived.size());
     assertEquals(0, h.spark.requests);
     releaseAll();
@@ -76,8 +76,8 @@ class PartsFetchTest {
   void whatFaroDoesNotDeliverComesBySparksFetch() {
     FakeTransport.Started fetch = fetch(h, 3);
     h.transport.arrive(fetch, 1, 1);
-    fetch.sink.onError(0, 3, Failures.of(FetchError.CORRUPT, 0, 3));
-    fetch.sink.onComplete();
+    fetch.listener.onError(0, 3, Failures.of(FetchError.CORRUPT, 0, 3));
+    fetch.listener.onComplete();
     h.fallBackThreads.runAll();
     assertEquals(ClientHarness.names(0, 2), h.spark.fetched);
     bySpark(2, 0);
@@ -91,7 +91,7 @@ class PartsFetchTest {
     ClientHarness never = new ClientHarness(true);
     FakeTransport.Started fetch = fetch(never, 2);
     never.transport.arrive(fetch, 0, 1);
-    fetch.sink.onComplete();
+    fetch.listener.onComplete();
     assertEquals(Collections.singleton(1), failed.keySet());
     assertTrue(failed.get(1) instanceof FaroFetchException);
     arrived.values().forEach(ManagedBuffer::release);

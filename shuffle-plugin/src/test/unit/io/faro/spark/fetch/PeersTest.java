@@ -23,8 +23,8 @@ class PeersTest {
   }
 
   private void fail(FakeTransport.Started fetch) {
-    fetch.sink.onError(0, 1, Failures.of(FetchError.CONNECTION_LOST, 0, 1));
-    fetch.sink.onComplete();
+    fetch.listener.onError(0, 1, Failures.of(FetchError.CONNECTION_LOST, 0, 1));
+    fetch.listener.onComplete();
     h.fallBackThreads.runAll();
   }
 
@@ -135,7 +135,7 @@ class PeersTest {
     pass(pause);
     h.fetch(block());
     h.transport.arrive(h.transport.last(), 0, 1);
-    h.transport.last().sink.onComplete();
+    h.transport.last().listener.onComplete();
     h.fetch(block());
     fail(h.transport.last());
     pass(PeerState.BACKOFF_NANOS);

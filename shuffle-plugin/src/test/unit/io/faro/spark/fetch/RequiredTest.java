@@ -23,8 +23,8 @@ class RequiredTest {
 
   private static void fail(ClientHarness h) {
     FakeTransport.Started fetch = h.fetchStarted("shuffle_0_0_2");
-    fetch.sink.onError(0, 1, Failures.of(FetchError.UNREACHABLE, 0, 1));
-    fetch.sink.onComplete();
+    fetch.listener.onError(0, 1, Failures.of(FetchError.UNREACHABLE, 0, 1));
+    fetch.listener.onComplete();
     h.fallBackThreads.runAll();
   }
 

@@ -35,7 +35,7 @@ class ServiceFirstTest {
     h.fetch(ClientHarness.blocks(3));
     FakeTransport.Started fetch = last(SERVICE);
     h.transport.arrive(fetch, 0, 3);
-    fetch.sink.onComplete();
+    fetch.listener.onComplete();
     assertEquals(3, h.listener.kept.size());
     assertTrue(h.asked.isEmpty());
     assertEquals(3, h.counters.serviceBlocks.sum());
@@ -48,12 +48,12 @@ class ServiceFirstTest {
     h.fetch(ClientHarness.blocks(4));
     FakeTransport.Started first = last(SERVICE);
     h.transport.arrive(first, 0, 4, 1, 3);
-    first.sink.onComplete();
+    first.listener.onComplete();
     FakeTransport.Started second = last(EXECUTOR);
     assertEquals(2, second.ids.count());
     assertEquals("shuffle_0_3_2", second.ids.name(1));
     h.transport.arrive(second, 0, 2);
-    second.sink.onComplete();
+    second.listener.onComplete();
     assertEquals(4, h.listener.kept.size());
     assertEquals("block 1", h.listener.content("shuffle_0_3_2"));
     assertEquals(0, h.spark.requests);
@@ -65,11 +65,11 @@ class ServiceFirstTest {
   void whatNeitherHasComesBySparksFetch() {
     h.fetch(ClientHarness.blocks(2));
     FakeTransport.Started first = last(SERVICE);
-    first.sink.onError(0, 2, Failures.of(FetchError.CONNECTION_LOST, 0, 2));
-    first.sink.onComplete();
+    first.listener.onError(0, 2, Failures.of(FetchError.CONNECTION_LOST, 0, 2));
+    first.listener.onComplete();
     FakeTransport.Started second = last(EXECUTOR);
-    second.sink.onError(0, 2, Failures.of(FetchError.CONNECTION_LOST, 0, 2));
-    second.sink.onComplete();
+    second.listener.onError(0, 2, Failures.of(FetchError.CONNECTION_LOST, 0, 2));
+    second.listener.onComplete();
     h.fallBackThreads.runAll();
     assertEquals(1, h.spark.requests);
     assertEquals(1, h.counters.fallbacks.sum());
@@ -82,7 +82,7 @@ class ServiceFirstTest {
     h.fetch(ClientHarness.blocks(2));
     FakeTransport.Started fetch = last(EXECUTOR);
     h.transport.arrive(fetch, 0, 2);
-    fetch.sink.onComplete();
+    fetch.listener.onComplete();
     assertEquals(2, h.listener.kept.size());
     assertEquals(0, h.counters.serviceBlocks.sum());
     h.assertNothingLeaks();
@@ -92,11 +92,11 @@ class ServiceFirstTest {
   void aServiceThatFailsIsLeftAloneForAWhile() {
     h.fetch(ClientHarness.blocks(1));
     FakeTransport.Started first = last(SERVICE);
-    first.sink.onError(0, 1, Failures.of(FetchError.CONNECTION_LOST, 0, 1));
-    first.sink.onComplete();
+    first.listener.onError(0, 1, Failures.of(FetchError.CONNECTION_LOST, 0, 1));
+    first.listener.onComplete();
     FakeTransport.Started second = last(EXECUTOR);
     h.transport.arrive(second, 0, 1);
-    second.sink.onComplete();
+    second.listener.onComplete();
     h.listener.releaseAll();
     h.listener.kept.clear();
     h.fetch(ClientHarness.blocks(1));

@@ -7,12 +7,12 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.codahale.metrics.MetricRegistry;
-import io.faro.rows.MemorySlices;
+import io.faro.BlockBytes;
+import io.faro.SliceSink;
 import io.faro.spark.metrics.FaroSource;
 import io.faro.spark.metrics.Summary;
 import io.faro.spark.peers.Addresses;
 import io.faro.spark.peers.Steps;
-import io.faro.spark.transport.BlockMemory;
 import io.faro.spark.transport.FaroManagedBuffer;
 import io.netty.buffer.ByteBuf;
 import java.io.InputStream;
@@ -62,14 +62,16 @@ class SmallPartsTest {
 
   @Test
   void bufferBeyondOneByteBufferSaysSo() {
-    BlockMemory huge = new BlockMemory() {
+    BlockBytes huge = new BlockBytes() {
       @Override
       public long length() {
         return 1L << 31;
       }
 
       @Override
-      public void retain() {}
+      public BlockBytes retain() {
+        return this;
+      }
 
       @Override
       public void release() {}
@@ -85,7 +87,12 @@ class SmallPartsTest {
       }
 
       @Override
-      public void addTo(MemorySlices slices) {
+      public void addTo(SliceSink slices) {
+        throw new AssertionError("must not be asked");
+      }
+
+      @Override
+      public void copyTo(ByteBuffer target) {
         throw new AssertionError("must not be asked");
       }
     };

@@ -68,8 +68,8 @@ class TaskFetchesTest {
     assertEquals(2, h.transport.cancelled);
     // Native code reports a cancelled request, and a block that was on its way.
     h.transport.arrive(fetch, 1, 1);
-    fetch.sink.onError(2, 1, Failures.of(FetchError.CANCELLED, 2, 1));
-    fetch.sink.onComplete();
+    fetch.listener.onError(2, 1, Failures.of(FetchError.CANCELLED, 2, 1));
+    fetch.listener.onComplete();
     h.fallBackThreads.runAll();
     assertEquals(0, h.spark.requests, "nothing waits for the blocks");
     assertTrue(h.listener.failed.isEmpty());
@@ -92,7 +92,7 @@ class TaskFetchesTest {
   void requestsThatEndedAreNotCancelled() {
     FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(1));
     h.transport.arrive(fetch, 0, 1);
-    fetch.sink.onComplete();
+    fetch.listener.onComplete();
     endTask();
     assertEquals(0, h.transport.cancelled);
     assertEquals(0, h.counters.cancelledRequests.sum());

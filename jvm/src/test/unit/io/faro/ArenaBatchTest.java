@@ -13,11 +13,11 @@ import java.util.Collections;
 import org.junit.jupiter.api.Test;
 
 /** Batches and blocks: references, and what happens after one release too many. */
-class BlockBatchTest {
+class ArenaBatchTest {
   private final FakeArena arena = new FakeArena();
 
-  private BlockBatch batch(RecordWriter record) throws FaroException {
-    return BlockBatch.decode(RecordWriter.direct(record.bytes()), 0, arena);
+  private ArenaBatch batch(RecordWriter record) throws FaroException {
+    return ArenaBatch.decode(RecordWriter.direct(record.bytes()), 0, arena);
   }
 
   private static RecordWriter threeBlocks() {
@@ -28,7 +28,7 @@ class BlockBatchTest {
 
   @Test
   void blocksLieOneAfterTheOtherInTheSlices() throws Exception {
-    BlockBatch batch = batch(threeBlocks());
+    ArenaBatch batch = batch(threeBlocks());
     assertEquals(4, batch.firstBlock());
     assertEquals(3, batch.count());
     assertEquals(Fabric.TCP, batch.fabric());
@@ -61,7 +61,7 @@ class BlockBatchTest {
 
   @Test
   void nativeMemoryGoesBackOnceWhenAllHaveLetGo() throws Exception {
-    BlockBatch batch = batch(threeBlocks());
+    ArenaBatch batch = batch(threeBlocks());
     BlockBytes first = batch.take(0);
     BlockBytes third = batch.take(2).retain();
     batch.releaseHold();
@@ -81,7 +81,7 @@ class BlockBatchTest {
 
   @Test
   void aBlockReturnsTheSlicesThatNoOtherBlockHas() throws Exception {
-    BlockBatch batch = batch(fourSlices());
+    ArenaBatch batch = batch(fourSlices());
     BlockBytes first = batch.take(0);
     BlockBytes second = batch.take(1);
     BlockBytes third = batch.take(2);
@@ -102,7 +102,7 @@ class BlockBatchTest {
 
   @Test
   void slicesOfBlocksThatNobodyTookGoBackWithTheDelivery() throws Exception {
-    BlockBatch batch = batch(fourSlices());
+    ArenaBatch batch = batch(fourSlices());
     BlockBytes second = batch.take(1);
     batch.releaseHold();
     assertEquals(Arrays.asList("0+1", "3+1"), arena.slices);
@@ -112,7 +112,7 @@ class BlockBatchTest {
 
   @Test
   void aSecondReleaseNamesTheBlockAndTakesNothing() throws Exception {
-    BlockBatch batch = batch(threeBlocks());
+    ArenaBatch batch = batch(threeBlocks());
     BlockBytes block = batch.take(2);
     block.release();
     IllegalStateException e = assertThrows(IllegalStateException.class, block::release);
@@ -139,7 +139,7 @@ class BlockBatchTest {
 
   @Test
   void aBlockThatIsNotThereCannotBeTaken() throws Exception {
-    BlockBatch batch = batch(threeBlocks());
+    ArenaBatch batch = batch(threeBlocks());
     IllegalStateException e = assertThrows(IllegalStateException.class, () -> batch.take(1));
     assertTrue(e.getMessage().contains("UNKNOWN_OUTPUT"), e.getMessage());
     assertThrows(IndexOutOfBoundsException.class, () -> batch.take(3));
@@ -150,7 +150,7 @@ class BlockBatchTest {
 
   @Test
   void aByteBufferIsAViewInOneSliceAndACopyOverMore() throws Exception {
-    BlockBatch batch = batch(threeBlocks());
+    ArenaBatch batch = batch(threeBlocks());
     ByteBuffer view = batch.take(0).nioByteBuffer();
     assertTrue(view.isDirect());
     assertThrows(ReadOnlyBufferException.class, () -> view.put(0, (byte) 1));
@@ -165,7 +165,7 @@ class BlockBatchTest {
 
   @Test
   void emptyBlocksNeedNoMemory() throws Exception {
-    BlockBatch batch = batch(new RecordWriter().block(0).block(0));
+    ArenaBatch batch = batch(new RecordWriter().block(0).block(0));
     BlockBytes block = batch.take(1);
     assertEquals(-1, block.inputStream().read());
     assertEquals(-1, block.inputStream().read(new byte[1], 0, 1));
