@@ -23,8 +23,8 @@ public final class FaroManagedBuffer extends ManagedBuffer implements NativeByte
   }
 
   /**
-   * Block {@code index} of a batch as Spark's buffer, with one reference that the caller owns. Where the arena is scarce
-   * it is a copy, if there is memory for one.
+   * Block {@code index} of a batch as Spark's buffer, with one reference that the caller owns. Where the arena is
+   * scarce it is a copy, if there is memory for one.
    */
   public static ManagedBuffer of(BlockBatch batch, int index) {
     BlockBytes bytes = batch.take(index);
