@@ -170,11 +170,13 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Fetc
     @Override
     public void abandoned(FetchCall call) {
       FaroBlockStoreClient.this.abandoned(call);
+      counters.traffic.fromService(call.peer.host, call.delivered);
     }
 
     @Override
     public void ended(FetchCall call, Reason reason) {
       forget(call);
+      counters.traffic.fromService(call.peer.host, call.delivered);
       if (reason == null) {
         services.worked(call.peer);
       } else {

@@ -32,6 +32,10 @@ public final class PluginCounters {
   public final LongAdder serviceBlocks = new LongAdder();
   /** Their bytes. */
   public final LongAdder serviceBytes = new LongAdder();
+  /** Blocks that came from executors after a node service was asked. */
+  public final LongAdder executorBlocks = new LongAdder();
+  /** Their bytes. */
+  public final LongAdder executorBytes = new LongAdder();
   /** Map outputs that the node service of this host keeps. */
   public final LongAdder outputsKept = new LongAdder();
   /** Map outputs that it should keep and does not. */
@@ -94,6 +98,8 @@ public final class PluginCounters {
     all.put("rowBlocks", rowBlocks.sum());
     all.put("serviceBlocks", serviceBlocks.sum());
     all.put("serviceBytes", serviceBytes.sum());
+    all.put("executorBlocks", executorBlocks.sum());
+    all.put("executorBytes", executorBytes.sum());
     all.put("serviceOutputs", outputsKept.sum());
     all.put("serviceOutputsRefused", outputsNotKept.sum());
     notWritten.forEach((why, count) -> all.put("sparkWriters." + why.key, count.sum()));

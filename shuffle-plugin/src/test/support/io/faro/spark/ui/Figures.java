@@ -4,6 +4,7 @@ import io.faro.Fabric;
 import io.faro.spark.metrics.PeerFigures;
 import io.faro.spark.metrics.Report;
 import io.faro.spark.metrics.RequestCounters;
+import io.faro.spark.metrics.Traffic;
 import java.util.Map;
 import java.util.TreeMap;
 
@@ -41,6 +42,13 @@ public final class Figures {
     ShuffleFigures figures = new ShuffleFigures();
     figures.shuffle = id;
     figures.counters = counters(pairs);
+    return figures;
+  }
+
+  static ServiceFigures service(String host, long blocks, long bytes) {
+    ServiceFigures figures = new ServiceFigures();
+    figures.host = host;
+    figures.counters = counters(Traffic.SERVICE_BLOCKS, blocks, Traffic.SERVICE_BYTES, bytes);
     return figures;
   }
 
