@@ -1,4 +1,4 @@
-//! The decoder of a reader's parts.
+//! Decodes the parts of a reader to batches of rows.
 
 use crate::batch::Batch;
 use crate::corruption::Corruption;
@@ -7,7 +7,7 @@ use crate::progress::{Ended, Pushed};
 use crate::rows::RowWriter;
 use crate::zstd::Zstd;
 
-/// How the bytes of a part are compressed: Spark's `spark.io.compression.codec`, or not at all.
+/// The codec of a part's bytes: that of `spark.io.compression.codec`, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
     None,
@@ -35,12 +35,13 @@ enum Source {
 pub struct RowDecoder {
     source: Source,
     rows: RowWriter,
-    /// What the part under way failed with.
+    /// The corruption of the current part, which every call returns until the part is abandoned.
     failed: Option<Corruption>,
 }
 
 impl RowDecoder {
-    /// `batch_bytes`: bytes that a batch holds at most, heads included. A longer row comes in pieces.
+    /// Returns a decoder whose batches have at most `batch_bytes` bytes, heads included. A longer
+    /// row is handed out in pieces.
     pub fn new(codec: Codec, batch_bytes: usize) -> Result<Self, SetupError> {
         if batch_bytes % 8 != 0 || !(64..=1 << 30).contains(&batch_bytes) {
             return Err(SetupError::BatchBytes(batch_bytes));
@@ -57,11 +58,11 @@ impl RowDecoder {
         })
     }
 
-    /// Takes bytes of the part under way, in any cuts. Returns when all are taken or when the batch
-    /// has not enough space left for the next row.
+    /// Takes bytes of the current part; callers may cut the part anywhere. Returns when all bytes
+    /// are taken or when the next row does not fit in the batch.
     ///
-    /// After a corruption only [`abandon_part`](Self::abandon_part) goes on; until then every push
-    /// gives the same corruption again, and the rows in front of it stay in the batch.
+    /// After a corruption call [`abandon_part`](Self::abandon_part). Until then each push returns
+    /// the same corruption, and the rows before it stay in the batch.
     pub fn push(&mut self, input: &[u8]) -> Result<Pushed, Corruption> {
         self.check()?;
         let rows = &mut self.rows;
@@ -76,8 +77,8 @@ impl RowDecoder {
         self.keep_failure(pushed)
     }
 
-    /// The part has no more bytes. Without `full` the part is over: it ended at the end of a
-    /// stream and of a row, all its rows are in batches, and the next push starts another part.
+    /// Ends the current part. If `full` is false, the part is complete: it ended at the end of a
+    /// stream and of a row, and all its rows are in batches. The next push starts another part.
     pub fn end_part(&mut self) -> Result<Ended, Corruption> {
         self.check()?;
         let rows = &mut self.rows;
@@ -86,7 +87,7 @@ impl RowDecoder {
             Source::Lz4(source) => source.end_part(rows),
             Source::Zstd(source) => source.end_part(rows),
         };
-        // A part does not end before the last piece of its last row was handed out.
+        // The last piece of a long row must be handed out before the part ends.
         if !self.keep_failure(drained)? || self.rows.ends_long_row() {
             return Ok(Ended { full: true });
         }
@@ -97,26 +98,25 @@ impl RowDecoder {
         Ok(Ended { full: false })
     }
 
-    /// Forgets the part under way: what is decoded of it, and its rows in the batch that is being
-    /// filled. Rows of earlier parts stay there. The next push starts another part.
+    /// Drops the current part: its decoded bytes and its rows in the current batch. Rows of earlier
+    /// parts stay in the batch. The next push starts another part.
     pub fn abandon_part(&mut self) {
         self.rows.abandon_part();
         self.source.start_part();
         self.failed = None;
     }
 
-    /// Hands out the batch that is being filled, which is possibly empty. The next push fills the same
-    /// memory again.
+    /// Hands out the current batch, which may be empty. The next push overwrites its memory.
     pub fn turn(&mut self) -> Batch<'_> {
         self.rows.turn()
     }
 
-    /// Whether the batch that is being filled has rows, or a piece of one.
+    /// Returns whether the current batch has rows, or a piece of a row.
     pub fn has_batch(&self) -> bool {
         self.rows.has_batch()
     }
 
-    /// Bytes of memory that the decoder holds.
+    /// Returns the heap memory of the decoder, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.rows.memory_bytes()
             + match &self.source {
@@ -126,8 +126,9 @@ impl RowDecoder {
             }
     }
 
-    /// Rows of the part under way that [`turn`](Self::turn) has handed out whole: `abandon_part` cannot
-    /// take them back. A caller that has pieces of a row drops them.
+    /// Returns how many whole rows of the current part [`turn`](Self::turn) has handed out.
+    /// `abandon_part` cannot take them back. A caller that holds pieces of a row must drop them
+    /// itself.
     pub fn rows_handed_out(&self) -> u64 {
         self.rows.rows_handed_out()
     }
@@ -143,7 +144,7 @@ impl RowDecoder {
 }
 
 impl Source {
-    /// Forgets the part under way.
+    /// Drops the state of the current part.
     fn start_part(&mut self) {
         match self {
             Self::None => {}

@@ -1,23 +1,26 @@
-//! Decides from block to block whether rows are packed or compressed by the codec alone.
+//! Decides for each block whether rows are packed or compressed by the codec alone.
 //!
-//! Word columns do not see that rows repeat with a period: seven rows in turn take 50 times what LZ4 takes. So some
-//! blocks are made in both ways, and the shorter way is kept for the blocks behind them. While one way wins, the tries
-//! become rare: behind each of them the pause doubles.
+//! Word columns do not see that rows repeat with a period: seven rows in turn take 50 times the
+//! bytes that LZ4 takes. So some blocks are made in both ways, and the following blocks use the
+//! shorter way. While the same way wins, the pause between tries doubles.
 
-/// Longest pause between two tries, in blocks: a try of texts takes about three times the CPU of a block.
+/// Maximum pause between two tries, in blocks: a try of texts takes about three times the CPU of a
+/// block.
 const LONGEST: u32 = 64;
-/// Packed blocks may be longer by this many percent, because most take less CPU. They are not taken up again before they
-/// are not longer: where both ways take about the same, each change would cause tries.
+/// While packing is in use, packed blocks may be longer by this many percent, because most take
+/// less CPU. To return to packing, a packed block must be no longer than the codec's. Otherwise two
+/// ways of about the same size would alternate, and each change would cause tries.
 const TOLERATED: usize = 2;
-/// A packed block that is longer by this many percent than the last one tried tells that the rows are other ones.
+/// A packed block that is longer than the last tried one by this many percent shows that the rows
+/// have changed.
 const CHANGED: usize = 25;
-/// After a try so many blocks pass before a change causes the next.
+/// Minimum number of blocks between a try and one that a change causes.
 const LEAST: u32 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plan {
     Packed,
-    /// Both, and [`Guard::tell`] chooses.
+    /// Make the block in both ways; [`Guard::tell`] chooses.
     Both,
 }
 
@@ -28,9 +31,9 @@ pub(crate) struct Guard {
     /// Blocks before the next try.
     left: u32,
     since: u32,
-    /// The packed bytes of 1,024 original bytes in the last try.
+    /// Packed bytes per 1,024 original bytes in the last try.
     share: usize,
-    /// Rows repeated nearby in the last try.
+    /// The rows of the last planned block repeated nearby.
     repeated: bool,
 }
 
@@ -48,7 +51,7 @@ impl Default for Guard {
 }
 
 impl Guard {
-    /// Whether the next block is the codec's without a look at its rows.
+    /// Returns whether to compress the next block by the codec alone, without looking for its rows.
     pub fn skips_rows(&mut self) -> bool {
         let skips = !self.packed && self.left > 0;
         if skips {
@@ -57,7 +60,8 @@ impl Guard {
         skips
     }
 
-    /// For the next block, if [`skips_rows`](Self::skips_rows) is not true of it. `repeat` tells whether its rows repeat nearby.
+    /// Plans the next block, if [`skips_rows`](Self::skips_rows) returned false for it. `repeat`
+    /// says whether its rows repeat nearby.
     pub fn plan(&mut self, repeat: bool) -> Plan {
         let news = self.packed && repeat && !self.repeated;
         self.repeated = repeat;
@@ -69,13 +73,14 @@ impl Guard {
         Plan::Packed
     }
 
-    /// Whether a packed block is so long that the codec must be tried too.
+    /// Returns whether a packed block has become so long that the codec must be tried too.
     pub fn is_changed(&self, packed: usize, original: usize) -> bool {
         let share = share(packed, original);
         self.since >= LEAST && share > self.share.saturating_add(self.share * CHANGED / 100)
     }
 
-    /// What both ways took; `None` where packing gave up. True: the packed block is to be used.
+    /// Records a try: the bytes of the packed block, `None` if packing failed, and those of the
+    /// codec. Returns whether to use the packed block.
     pub fn tell(&mut self, packed: Option<usize>, codec: usize, original: usize) -> bool {
         let tolerated = if self.packed { TOLERATED } else { 0 };
         let wins = packed.is_some_and(|bytes| bytes <= codec + codec * tolerated / 100);
@@ -98,7 +103,8 @@ fn share(packed: usize, original: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// The blocks that are tried, of those that `packed` and `codec` tell the bytes of.
+    /// Returns the indices of the blocks that are tried, if packing makes `packed` and the codec
+    /// `codec` bytes of each.
     fn tries(guard: &mut Guard, blocks: usize, packed: usize, codec: usize) -> Vec<usize> {
         (0..blocks)
             .filter(|_| {
@@ -139,9 +145,9 @@ mod tests {
         assert_eq!(guard.plan(false), Plan::Packed);
         assert_eq!(guard.plan(true), Plan::Both);
         guard.tell(Some(500), 1000, 10_000);
-        // They still repeat, and packing won.
+        // The rows still repeat, and packing won.
         assert_eq!(guard.plan(true), Plan::Packed);
-        // Longer blocks are news too, when a few blocks have passed.
+        // Longer blocks count as a change once a few blocks have passed.
         assert!(!guard.is_changed(700, 10_000));
         tries(&mut guard, 20, 500, 1000);
         assert!(guard.is_changed(700, 10_000));
