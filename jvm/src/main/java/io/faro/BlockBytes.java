@@ -10,8 +10,8 @@ import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
  * The bytes of one block with a reference count: it starts with one reference, and the last release frees the bytes.
  * Thread-safe.
  *
- * <p>A block costs this one object of three fields. It has a count of its own: one release too many throws here, with
- * the block's name, and does not release another block.
+ * <p>A block costs this one object of three fields. Its count is its own: one release too many throws here, with the
+ * block's name, and does not release another block.
  */
 public final class BlockBytes {
   private static final AtomicIntegerFieldUpdater<BlockBytes> REFERENCES =
@@ -30,13 +30,15 @@ public final class BlockBytes {
     return batch.length(index);
   }
 
-  /** One more reference. Throws {@link IllegalStateException} when all are gone. */
+  /** Adds a reference. Throws {@link IllegalStateException} if the bytes were freed. */
   public BlockBytes retain() {
     change(1);
     return this;
   }
 
-  /** One reference less; the last one frees the bytes. Throws {@link IllegalStateException} when all are gone. */
+  /**
+   * Removes a reference; the last one frees the bytes. Throws {@link IllegalStateException} if they were freed before.
+   */
   public void release() {
     if (change(-1) == 0) {
       batch.releaseBlock(index);
@@ -54,7 +56,7 @@ public final class BlockBytes {
     return now + by;
   }
 
-  /** Throws {@link IllegalStateException} when the last reference is gone. */
+  /** Throws {@link IllegalStateException} if the bytes were freed. */
   void checkHeld() {
     if (references <= 0) {
       throw gone();
@@ -62,8 +64,8 @@ public final class BlockBytes {
   }
 
   /**
-   * Like {@link #checkHeld}, for after a copy: a full fence, so that the copy's loads cannot be delayed past the check.
-   * When it passes, the bytes were this block's during the whole copy.
+   * Does the same as {@link #checkHeld} after a copy, behind a full fence, so that the copy's loads cannot be delayed
+   * past the check. If it does not throw, the bytes were this block's during the whole copy.
    */
   void checkStillHeld() {
     if (REFERENCES.getAndAdd(this, 0) <= 0) {
@@ -75,15 +77,15 @@ public final class BlockBytes {
     return new IllegalStateException(batch.nameOf(index) + " was released already");
   }
 
-  /** Reads the bytes from their start. Holds no reference of its own: closing it releases nothing. */
+  /** Returns a stream over the bytes. The stream holds no reference: closing it releases nothing. */
   public InputStream inputStream() {
     checkHeld();
     return new BlockStream(this, batch, index);
   }
 
   /**
-   * A read-only view (no copy when the block lies in one slice, else a copy). A view is good until the last
-   * release; after it, its content is undefined. A block of 2 GiB or more is an {@link UnsupportedOperationException}:
+   * Returns a read-only buffer: a view if the block lies in one slice, else a copy. A view is valid until the last
+   * release; after it, its content is undefined. A block of 2 GiB or more throws {@link UnsupportedOperationException};
    * read it by {@link #inputStream}.
    */
   public ByteBuffer nioByteBuffer() {
@@ -113,7 +115,7 @@ public final class BlockBytes {
     return ByteBuffer.wrap(copy).asReadOnlyBuffer();
   }
 
-  /** Appends where the bytes lie, as one part. They are there as long as the caller holds a reference. */
+  /** Appends the addresses of the bytes, as one part. They are valid while the caller holds a reference. */
   public void addTo(MemorySlices slices) {
     checkHeld();
     long end = batch.start(index) + length();
@@ -123,7 +125,7 @@ public final class BlockBytes {
     slices.endPart();
   }
 
-  /** Copies the bytes into {@code target}, which has room for all of them. */
+  /** Copies the bytes into {@code target}, which must have room for all of them. */
   public void copyTo(ByteBuffer target) {
     checkHeld();
     long end = batch.start(index) + length();
