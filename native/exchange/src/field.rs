@@ -46,7 +46,7 @@ impl Field {
         self.q
     }
 
-    /// x^0, x^1, …: each nonzero element once.
+    /// Returns x^0, x^1, …: each nonzero element once.
     pub fn powers(&self) -> impl Iterator<Item = u32> + '_ {
         self.exp.iter().map(|&e| u32::from(e))
     }

@@ -4,18 +4,18 @@
 //! each hold a part of a block and wait for pages that the others hold. Four rules prevent that:
 //!
 //! 1. Memory is leased for whole blocks, all or none
-//! ([`Stream::whole_blocks`](super::deliver::Stream)). An attempt that has it needs no more memory
-//! to hand its blocks out.
+//!    ([`Stream::whole_blocks`](super::deliver::Stream)). An attempt that has it needs no more
+//!    memory to hand its blocks out.
 //! 2. Requests are served in the order in which they were made. The first one that gets no memory
-//! stops the following ones, so that small blocks cannot overtake a large one for ever.
+//!    stops the following ones, so that small blocks cannot overtake a large one for ever.
 //! 3. The one exception to rule 1 is the buffer that is sent with a request, before the lengths are
-//! known. It has the size of the larger ones of the last replies, up to a page, and may hold the
-//! beginning of a large block. While more than half of the arena is in use, requests are sent
-//! without it. If only requests that hold such parts are left, or if no memory returns for a while,
-//! the youngest of them are put back: their attempts end, and their blocks are asked for again
-//! later.
+//!    known. It has the size of the larger ones of the last replies, up to a page, and may hold the
+//!    beginning of a large block. While more than half of the arena is in use, requests are sent
+//!    without it. If only requests that hold such parts are left, or if no memory returns for a
+//!    while, the youngest of them are put back: their attempts end, and their blocks are asked for
+//!    again later.
 //! 4. A silent server keeps no memory from other servers, and requests to it are served last
-//! (`silent`).
+//!    (`silent`).
 //!
 //! A request that waits for memory has no deadline as long as memory returns to the arena.
 
