@@ -33,8 +33,8 @@ public final class RegisteredBufferPool implements AutoCloseable {
   }
 
   /**
-   * Returns a buffer of at least {@code bytes} bytes (the next of 2, 4, 16, 64 and 256 KiB) with undefined content and one
-   * reference. Does not wait.
+   * Returns a buffer of at least {@code bytes} bytes (the next of 2, 4, 16, 64 and 256 KiB) with undefined content and
+   * one reference. Does not wait.
    *
    * @param bytes 1 to {@link #MAX_BYTES}; anything else is an {@link IllegalArgumentException}
    * @throws EndpointException.Exhausted if the memory for buffers is used up
