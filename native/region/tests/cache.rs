@@ -176,7 +176,8 @@ fn eviction_changes_the_version_before_the_bytes() {
 
 #[test]
 fn the_same_bytes_under_a_new_version_are_not_the_same() {
-    // The bytes must not be mistaken for a version: all of them are equal, like those of an odd version.
+    // The bytes must not be mistaken for a version: all of them are equal, like those of an odd
+    // version.
     let world = World::new(1);
     let path = world.dir.path().join("ones");
     std::fs::write(&path, vec![1; PAGE_BYTES]).unwrap();

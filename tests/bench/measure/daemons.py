@@ -1,10 +1,10 @@
-"""The servers of Celeborn and Uniffle, on this host, from an installation that a user names.
+"""Starts the servers of Celeborn and Uniffle on this host, from an installation that a user names.
 
 An installation has the layout of the project's own binary release. Celeborn's servers are started
 by its own scripts. Uniffle's scripts take their settings and put their logs into the installation,
-and let one coordinator run on a host; so its servers are started from its jars.
+and let only one coordinator run on a host, so its servers are started from its jars.
 
-Written from their scripts and documentation: not run yet.
+This was written from their scripts and documentation, and has not run yet.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HEAP = "1g"
 
 @dataclass
 class Running:
-    """Processes, and the settings with which an application finds them."""
+    """Processes, and the settings by which an application finds them."""
 
     leaders: list
     conf: dict[str, str]
@@ -35,7 +35,7 @@ class Running:
 
 
 def celeborn(home: Path, place: Path, _spark: Path) -> Running:
-    """A master and a worker, which keeps its files below `place`."""
+    """Starts a master and a worker, which keeps its files below `place`."""
     master, worker = launch.free_port(), launch.free_port()
     conf = place / "celeborn-conf"
     conf.mkdir()
@@ -52,7 +52,7 @@ def celeborn(home: Path, place: Path, _spark: Path) -> Running:
     write(conf / "celeborn-defaults.conf", settings)
     environment = {
         **os.environ,
-        # Both scripts end by becoming the server, whose id is then the script's.
+        # Both scripts end by exec of the server, which so has the script's process id.
         "CELEBORN_NO_DAEMONIZE": "1",
         "CELEBORN_HOME": str(home),
         "CELEBORN_CONF_DIR": str(conf),
@@ -75,8 +75,8 @@ def celeborn(home: Path, place: Path, _spark: Path) -> Running:
 
 
 def uniffle(home: Path, place: Path, spark: Path) -> Running:
-    """A coordinator and a shuffle server, which keeps its files below `place`. They need Hadoop's
-    classes, which a release may lack: those that come with Spark."""
+    """Starts a coordinator and a shuffle server, which keeps its files below `place`. They need
+    Hadoop's classes, which a release may lack; they use those that come with Spark."""
     coordinator, server = launch.free_port(), launch.free_port()
     quorum = f"127.0.0.1:{coordinator}"
     leaders: list = []
@@ -116,7 +116,7 @@ def write(path: Path, settings: dict) -> None:
 def start(
     leaders: list, place: Path, name: str, command: list, port: int, environment: dict
 ) -> None:
-    """Adds the process, once it listens; if it does not, all are ended."""
+    """Adds a process once it listens. If it does not listen, ends all processes."""
     log = place / f"{name}.log"
     with log.open("wb") as out:
         leader = launch.start_group(

@@ -6,8 +6,8 @@
 //! after all others, and during the shortage only while less than half of the arena is in use.
 //!
 //! ```text
-//!   a connection                                         waits behind until something arrives on it
-//!   a request whose server answers other requests only   waits behind until bytes arrive for it
+//!   a connection                                waits behind until something arrives on it
+//!   a request whose server answers only others  waits behind until bytes arrive for it
 //! ```
 //! After that they are in line again, by the age of their requests. Posted reads keep their memory:
 //! only the end of the connection returns it.

@@ -241,7 +241,7 @@ impl Drop for Page<'_, '_> {
     fn drop(&mut self) {
         if let Self::Array { env, array, first } = self {
             let raw = env.get_raw();
-            // SAFETY: `first` is what `of` got for the same array on the same thread; it is released once.
+            // SAFETY: `of` got `first` for this array on this thread; it is released once.
             unsafe {
                 ((**raw).v1_2.ReleasePrimitiveArrayCritical)(raw, array.as_raw(), *first, 0);
             }

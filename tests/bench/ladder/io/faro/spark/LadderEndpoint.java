@@ -17,16 +17,16 @@ import org.apache.spark.network.shuffle.BlockStoreClient;
 
 /**
  * Faro as an executor has it, without an executor: a native endpoint, and on it the same FaroBlockStoreClient that
- * Spark's fetch iterator calls, with the peer's card given instead of looked up. In this package because the plug-in's
- * classes are package-private. fallback=never: what Faro does not bring is a failure here.
+ * Spark's fetch iterator calls, with the peer's card given instead of looked up. It is in this package because the
+ * plug-in's classes are package-private. With fallback=never, a block that Faro does not deliver is a failure.
  */
 public final class LadderEndpoint {
-  /** Where the files of (shuffle, map) lie. */
+  /** Returns the file of (shuffle, map). */
   public interface Locate {
     File file(int shuffle, long map);
   }
 
-  /** Of the only peer. */
+  /** The card of the only peer. */
   private static final class OneCard implements CardStore {
     private final byte[] card;
 
@@ -51,7 +51,7 @@ public final class LadderEndpoint {
     this.endpoint = endpoint;
   }
 
-  /** {@code side}: faro-tcp, faro-shm or faro-sealed (TCP); limits are those that an executor has by default. */
+  /** Starts the endpoint of a side: faro-tcp, faro-shm or faro-sealed (TCP). Limits are the defaults of an executor. */
   public static LadderEndpoint start(String side, Locate data, Locate index) throws Exception {
     FaroConf defaults = new FaroConf(new SparkConf(false));
     boolean sealed = side.equals("faro-sealed");
