@@ -46,8 +46,7 @@ class Unavailable(RuntimeError):
 
 
 class Links:
-    """Hosts whose links carry `gigabits` per second in each direction; `close` removes all of it.
-    """
+    """Hosts whose links carry `gigabits` per second in each direction; `close` removes all of it."""
 
     def __init__(self, gigabits: float):
         self.gigabits = gigabits
