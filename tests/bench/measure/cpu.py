@@ -24,7 +24,7 @@ def loopback_bytes():
 
 
 def thread_nanos(pid):
-    """Returns CPU time by thread name. Numbers at the end are dropped, so that a pool is one entry."""
+    """Returns CPU time by thread name. Final numbers are dropped, so that a pool is one entry."""
     times = {}
     for task in Path(f"/proc/{pid}/task").iterdir():
         try:

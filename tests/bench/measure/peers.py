@@ -79,7 +79,7 @@ class Stored:
         part.rename(self.path)
 
     def ended(self, names: list[str], seconds: float, others: float) -> None:
-        """Stores beside the workloads how long their lot took, and what share other processes used."""
+        """Stores beside the workloads their lot's time, and the share that other processes used."""
         content = self.read()
         for name in names:
             if name in content.get("workloads", {}):

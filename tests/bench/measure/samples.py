@@ -52,7 +52,7 @@ _CALLS = [(re.compile(pattern), part) for pattern, part in CALLS]
 
 
 def measure(home, faro_jar, target, sides, groups, warm_ups, rounds, progress):
-    """Returns the runs per workload and side, and their samples by part. An error ends everything."""
+    """Returns the runs per workload and side, and their samples by part. An error ends the run."""
     jar = workloads.compiled(home, target)
     every = known.all_sides(faro_jar)
     java_options = f"-XX:+PreserveFramePointer -Dfaro.library.path={_library()}"

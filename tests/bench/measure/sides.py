@@ -1,4 +1,4 @@
-"""The sides of the Spark measurements: their settings, and the jars and processes that they need."""
+"""The sides of the Spark measurements, with the settings, jars and processes that they need."""
 
 from __future__ import annotations
 

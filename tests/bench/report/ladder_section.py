@@ -22,7 +22,7 @@ SHOWN_CLIENTS = 8
 
 
 def write(results):
-    """Writes a chapter for each place; with two places, the second one is compared with the first."""
+    """Writes a chapter for each place, and compares a second place with the first."""
     runs = list(results["places"].values())
     parts = [
         "## Transport ladder",

@@ -46,7 +46,7 @@ def write(results):
 
 
 def sums(queries, side):
-    """Returns a side's rounds, each summed over all queries, as if they belonged to one workload."""
+    """Returns a side's rounds, each summed over all queries as if they were one workload."""
     rounds = [queries[name][side]["rounds"] for name in queries if side in queries[name]]
     count = min(map(len, rounds), default=0)
     keys = [

@@ -13,7 +13,7 @@ def named(kind: str) -> str:
 
 
 def of_kind(heats: list, kind: str) -> dict:
-    """Returns, by name and side, the rounds of all heats, and the sum of Faro's counters over them."""
+    """Returns, by name and side, the rounds of all heats, and the sums of Faro's counters."""
     found: dict = {}
     for heat in heats:
         if heat.kind != kind:

@@ -46,7 +46,7 @@ class Unavailable(RuntimeError):
 
 
 class Links:
-    """Hosts whose links carry `gigabits` per second in each direction; `close` removes all of it."""
+    """Hosts whose links carry `gigabits` per second in each direction; `close` removes all."""
 
     def __init__(self, gigabits: float):
         self.gigabits = gigabits

@@ -1,4 +1,4 @@
-"""Measures one lot: a few queries or workloads by each side in turn, each in its own application."""
+"""Measures one lot: a few queries or workloads by each side in turn, in new applications."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def product_revision() -> str:
 
 @contextmanager
 def linked(kind: Kind):
-    """Returns the links of this kind of cluster, if any, and the rate of one connection over them."""
+    """Returns the links of this kind of cluster, if any, and the rate of one connection."""
     if not kind.gigabits:
         yield None, None
         return
@@ -254,7 +254,7 @@ def answer_path(place: Place, kind: Kind, heat: int, name: str, side: str) -> Pa
 
 
 def compare_answers(place, kind, heat, names, order, runs, broken) -> None:
-    """Stores beside the runs whether each side's answer was stock Spark's: True, or the difference."""
+    """Stores whether each side's answer was stock Spark's: True, or the difference."""
     for name in names:
         theirs = answer_path(place, kind, heat, name, "stock")
         if name in WORKLOADS or "stock" not in runs[name]:
