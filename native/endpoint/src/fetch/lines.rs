@@ -27,9 +27,8 @@ struct Line {
 pub(super) struct Lines(HashMap<EndpointId, Line>);
 
 impl Lines {
-    /// Adds a request that its server had no room for. The first request of the line is sent after
-    /// `hint`, which doubles with each refusal up to eight times and is spread by the id, so that
-    /// clients that were refused together do not return together.
+    /// The server had no room. The first of the line is sent after `hint`, doubled with each refusal up to eight times
+    /// as long and spread by its id, so that clients that were refused together do not come together.
     pub(super) fn refused(&mut self, request: Request, hint: Duration, now: Instant) {
         let (endpoint, id) = (request.endpoint, request.id);
         let line = self.0.entry(endpoint).or_insert_with(|| Line {

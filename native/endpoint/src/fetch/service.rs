@@ -46,9 +46,9 @@ pub(crate) struct FetchService {
     pub(super) silent: HashSet<ConnectionId>,
     /// True if some attempts may belong to requests whose buffers were taken.
     pub(super) any_taken: bool,
-    /// Requests that their servers had no room for, and later requests to the same servers.
+    /// Requests that their servers had no room for, and those that came after them.
     pub(super) lines: Lines,
-    /// The time of the last arrival for any attempt.
+    /// When an attempt last went on.
     pub(super) last_progress: Instant,
     /// The time at which memory last returned to the arena after a lease was refused.
     pub(super) memory_returned: Instant,

@@ -10,9 +10,9 @@ import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
  * Consecutive blocks of one request. Their bytes lie, one after the other, in slices of the arena.
  *
  * <p>A record is decoded once into three small arrays, because its buffer is reused. After that a block costs one array
- * read, and one object if it is taken. Memory is returned slice by slice. A slice counts its users: the delivery, and
- * each {@link BlockBytes} with references whose bytes lie in the slice. So a block that is kept keeps only its own
- * slices.
+ * read, and one object if it is taken. Memory is returned slice by slice: a slice has a count of its users, which are
+ * the delivery and each {@link BlockBytes} with references whose bytes lie in it. So a block that is kept keeps only
+ * the slices that it lies in.
  */
 public final class BlockBatch {
   private static final AtomicIntegerFieldUpdater<BlockBatch> HOLDS =
@@ -23,23 +23,23 @@ public final class BlockBatch {
   private final int firstBlock;
   private final Fabric fabric;
   private final boolean scarce;
-  /** Native handle; 0 if the blocks have no bytes. */
+  /** Native handle; 0: no bytes. */
   private final long handle;
-  /** Offset of each block in the stream of slices, and the end of the last block. */
+  /** Where each block starts in the stream of slices, and, last, where it ends. */
   private final long[] blockStarts;
-  /** Codes of {@link BlockStatus}; null if all blocks are OK. */
+  /** Codes of {@link BlockStatus}; null: all are OK. */
   private final byte[] statuses;
   /** Root buffer of each slice's slab. */
   private final ByteBuffer[] slabs;
   /** Offset of each slice in its slab. */
   private final int[] slabOffsets;
-  /** Offset of each slice in the stream, and the end of the last slice. */
+  /** Where each slice starts in the stream, and, last, where the stream ends. */
   private final long[] sliceStarts;
 
-  /** Number of users of the batch: the delivery, and each BlockBytes that has references. */
+  /** The delivery's own, plus one for each BlockBytes that has references. */
   @SuppressWarnings("unused")
   private volatile int holds = 1;
-  /** Number of users of each slice; null if there is at most one slice, which {@link #holds} counts. */
+  /** The same for each slice; null: there is at most one slice, and {@link #holds} is its count. */
   private final AtomicIntegerArray sliceHolds;
 
   private BlockBatch(ByteBuffer records, int at, Arena arena) throws FaroException {
@@ -96,7 +96,7 @@ public final class BlockBatch {
     return request;
   }
 
-  /** Returns the position of the first block in the request. */
+  /** Position of the first block in the request. */
   public int firstBlock() {
     return firstBlock;
   }
@@ -105,7 +105,7 @@ public final class BlockBatch {
     return blockStarts.length - 1;
   }
 
-  /** Returns the fabric that carried the bytes. */
+  /** Returns which fabric carried the bytes. */
   public Fabric fabric() {
     return fabric;
   }
@@ -118,7 +118,7 @@ public final class BlockBatch {
     return scarce;
   }
 
-  /** Returns the status of a block; {@code index} counts from 0 in this batch. */
+  /** Status of a block; {@code index} counts from 0 in this batch. */
   public BlockStatus status(int index) {
     if (statuses == null) {
       length(index);
@@ -127,7 +127,7 @@ public final class BlockBatch {
     return BlockStatus.ofCode(statuses[index]);
   }
 
-  /** Returns the exact length of a block in bytes; 0 unless its status is OK. */
+  /** Exact length of a block in bytes; 0 unless its status is OK. */
   public long length(int index) {
     return blockStarts[index + 1] - blockStarts[index];
   }
@@ -155,7 +155,7 @@ public final class BlockBatch {
     return new BlockBytes(this, index);
   }
 
-  /** Adds a hold to each slice of the block. Returns false and adds none if one of the slices was released. */
+  /** One more hold for each slice of the block. False, and none: one of them was released. */
   private boolean holdSlices(int index) {
     int end = lastSlice(index);
     for (int slice = firstSlice(index); slice <= end; slice++) {
@@ -171,12 +171,12 @@ public final class BlockBatch {
     return true;
   }
 
-  /** Ends the delivery and returns the memory that no block uses. Call it once. */
+  /** The delivery is over: returns the memory that no block has taken. Once. */
   void releaseHold() {
     release(0, slabs.length - 1);
   }
 
-  /** Called when the last reference to a block is released: returns the memory that no other block uses. */
+  /** The last reference to a block is gone: returns the memory that no other block has. */
   void releaseBlock(int index) {
     release(sliceHolds == null ? 0 : firstSlice(index), sliceHolds == null ? -1 : lastSlice(index));
   }
@@ -190,7 +190,7 @@ public final class BlockBatch {
     }
   }
 
-  /** Removes a hold from each of these slices. Slices without a hold are returned, adjacent ones with one call. */
+  /** One hold less for each of these slices; those without one go back, neighbours with one call. */
   private void releaseSlices(int first, int last) {
     int from = first;
     for (int slice = first; slice <= last; slice++) {
@@ -212,7 +212,7 @@ public final class BlockBatch {
     return length(index) == 0 ? 0 : sliceAt(blockStarts[index]);
   }
 
-  /** Returns the last slice of a block; -1 if the block has no bytes, and so no slice. */
+  /** -1: the block has no bytes, and so no slice. */
   private int lastSlice(int index) {
     return length(index) == 0 ? -1 : sliceAt(blockStarts[index + 1] - 1);
   }
@@ -225,12 +225,12 @@ public final class BlockBatch {
     return "block " + (firstBlock + index) + " of request " + request;
   }
 
-  /** Returns the offset of a block in the stream of slices. */
+  /** Returns where a block starts in the stream of slices. */
   long start(int index) {
     return blockStarts[index];
   }
 
-  /** Returns the slice that holds the byte at {@code position} of the stream. */
+  /** The slice that holds the byte at {@code position} of the stream. */
   int sliceAt(long position) {
     if (slabs.length == 1) {
       return 0;
@@ -239,14 +239,14 @@ public final class BlockBatch {
     if (found < 0) {
       return -found - 2;
     }
-    // An empty slice has the same offset as the next one. The last of them holds the byte.
+    // Empty slices share their start with the next one: take the last, which has the byte.
     while (found + 1 < slabs.length && sliceStarts[found + 1] == position) {
       found++;
     }
     return found;
   }
 
-  /** Returns a view of the stream's bytes from {@code position} to {@code end}, or to the end of {@code slice}. */
+  /** A view of the stream's bytes from {@code position} to {@code end}, or to the end of {@code slice}. */
   ByteBuffer view(int slice, long position, long end) {
     ByteBuffer view = slabs[slice].duplicate();
     long shift = slabOffsets[slice] - sliceStarts[slice];
@@ -255,7 +255,7 @@ public final class BlockBatch {
     return view;
   }
 
-  /** Appends the bytes that {@link #view} would show, and returns their number. */
+  /** Appends the bytes that {@link #view} would show; how many they are. */
   int addSlice(MemorySlices slices, int slice, long position, long end) {
     int bytes = (int) (Math.min(end, sliceStarts[slice + 1]) - position);
     slices.add(slabs[slice], (int) (position - sliceStarts[slice]) + slabOffsets[slice], bytes);

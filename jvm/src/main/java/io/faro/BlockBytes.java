@@ -10,8 +10,8 @@ import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
  * The bytes of one block with a reference count: it starts with one reference, and the last release frees the bytes.
  * Thread-safe.
  *
- * <p>A block costs this one object of three fields. Its count is its own: one release too many throws here, with the
- * block's name, and does not release another block.
+ * <p>A block costs this one object of three fields. It has a count of its own: one release too many throws here, with
+ * the block's name, and does not release another block.
  */
 public final class BlockBytes {
   private static final AtomicIntegerFieldUpdater<BlockBytes> REFERENCES =
@@ -30,15 +30,13 @@ public final class BlockBytes {
     return batch.length(index);
   }
 
-  /** Adds a reference. Throws {@link IllegalStateException} if the bytes were freed. */
+  /** One more reference. Throws {@link IllegalStateException} when all are gone. */
   public BlockBytes retain() {
     change(1);
     return this;
   }
 
-  /**
-   * Removes a reference; the last one frees the bytes. Throws {@link IllegalStateException} if they were freed before.
-   */
+  /** One reference less; the last one frees the bytes. Throws {@link IllegalStateException} when all are gone. */
   public void release() {
     if (change(-1) == 0) {
       batch.releaseBlock(index);
@@ -56,7 +54,7 @@ public final class BlockBytes {
     return now + by;
   }
 
-  /** Throws {@link IllegalStateException} if the bytes were freed. */
+  /** Throws {@link IllegalStateException} when the last reference is gone. */
   void checkHeld() {
     if (references <= 0) {
       throw gone();
@@ -64,8 +62,8 @@ public final class BlockBytes {
   }
 
   /**
-   * Does the same as {@link #checkHeld} after a copy, behind a full fence, so that the copy's loads cannot be delayed
-   * past the check. If it does not throw, the bytes were this block's during the whole copy.
+   * Like {@link #checkHeld}, for after a copy: a full fence, so that the copy's loads cannot be delayed past the check.
+   * When it passes, the bytes were this block's during the whole copy.
    */
   void checkStillHeld() {
     if (REFERENCES.getAndAdd(this, 0) <= 0) {
@@ -77,7 +75,7 @@ public final class BlockBytes {
     return new IllegalStateException(batch.nameOf(index) + " was released already");
   }
 
-  /** Returns a stream over the bytes. The stream holds no reference: closing it releases nothing. */
+  /** Reads the bytes from their start. Holds no reference of its own: closing it releases nothing. */
   public InputStream inputStream() {
     checkHeld();
     return new BlockStream(this, batch, index);
@@ -115,7 +113,7 @@ public final class BlockBytes {
     return ByteBuffer.wrap(copy).asReadOnlyBuffer();
   }
 
-  /** Appends the addresses of the bytes, as one part. They are valid while the caller holds a reference. */
+  /** Appends where the bytes lie, as one part. They are there as long as the caller holds a reference. */
   public void addTo(MemorySlices slices) {
     checkHeld();
     long end = batch.start(index) + length();
@@ -125,7 +123,7 @@ public final class BlockBytes {
     slices.endPart();
   }
 
-  /** Copies the bytes into {@code target}, which must have room for all of them. */
+  /** Copies the bytes into {@code target}, which has room for all of them. */
   public void copyTo(ByteBuffer target) {
     checkHeld();
     long end = batch.start(index) + length();

@@ -219,8 +219,8 @@ public final class Endpoint implements AutoCloseable {
   }
 
   /**
-   * Ends all fetches with {@link FetchException.Closing}, and stops all threads. Blocks that were taken stay readable
-   * until they are released. Idempotent; a listener may call it.
+   * Ends all fetches with {@link FetchException.Closing}, stops all threads. Blocks taken stay readable until they are
+   * released. Idempotent; may be called from a listener.
    */
   @Override
   public void close() {

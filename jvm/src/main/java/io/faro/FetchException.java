@@ -25,7 +25,7 @@ public abstract class FetchException extends FaroException {
     this.detail = failed.detail;
   }
 
-  /** Returns the peer's handle, as returned by {@link Endpoint#addPeer}. */
+  /** Peer handle of {@link Endpoint#addPeer}. */
   public final long peer() {
     return peer;
   }
@@ -34,22 +34,22 @@ public abstract class FetchException extends FaroException {
     return request;
   }
 
-  /** Returns the position in the request of the first block that failed. */
+  /** Position in the request of the first block that failed. */
   public final int firstBlock() {
     return firstBlock;
   }
 
-  /** Returns the number of blocks that failed, from {@link #firstBlock} on. */
+  /** The number of blocks, from {@link #firstBlock} on, that failed. */
   public final int blockCount() {
     return blockCount;
   }
 
-  /** Returns the message of native code. */
+  /** The message of native code. */
   public final String detail() {
     return detail;
   }
 
-  /** The values that all nested types share. */
+  /** The values that all types share. */
   static final class Failed {
     final long peer;
     final long request;
@@ -66,7 +66,7 @@ public abstract class FetchException extends FaroException {
     }
   }
 
-  /** Returns the exception for a FetchErrorCode; an unknown code is a protocol error. */
+  /** The type for a FetchErrorCode; an unknown code is a protocol error. */
   static FetchException of(int code, Failed failed) {
     switch (code) {
       case 1:
@@ -99,7 +99,7 @@ public abstract class FetchException extends FaroException {
     }
   }
 
-  /** The connection was lost, and the retry failed as well. */
+  /** The connection was lost, and the retry as well. */
   public static final class ConnectionLost extends FetchException {
     private static final long serialVersionUID = 1L;
 
@@ -117,7 +117,7 @@ public abstract class FetchException extends FaroException {
     }
   }
 
-  /** Bytes arrived with a wrong CRC. */
+  /** Bytes arrived whose CRC disagrees. */
   public static final class Corrupt extends FetchException {
     private static final long serialVersionUID = 1L;
 
@@ -126,7 +126,7 @@ public abstract class FetchException extends FaroException {
     }
   }
 
-  /** The arena had no memory before the deadline. */
+  /** The arena had no room before the wait's deadline. */
   public static final class PoolExhausted extends FetchException {
     private static final long serialVersionUID = 1L;
 
@@ -135,7 +135,7 @@ public abstract class FetchException extends FaroException {
     }
   }
 
-  /** The peer refused the request or could not serve it. */
+  /** The peer refused or failed the request. */
   public static final class Refused extends FetchException {
     private static final long serialVersionUID = 1L;
 

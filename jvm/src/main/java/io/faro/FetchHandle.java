@@ -52,7 +52,7 @@ public final class FetchHandle {
     return done;
   }
 
-  /** Reports a delivery's blocks, and takes over its hold of the batch. */
+  /** Takes over the delivery's hold of the batch. */
   synchronized void blocks(BlockBatch batch) {
     try {
       if (!done) {
@@ -92,7 +92,7 @@ public final class FetchHandle {
     }
   }
 
-  /** Ends the fetch in Java: reports an error for all blocks not yet reported, then calls {@code onComplete}. */
+  /** Ends the fetch here: an error for all blocks not yet reported, then {@code onComplete}. */
   synchronized void abandon(int code, String detail) {
     if (reported < blocks) {
       failed(code, reported, blocks - reported, detail);

@@ -12,7 +12,7 @@ import java.util.Arrays;
 import java.util.Collections;
 import org.junit.jupiter.api.Test;
 
-/** Tests references to batches and blocks, and one release too many. */
+/** Batches and blocks: references, and what happens after one release too many. */
 class BlockBatchTest {
   private final FakeArena arena = new FakeArena();
 

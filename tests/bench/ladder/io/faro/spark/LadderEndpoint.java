@@ -17,8 +17,8 @@ import org.apache.spark.network.shuffle.BlockStoreClient;
 
 /**
  * Faro as an executor has it, without an executor: a native endpoint, and on it the same FaroBlockStoreClient that
- * Spark's fetch iterator calls, with the peer's card given instead of looked up. It is in this package because the
- * plug-in's classes are package-private. With fallback=never, a block that Faro does not deliver is a failure.
+ * Spark's fetch iterator calls, with the peer's card given instead of looked up. In this package because the plug-in's
+ * classes are package-private. fallback=never: what Faro does not bring is a failure here.
  */
 public final class LadderEndpoint {
   /** Returns the file of (shuffle, map). */

@@ -3,7 +3,7 @@ package io.faro.rows;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 
-/** The addresses of an input's parts in native memory. Reusable; for one thread at a time. */
+/** Where the parts of an input lie in native memory. Reusable; for one thread at a time. */
 public final class MemorySlices {
   private long[] slices = new long[64];
   private int count;
@@ -42,7 +42,7 @@ public final class MemorySlices {
     count++;
   }
 
-  /** Ends a part: it has the slices that were added since the last part, or no bytes if there are none. */
+  /** The slices since the last part are a part. One without slices is a part of no bytes. */
   public void endPart() {
     if (count == 0 || (slices[2 * count - 1] & 1) == 1) {
       append(0, 0);
