@@ -1,10 +1,10 @@
-"""Starts the servers of Celeborn and Uniffle on this host, from an installation that a user names.
+"""The servers of Celeborn and Uniffle, on this host, from an installation that a user names.
 
 An installation has the layout of the project's own binary release. Celeborn's servers are started
 by its own scripts. Uniffle's scripts take their settings and put their logs into the installation,
-and let only one coordinator run on a host, so its servers are started from its jars.
+and let one coordinator run on a host; so its servers are started from its jars.
 
-This was written from their scripts and documentation, and has not run yet.
+Written from their scripts and documentation: not run yet.
 """
 
 from __future__ import annotations

@@ -106,8 +106,8 @@ def compiled(home, target):
 
 
 class Application:
-    """An application of the side `name`, with its daemons if it has some. `prefix` is a command
-    that runs the driver; `environment` is added to the driver's."""
+    """`name` is the side's. Its daemons, where it has some, start with it. `prefix` is a command
+    that runs the driver, `environment` what is added to the driver's."""
 
     def __init__(self, name, side, conf, home, place, jar, logs, prefix=(), environment=None):
         self.side = name

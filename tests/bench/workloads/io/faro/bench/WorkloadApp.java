@@ -123,10 +123,7 @@ public final class WorkloadApp {
     return "jobMillis=" + millis + " " + times.summary();
   }
 
-  /**
-   * Returns the executors' process ids. Spark chooses where a task runs, so tasks run until every executor has
-   * answered.
-   */
+  /** A task lands where it lands: asked until every executor has answered. */
   private static List<String> executorPids(JavaSparkContext context, int count) {
     TreeMap<String, String> pids = new TreeMap<>();
     for (int attempt = 0; attempt < 50 && pids.size() < count; attempt++) {
