@@ -55,7 +55,7 @@ def facts(results):
 
 
 def ideal(setting):
-    """Returns the seconds that a link needs for the bytes that an endpoint reads, without headers."""
+    """Returns the seconds that a link needs for an endpoint's bytes, without headers."""
     megabits = int(setting["rate"].removesuffix("mbit"))
     return (setting["endpoints"] - 1) * setting["bytes"] * 8 / (megabits * 1e6)
 
