@@ -90,8 +90,8 @@ impl Catalog {
         (self.known.weight(), self.stores.offset_bytes())
     }
 
-    /// Returns the output that `peer` wants, if it is known. Otherwise `resume` makes the receiver of
-    /// the answer, which comes later.
+    /// Returns the output that `peer` wants, if it is known. Otherwise `resume` makes the receiver
+    /// of the answer, which comes later.
     pub(crate) fn look_up(
         &self,
         peer: Payer,

@@ -36,7 +36,7 @@ pub(crate) struct Strangers {
 }
 
 impl Strangers {
-    /// At most so many in all, and from one origin.
+    /// Allows at most `max` strangers in all, and `max_of_one` from one origin.
     pub(crate) fn new(max: usize, max_of_one: usize) -> Self {
         Self {
             max,
@@ -46,8 +46,8 @@ impl Strangers {
         }
     }
 
-    /// The one that has to make room for another from that origin: the oldest of the origin if that
-    /// has its share, else of the origin that has most.
+    /// Returns the stranger that must make room for another from that origin: the oldest of the
+    /// origin if that has its share, otherwise the oldest of the origin that has most.
     pub(crate) fn displaced_by(&self, origin: Origin) -> Option<ConnectionId> {
         let of = if self
             .counts
@@ -69,7 +69,8 @@ impl Strangers {
         *self.counts.entry(origin).or_default() += 1;
     }
 
-    /// It has proven who it is, or has ended. Nothing if it was no stranger.
+    /// Removes a connection that has proven its identity or has ended. Does nothing if it was no
+    /// stranger.
     pub(crate) fn left(&mut self, connection: ConnectionId) {
         let Some(origin) = self.origins.remove(&connection) else {
             return;

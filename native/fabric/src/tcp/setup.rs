@@ -35,7 +35,7 @@ impl TcpFabric {
         Self::with_bounds(config, Bounds::default())
     }
 
-    /// The same, with other bounds.
+    /// Opens the fabric like `new`, with other bounds.
     ///
     /// # Errors
     /// The errors of `new`.
