@@ -87,8 +87,8 @@ const SETTINGS: [(&str, Setter); 20] = [
     }),
 ];
 
-/// The values of settings that are not given. They equal the defaults of the keys, except for the
-/// addresses and the memory limit, which Spark's executors always give.
+/// Returns the values of settings that are not given. They equal the defaults of the keys, except
+/// for the addresses and the memory limit, which Spark's executors always give.
 fn defaults() -> Config {
     let local = IpAddr::V4(Ipv4Addr::LOCALHOST);
     Config {

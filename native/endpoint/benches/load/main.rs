@@ -33,7 +33,7 @@ fn main() {
     }
 }
 
-/// A thousand endpoints in one process need some twenty descriptors each.
+/// Raises the limit: a thousand endpoints in one process need about twenty descriptors each.
 fn allow_descriptors() {
     use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
     let now = getrlimit(Resource::Nofile);
@@ -44,7 +44,7 @@ fn allow_descriptors() {
     setrlimit(Resource::Nofile, max).unwrap();
 }
 
-/// CPU time of this process, all threads, nanoseconds.
+/// Returns the CPU time of all threads of this process, in nanoseconds.
 pub fn cpu_nanos() -> u64 {
     use rustix::time::{clock_gettime, ClockId};
     let used = clock_gettime(ClockId::ProcessCPUTime);
