@@ -3,7 +3,7 @@
 use faro_fabric::FabricKind;
 use faro_wire::codes::FabricCode;
 
-/// Returns the fabric's code in records and counters.
+/// The fabric's code in records and counters.
 pub(crate) fn fabric_code(kind: FabricKind) -> FabricCode {
     match kind {
         FabricKind::Tcp => FabricCode::Tcp,
@@ -12,7 +12,7 @@ pub(crate) fn fabric_code(kind: FabricKind) -> FabricCode {
     }
 }
 
-/// Returns the fabric's name in cards, counters and logs.
+/// The fabric's name in cards, counters and logs.
 pub(crate) fn fabric_name(kind: FabricKind) -> &'static str {
     match kind {
         FabricKind::Tcp => "tcp",
