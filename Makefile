@@ -14,7 +14,7 @@ DEMO_JAR := target/demo/faro-spark.jar
 SOURCES := Cargo.toml Cargo.lock pom.xml $(shell find native jvm shuffle-plugin \
 	\( -name target -o -name tests -o -name test \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help setup setup-tests jar check check-reproducible test test-tpcds test-containers test-cluster demo bench bench-softroce bench-memory bench-exchange bench-load bench-peers bench-scale release test-release simulate test-yarn test-pods test-java clean
+.PHONY: help setup setup-tests jar check check-reproducible test test-tpcds test-containers test-cluster demo bench bench-softroce bench-memory bench-exchange bench-load bench-peers bench-scale bench-service release test-release simulate test-yarn test-pods test-java clean
 
 help:
 	@echo 'make setup   what a build needs: as root installs it, otherwise prints the command'
@@ -39,6 +39,7 @@ help:
 	@echo 'make bench-load       one server under the load of 1 to 1,000 clients, into docs/scaling.md'
 	@echo 'make bench-exchange   the policies of the exchange over RDMA, into docs/scaling.md'
 	@echo 'make bench-peers      beside Comet, Celeborn and Uniffle (the latter two where they are installed)'
+	@echo 'make bench-service    what a node service costs and saves: executors killed, small blocks served (10 minutes)'
 	@echo 'make bench-scale      TPC-DS at scale factor 10 and large shuffles (2 hours; tests/bench/scale/run does parts)'
 	@echo 'make clean   removes what was built; $${FARO_CACHE:-~/.cache/faro} stays'
 
@@ -124,6 +125,9 @@ bench-scale: setup-tests jar
 	tests/bench/scale/run --workloads A1 B2 S B1 J TERA X2000
 	tests/bench/scale/run --links
 	tests/bench/scale/run --report
+
+bench-service: setup-tests jar
+	@tests/bench/service/run
 
 clean:
 	@rm -rf target dist jvm/target shuffle-plugin/target

@@ -17,6 +17,7 @@ SIDES = {
     "Faro tcp": (style.BLUE, "s"),
     "Faro shm": (style.GREEN, "o"),
     "Faro, Spark's reader": (style.BLUE, "s"),
+    "Faro, without row blocks": (style.SKY, "v"),
     "Faro": (style.GREEN, "o"),
     "free": (style.GREY, "D"),
     "Comet": (style.ORANGE, "v"),

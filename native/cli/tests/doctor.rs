@@ -12,7 +12,10 @@ use std::process::{Child, Command, Output, Stdio};
 
 fn faro(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_faro"));
-    command.args(args).env_remove("SPARK_LOCAL_IP");
+    command
+        .args(args)
+        .env_remove("SPARK_LOCAL_IP")
+        .env_remove("FARO_SERVE_SOCKET_DIR");
     command
 }
 
@@ -184,6 +187,47 @@ fn a_peer_that_is_not_there() {
             .contains("faro doctor --serve"),
         "{found}"
     );
+}
+
+#[test]
+fn a_service_that_answers_and_one_that_does_not() {
+    let tree = Tree::new("service");
+    let socket = tree.0.join("socket");
+    let (socket, data) = (socket.to_str().unwrap(), tree.0.join("data"));
+    let (output, result) = tree.doctor(&["--socket-dir", socket]);
+    assert_eq!(output.status.code(), Some(1), "{result}");
+    assert_eq!(result["verdict"], "alone");
+    let found = check(&result, "service");
+    assert_eq!(found["level"], "missing");
+    assert!(
+        found["fix"].as_str().unwrap().contains("faro serve"),
+        "{found}"
+    );
+    let child = faro(&["serve", "--socket-dir", socket, "--address", "127.0.0.1"])
+        .arg("--data-dir")
+        .arg(&data)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut server = Server(child);
+    let mut ready = String::new();
+    let mut lines = BufReader::new(server.0.stdout.take().unwrap());
+    lines.read_line(&mut ready).unwrap();
+    assert!(ready.starts_with("ready "), "{ready}");
+    let (output, result) = tree.doctor(&["--socket-dir", socket]);
+    assert_eq!(output.status.code(), Some(0), "{result}");
+    let found = check(&result, "service");
+    assert_eq!(found["level"], "ok");
+    let message = found["message"].as_str().unwrap();
+    let version = env!("CARGO_PKG_VERSION");
+    for part in [version, "of user", "keeps 0 map outputs"] {
+        assert!(message.contains(part), "{part} in {message}");
+    }
+    // Without a directory nothing is asked.
+    let (_, result) = tree.doctor(&[]);
+    let checks = result["checks"].as_array().unwrap();
+    assert!(checks.iter().all(|check| check["check"] != "service"));
 }
 
 #[test]

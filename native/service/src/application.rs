@@ -107,6 +107,11 @@ impl Application {
         self.connections.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Executors that are connected now.
+    pub(crate) fn executors(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+
     /// The last call of a connection.
     pub(crate) fn disconnected(&self) {
         lock(&self.activity).at = Instant::now();

@@ -167,7 +167,8 @@ impl Client {
     }
 }
 
-fn open(path: &Path, timeout: Duration) -> io::Result<OwnedFd> {
+/// Connects to the socket; each message and each answer then has that time.
+pub(crate) fn open(path: &Path, timeout: Duration) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
     set_socket_timeout(&socket, Timeout::Send, Some(timeout))?;

@@ -8,6 +8,7 @@
 //!   socket     one message and its descriptors                                      └─ record    what a restart finds
 //!   handed     what was handed over, checked
 //!   connections   how many there are, in all and of each user
+//!   status     what it has and did: for `faro doctor`, and for Prometheus (metrics)
 //! ```
 //! An application proves itself by a token that only its executors know; its name here is a hash of it. So one
 //! application can neither name nor guess another's outputs, and cannot take its name. Each has an endpoint of its own,
@@ -24,13 +25,15 @@ mod options;
 mod record;
 mod service;
 mod socket;
+mod status;
 mod store;
 
 pub use client::{Client, ClientError};
 pub use listener::Listener;
 pub use message::{Hello, Key, Refusal, Reply, Request, Token, MAX_MESSAGE, VERSION};
 pub use metrics::Metrics;
-pub use options::{Options, Users, SOCKET};
+pub use options::{Options, Users, CONNECTIONS, SOCKET};
 pub use record::Record;
-pub use service::{Figures, Service, ServiceError};
+pub use service::{Service, ServiceError};
 pub use socket::{receive, send, Received, SocketError};
+pub use status::{ask_status, Figures, Status};

@@ -1,7 +1,7 @@
 //! The socket of the service: who connects is asked for, one thread answers each connection.
 
 use crate::application::Application;
-use crate::connections::Connections;
+use crate::connections::{Connections, Counted, TooMany};
 use crate::handed::Handed;
 use crate::message::{MessageError, Refusal, Reply, Request};
 use crate::options::{Users, SOCKET};
@@ -15,6 +15,7 @@ use rustix::net::sockopt::{set_socket_timeout, Timeout};
 use rustix::net::{
     accept_with, bind, listen, socket_with, AddressFamily, SocketAddrUnix, SocketFlags, SocketType,
 };
+use rustix::process::geteuid;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -24,8 +25,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Executors of this host, of all applications.
-const MAX_CONNECTIONS: usize = 1_024;
+/// Connections beyond the most there may be that are told so at a time; further ones are closed without a word.
+const MAX_TURNED_AWAY: usize = 64;
 /// Connections that the kernel keeps until they are taken.
 const BACKLOG: i32 = 128;
 /// How long an executor may take for its first message.
@@ -59,7 +60,7 @@ impl Listener {
         };
         let socket = open(&path, open_to_all).map_err(of)?;
         let stop = Arc::new(AtomicBool::new(false));
-        let connections = Connections::new(&service.options().users, MAX_CONNECTIONS);
+        let connections = Connections::new(&service.options().users, service.options().connections);
         let listener = Self {
             path: path.clone(),
             stop: Arc::clone(&stop),
@@ -148,6 +149,7 @@ fn accept_all(
     stop: &Arc<AtomicBool>,
     connections: &Arc<Connections>,
 ) {
+    let turned_away = Connections::new(&service.options().users, MAX_TURNED_AWAY);
     while !stop.load(Ordering::Relaxed) {
         let connection = match accept_with(socket, SocketFlags::CLOEXEC) {
             Ok(connection) => connection,
@@ -170,7 +172,10 @@ fn accept_all(
             Ok(counted) => counted,
             Err(too_many) => {
                 service.counters.refused.fetch_add(1, Ordering::Relaxed);
-                let _ = refuse(&connection, (Refusal::Full, too_many.to_string()));
+                log::info!("an executor of user {user} is refused: {too_many}");
+                if let Ok(counted) = turned_away.take(user) {
+                    turn_away(connection, counted, too_many);
+                }
                 continue;
             }
         };
@@ -195,9 +200,38 @@ fn accept_all(
     }
 }
 
+/// Reads the greeting before it refuses: closing with a message unread would take the answer from the other side.
+fn turn_away(connection: OwnedFd, counted: Counted, why: TooMany) {
+    let refuses = move || {
+        let _counted = counted;
+        let refused = hello_waits(&connection)
+            .and_then(|()| receive(connection.as_fd()))
+            .and_then(|_| refuse(&connection, (Refusal::Full, why.to_string())));
+        if let Err(error) = refused {
+            log::debug!("an executor does not hear that it is refused: {error}");
+        }
+    };
+    if let Err(error) = thread("faro-refuse", refuses) {
+        log::debug!("an executor is not told that it is refused: {error}");
+    }
+}
+
+/// The first message and its answer have little time.
+fn hello_waits(socket: &OwnedFd) -> Result<(), SocketError> {
+    set_socket_timeout(socket, Timeout::Send, Some(HELLO_WAIT))?;
+    set_socket_timeout(socket, Timeout::Recv, Some(HELLO_WAIT))?;
+    Ok(())
+}
+
 fn refuse(socket: &OwnedFd, (why, text): Refused) -> Result<(), SocketError> {
     let bytes = Reply::Refused { why, text }.encode();
     send(socket.as_fd(), &bytes, &[])
+}
+
+/// What a first message wants.
+enum First {
+    Executor(Arc<Application>),
+    Status,
 }
 
 /// One executor.
@@ -222,13 +256,11 @@ impl Connection<'_> {
         }
     }
 
-    /// The first message; `Closed` after a refusal.
+    /// The first message; `Closed` after a refusal, and after the status.
     fn greet(&self) -> Result<Arc<Application>, SocketError> {
-        let of = |errno: rustix::io::Errno| SocketError::Io(errno.into());
-        set_socket_timeout(self.socket, Timeout::Send, Some(HELLO_WAIT)).map_err(of)?;
-        set_socket_timeout(self.socket, Timeout::Recv, Some(HELLO_WAIT)).map_err(of)?;
+        hello_waits(self.socket)?;
         let greeted = self.greeted()?;
-        let application = greeted.map_err(|refused| {
+        let first = greeted.map_err(|refused| {
             log::info!(
                 "an executor of user {} is refused: {}",
                 self.user,
@@ -242,21 +274,37 @@ impl Connection<'_> {
                 .err()
                 .unwrap_or(SocketError::Closed)
         })?;
-        set_socket_timeout(self.socket, Timeout::Recv, Some(LOOK)).map_err(of)?;
+        let application = match first {
+            First::Executor(application) => application,
+            First::Status => {
+                send(self.socket.as_fd(), &self.service.status().encode(), &[])?;
+                return Err(SocketError::Closed);
+            }
+        };
+        set_socket_timeout(self.socket, Timeout::Recv, Some(LOOK))?;
         let card = application.card();
         self.reply(&Reply::Welcome { card })?;
         Ok(application)
     }
 
-    fn greeted(&self) -> Result<Result<Arc<Application>, Refused>, SocketError> {
+    fn greeted(&self) -> Result<Result<First, Refused>, SocketError> {
         // Also of a user who is refused: closing with a message unread would take the answer from the other side.
         let received = receive(self.socket.as_fd())?;
+        let request = Request::decode(&received.bytes);
+        let administers = self.user == 0 || self.user == geteuid().as_raw();
+        if administers && matches!(request, Ok(Request::Status)) {
+            return Ok(Ok(First::Status));
+        }
         if !self.service.serves(self.user) {
             let text = format!("executors of user {} are not served here", self.user);
             return Ok(Err((Refusal::User, text)));
         }
-        Ok(match Request::decode(&received.bytes) {
-            Ok(Request::Hello(hello)) => self.service.register(&hello, self.user),
+        Ok(match request {
+            Ok(Request::Hello(hello)) => self
+                .service
+                .register(&hello, self.user)
+                .map(First::Executor),
+            Ok(Request::Status) => Ok(First::Status),
             Ok(Request::Output { .. } | Request::Forget { .. } | Request::End) => {
                 let text = "the first message is no greeting".to_owned();
                 Err((Refusal::Message, text))
@@ -295,7 +343,7 @@ impl Connection<'_> {
         let message = |text: String| (Refusal::Message, text);
         let request = Request::decode(&received.bytes).map_err(|e| message(e.to_string()))?;
         match request {
-            Request::Hello(_) => Err(message("a second greeting".to_owned())),
+            Request::Hello(_) | Request::Status => Err(message("a second greeting".to_owned())),
             Request::Output { id, has_data } => {
                 let mut files = received.descriptors.into_iter().map(File::from);
                 let wanted = 1 + usize::from(has_data);

@@ -6,13 +6,15 @@
 //!   OUTPUT   u32 shuffle | i64 map | u8 has data          descriptors: the index, then the data file if it has one
 //!   FORGET   u32 shuffle
 //!   END      (nothing)
+//!   STATUS   "faro" | u16 version                         not from executors: what the service has, see `status`
 //!  answer  | u8 kind | body
 //!   WELCOME  bytes card
 //!   DONE     (nothing)
 //!   REFUSED  u8 why | text
+//!   STATUS   text version | 10 u64, see `status`
 //!  text, bytes: u16 length, then as many bytes
 //! ```
-//! A HELLO begins with its version, so that another version can be refused with a line that names both.
+//! HELLO and STATUS begin with their version, so that another version can be refused with a line that names both.
 
 use faro_wire::OutputId;
 use ring::digest;
@@ -119,6 +121,8 @@ pub enum Request {
     },
     /// The application has ended.
     End,
+    /// What the service has; the first and only message of a connection.
+    Status,
 }
 
 /// What the service answers.
@@ -228,6 +232,11 @@ impl Request {
                 out.extend_from_slice(&shuffle.to_le_bytes());
             }
             Self::End => out.push(4),
+            Self::Status => {
+                out.push(5);
+                out.extend_from_slice(MAGIC);
+                out.extend_from_slice(&VERSION.to_le_bytes());
+            }
         }
         out
     }
@@ -249,6 +258,10 @@ impl Request {
                 shuffle: body.shuffle()?,
             },
             4 => Self::End,
+            5 => {
+                body.version()?;
+                Self::Status
+            }
             got => return Err(MessageError::Kind { got }),
         };
         body.end()?;
@@ -307,7 +320,7 @@ impl Reply {
     }
 }
 
-fn put(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn put(out: &mut Vec<u8>, bytes: &[u8]) {
     // What is longer than a message is refused when it is sent.
     let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
     out.extend_from_slice(&length.to_le_bytes());
@@ -315,7 +328,7 @@ fn put(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// What is left of a message.
-struct Body<'a>(&'a [u8]);
+pub(crate) struct Body<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Body<'a> {
     fn take(&mut self, what: &'static str, bytes: usize) -> Result<&'a [u8], MessageError> {
@@ -333,7 +346,7 @@ impl<'a> Body<'a> {
         Ok(array)
     }
 
-    fn u8(&mut self, what: &'static str) -> Result<u8, MessageError> {
+    pub(crate) fn u8(&mut self, what: &'static str) -> Result<u8, MessageError> {
         Ok(self.array::<1>(what)?[0])
     }
 
@@ -388,7 +401,11 @@ impl<'a> Body<'a> {
         self.take(what, got)
     }
 
-    fn name(&mut self, what: &'static str) -> Result<String, MessageError> {
+    pub(crate) fn u64(&mut self, what: &'static str) -> Result<u64, MessageError> {
+        Ok(u64::from_le_bytes(self.array(what)?))
+    }
+
+    pub(crate) fn name(&mut self, what: &'static str) -> Result<String, MessageError> {
         let bytes = self.bytes(what, MAX_NAME, "1 to 255")?;
         let text = std::str::from_utf8(bytes).map_err(|_| MessageError::NotText { what })?;
         if text.is_empty() {
@@ -402,14 +419,19 @@ impl<'a> Body<'a> {
         Ok(text.to_owned())
     }
 
-    fn hello(&mut self) -> Result<Hello, MessageError> {
+    fn version(&mut self) -> Result<(), MessageError> {
         if &self.array::<4>("greeting")? != MAGIC {
             return Err(MessageError::Magic);
         }
         let got = u16::from_le_bytes(self.array("version")?);
-        if got != VERSION {
-            return Err(MessageError::Version { got });
+        match got {
+            VERSION => Ok(()),
+            got => Err(MessageError::Version { got }),
         }
+    }
+
+    fn hello(&mut self) -> Result<Hello, MessageError> {
+        self.version()?;
         let sealed = self.flag("sealed")?;
         let application = self.name("application")?;
         let executor = self.name("executor")?;
@@ -424,7 +446,7 @@ impl<'a> Body<'a> {
         })
     }
 
-    fn end(&self) -> Result<(), MessageError> {
+    pub(crate) fn end(&self) -> Result<(), MessageError> {
         match self.0.len() {
             0 => Ok(()),
             got => Err(MessageError::Long { got }),

@@ -1,6 +1,7 @@
 //! The service's figures for Prometheus, over HTTP on the loopback interface.
 
-use crate::service::{Figures, Service, ServiceError};
+use crate::service::{Service, ServiceError};
+use crate::status::Figures;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;

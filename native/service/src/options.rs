@@ -8,6 +8,9 @@ use std::time::Duration;
 /// The socket's name in its directory.
 pub const SOCKET: &str = "faro-serve.sock";
 
+/// Connections of executors of this host, of all applications.
+pub const CONNECTIONS: usize = 1_024;
+
 /// Whose executors are served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Users {
@@ -35,6 +38,8 @@ pub struct Options {
     pub fabric: FabricChoice,
     /// Of each application's arena, in bytes.
     pub memory: u64,
+    /// Most connections of executors; of one user of several half.
+    pub connections: usize,
     /// Most applications at a time.
     pub applications: usize,
     /// Most bytes of an application's outputs.

@@ -5,6 +5,7 @@ use crate::connections::share_of_user;
 use crate::message::{Hello, Key, Refusal};
 use crate::options::{Options, Users};
 use crate::record::{Boot, Record};
+use crate::status::{Figures, Status};
 use crate::store::{Held, Holding, KeptAs, Store};
 use faro_sync::lock;
 use rustix::fs::{flock, FlockOperation};
@@ -75,9 +76,6 @@ pub(crate) struct Counters {
     /// Of applications that have ended: blocks and bytes.
     served: [AtomicU64; 2],
 }
-
-/// What the service has and did, by name.
-pub type Figures = Vec<(&'static str, u64)>;
 
 /// The service of this host.
 pub struct Service {
@@ -331,9 +329,15 @@ impl Service {
         }
     }
 
-    /// What it has and did.
+    /// What it has and did, by name.
     pub fn figures(&self) -> Figures {
+        self.status().figures()
+    }
+
+    /// What it has and did.
+    pub fn status(&self) -> Status {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let mut executors = 0;
         let mut served = [0, 1].map(|at| get(&self.counters.served[at]));
         let mut holding = Holding::default();
         let applications = lock(&self.applications);
@@ -343,23 +347,26 @@ impl Service {
                 Known::Serving(application) => {
                     let more = application.served();
                     served = [served[0] + more[0], served[1] + more[1]];
+                    executors += application.executors() as u64;
                     application.holding()
                 }
             };
             holding.outputs += more.outputs;
             holding.bytes += more.bytes;
         }
-        vec![
-            ("applications", applications.len() as u64),
-            ("outputs", holding.outputs as u64),
-            ("output_bytes", holding.bytes),
-            ("linked_total", get(&self.counters.links)),
-            ("kept_open_total", get(&self.counters.descriptors)),
-            ("refused_total", get(&self.counters.refused)),
-            ("removed_total", get(&self.counters.removed_outputs)),
-            ("served_blocks_total", served[0]),
-            ("served_bytes_total", served[1]),
-        ]
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            applications: applications.len() as u64,
+            executors,
+            outputs: holding.outputs as u64,
+            output_bytes: holding.bytes,
+            linked: get(&self.counters.links),
+            kept_open: get(&self.counters.descriptors),
+            refused: get(&self.counters.refused),
+            removed: get(&self.counters.removed_outputs),
+            served_blocks: served[0],
+            served_bytes: served[1],
+        }
     }
 
     /// Ends all endpoints; outputs stay for the next service.

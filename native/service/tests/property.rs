@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use faro_service::{Hello, Record, Refusal, Reply, Request, Token};
+use faro_service::{Hello, Record, Refusal, Reply, Request, Status, Token};
 use faro_wire::OutputId;
 use proptest::prelude::*;
 
@@ -33,6 +33,7 @@ fn requests() -> impl Strategy<Value = Request> {
         ),
         (0..=i32::MAX as u32).prop_map(|shuffle| Request::Forget { shuffle }),
         Just(Request::End),
+        Just(Request::Status),
     ]
 }
 
@@ -63,9 +64,25 @@ proptest! {
     }
 
     #[test]
+    fn a_status_is_read_back(version in "[a-z0-9.-]{1,40}", figures in any::<[u64; 10]>()) {
+        let [applications, executors, outputs, output_bytes, linked, kept_open, refused, removed, served_blocks,
+             served_bytes] = figures;
+        let status = Status {
+            version, applications, executors, outputs, output_bytes, linked, kept_open, refused, removed,
+            served_blocks, served_bytes,
+        };
+        let bytes = status.encode();
+        prop_assert_eq!(Status::decode(&bytes).unwrap(), status);
+        for end in 0..bytes.len() {
+            prop_assert!(Status::decode(&bytes[..end]).is_err());
+        }
+    }
+
+    #[test]
     fn any_bytes_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
         let _ = Request::decode(&bytes);
         let _ = Reply::decode(&bytes);
+        let _ = Status::decode(&bytes);
         let _ = Record::decode(&bytes);
     }
 

@@ -8,8 +8,8 @@ mod support;
 
 use faro_endpoint::{Endpoint, FabricChoice};
 use faro_service::{
-    receive, send, Client, ClientError, Hello, Listener, Options, Refusal, Reply, Request, Service,
-    Token, Users, SOCKET,
+    ask_status, receive, send, Client, ClientError, Hello, Listener, Options, Refusal, Reply,
+    Request, Service, Token, Users, CONNECTIONS, SOCKET,
 };
 use faro_wire::{Card, OutputId};
 use rustix::fs::{Mode, OFlags};
@@ -39,6 +39,7 @@ fn options(dir: &Path) -> Options {
         port: 0,
         fabric: FabricChoice::Tcp,
         memory: 32 << 20,
+        connections: CONNECTIONS,
         applications: 2,
         quota: 1 << 20,
         idle: IDLE,
@@ -463,4 +464,45 @@ fn another_user_is_refused() {
     let host = Host::with(|options| options.users = Users::These(vec![54_321]));
     let refused = host.client(1).map(|_| ());
     assert_eq!(refusal(refused), Refusal::User);
+}
+
+#[test]
+fn one_connection_too_many_hears_of_the_limit() {
+    let host = Host::with(|options| options.connections = 2);
+    let first = host.client(1).unwrap();
+    let _second = host.client(1).unwrap();
+    match host.client(1).map(|_| ()) {
+        Err(ClientError::Refused { why, text }) => {
+            assert_eq!(why, Refusal::Full);
+            assert_eq!(text, "2 executors are connected, as many as may be");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(
+        ask_status(&host.dir.path().join("socket"), TIMEOUT),
+        Err(ClientError::Refused {
+            why: Refusal::Full,
+            ..
+        })
+    ));
+    drop(first);
+    until("a connection is free", || host.client(1).is_ok());
+}
+
+#[test]
+fn a_status_says_what_is_kept() {
+    let host = Host::new();
+    let client = host.client(1).unwrap();
+    host.handed(&client, 1, "some").unwrap();
+    read(&reader(1), client.card(), 1);
+    let (user, status) = ask_status(&host.dir.path().join("socket"), TIMEOUT).unwrap();
+    assert_eq!(user, rustix::process::geteuid().as_raw());
+    assert_eq!(status.version, env!("CARGO_PKG_VERSION"));
+    assert_eq!((status.applications, status.executors), (1, 1));
+    assert_eq!((status.outputs, status.linked, status.kept_open), (1, 1, 0));
+    assert_eq!((status.served_blocks, status.refused), (2, 0));
+    drop(client);
+    until("no executor", || host.figure("executors") == 0);
+    let another = ask_status(&host.dir.path().join("nowhere"), TIMEOUT);
+    assert!(matches!(another, Err(ClientError::Absent { .. })));
 }

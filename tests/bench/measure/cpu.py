@@ -14,6 +14,12 @@ def process_nanos(pid):
     return time.clock_gettime_ns((~pid << 3) | 2)
 
 
+def resident_bytes(pid):
+    """Memory of a process, shared memory that it has touched included."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s*(\d+) kB", status).group(1)) << 10
+
+
 def loopback_bytes():
     """Returns the bytes that the loopback device has carried so far, for all processes."""
     for line in Path("/proc/net/dev").read_text().splitlines():

@@ -1,20 +1,24 @@
-"""The servers of Celeborn and Uniffle, on this host, from an installation that a user names.
+"""Daemons beside Spark, on this host: Spark's shuffle service, `faro serve`, and the servers of
+Celeborn and Uniffle, from an installation that a user names.
 
-An installation has the layout of the project's own binary release. Celeborn's servers are started
-by its own scripts. Uniffle's scripts take their settings and put their logs into the installation,
-and let one coordinator run on a host; so its servers are started from its jars.
+Such an installation has the layout of the project's own binary release. Celeborn's servers are
+started by its own scripts. Uniffle's scripts take their settings and put their logs into the
+installation, and let one coordinator run on a host; so its servers are started from its jars.
 
-Written from their scripts and documentation: not run yet.
+Those of Celeborn and Uniffle are written from their scripts and documentation: not run yet.
 """
 
 from __future__ import annotations
 
 import os
+import platform
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness import launch
 
+ROOT = Path(__file__).resolve().parents[3]
 HEAP = "1g"
 
 
@@ -32,6 +36,50 @@ class Running:
     def stop(self) -> None:
         for leader in self.leaders:
             launch.stop_group(leader, 0)
+
+
+def sparks(_home: None, place: Path, spark: Path) -> Running:
+    """Spark's own shuffle service, with the heap of Spark's script for it."""
+    port = launch.free_port()
+    conf = {
+        "spark.shuffle.service.enabled": "true",
+        "spark.shuffle.service.port": str(port),
+    }
+    settings = {
+        **conf,
+        "spark.shuffle.service.db.enabled": "false",
+        # Spark 4.3's serves no files elsewhere.
+        "spark.local.dir": str(place / "local"),
+    }
+    command = [
+        launch.java_program(),
+        f"-Xmx{HEAP}",
+        *(f"-D{key}={value}" for key, value in settings.items()),
+        *("-cp", f"{spark}/jars/*", "org.apache.spark.deploy.ExternalShuffleService"),
+    ]
+    leaders: list = []
+    start(leaders, place, "shuffle-service", command, port, launch.environment_for(spark))
+    return Running(leaders, conf)
+
+
+def faro(_home: None, place: Path, _spark: Path) -> Running:
+    """`faro serve`, as `make jar` built it. Its readers connect over TCP, as on several hosts."""
+    socket_dir, log = place / "faro-serve", place / "faro-serve.log"
+    command = [
+        ROOT / "dist" / f"faro-{platform.machine()}",
+        "serve",
+        *("--socket-dir", socket_dir, "--data-dir", place / "kept"),
+        *("--address", "127.0.0.1", "--fabric", "tcp"),
+    ]
+    with log.open("wb") as out:
+        leader = launch.start_group([str(part) for part in command], stdout=out, cwd=place)
+    deadline = time.monotonic() + launch.LISTENS_WITHIN
+    while not (socket_dir / "faro-serve.sock").exists():
+        if leader.poll() is not None or time.monotonic() > deadline:
+            launch.stop_group(leader, 0)
+            raise RuntimeError(f"faro serve: {log.read_text(errors='replace')[-400:]}")
+        time.sleep(0.05)
+    return Running([leader], {"spark.faro.service.directory": str(socket_dir)})
 
 
 def celeborn(home: Path, place: Path, _spark: Path) -> Running:

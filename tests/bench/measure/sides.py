@@ -24,9 +24,9 @@ class Side:
     own_manager: bool = False
     # The variable that names the folder of an installation; without it the side is left out.
     needs_home: str = ""
-    # Starts its daemons from an installation, below a folder, beside a Spark: their processes, and
-    # where they are, as settings.
-    daemons: Callable[[Path, Path, Path], daemons.Running] | None = None
+    # Starts its daemons from an installation (if it needs one), below a folder, beside a Spark:
+    # their processes, and where they are, as settings.
+    daemons: Callable[[Path | None, Path, Path], daemons.Running] | None = None
 
     @property
     def faro(self) -> bool:
@@ -82,7 +82,9 @@ def all_sides(faro_jar: Path) -> dict[str, Side]:
 
     return {
         "stock": Side(),
+        "stock-service": Side(daemons=daemons.sparks),
         "faro-tcp": Side({**FARO, "spark.faro.fabric": "tcp"}, faro),
+        "faro-tcp-service": Side({**FARO, "spark.faro.fabric": "tcp"}, faro, daemons=daemons.faro),
         "faro-tcp-lz4": Side(
             {**FARO, "spark.faro.fabric": "tcp", "spark.faro.rowBlocks": "false"}, faro
         ),

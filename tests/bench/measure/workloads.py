@@ -22,7 +22,8 @@ ANSWER_FILE = HERE.parent / "tpcds" / "AnswerFile.java"
 TMPFS = Path("/dev/shm")
 START_SECONDS = 180
 RUN_SECONDS = 240
-MASTER = "local-cluster[2,1,2048]"
+EXECUTORS = 2
+EXECUTOR_MEMORY = 2048
 
 ALWAYS = {
     "spark.shuffle.readHostLocalDisk": "false",
@@ -107,10 +108,25 @@ def compiled(home, target):
 
 class Application:
     """`name` is the side's. Its daemons, where it has some, start with it. `prefix` is a command
-    that runs the driver, `environment` what is added to the driver's."""
+    that runs the driver, `environment` what is added to the driver's; `executors` have a core and
+    `memory` MiB each."""
 
-    def __init__(self, name, side, conf, home, place, jar, logs, prefix=(), environment=None):
+    def __init__(
+        self,
+        name,
+        side,
+        conf,
+        home,
+        place,
+        jar,
+        logs,
+        prefix=(),
+        environment=None,
+        executors=EXECUTORS,
+        memory=EXECUTOR_MEMORY,
+    ):
         self.side = name
+        self.executors = executors
         self.faro = side.faro
         self.logs = logs
         self.home = launch.home_of_links(place, home)
@@ -127,7 +143,7 @@ class Application:
             *prefix,
             self.home / "bin" / "spark-submit",
             "--master",
-            MASTER,
+            f"local-cluster[{executors},1,{memory}]",
             "--driver-memory",
             "1g",
             "--class",
@@ -160,7 +176,10 @@ class Application:
             raise Broken(f"{self.side} did not start")
         if prepare:
             self._ask(prepare)
-        self.pids = [int(pid) for pid in self._ask("executors").split()]
+        self.find_executors()
+
+    def find_executors(self):
+        self.pids = [int(pid) for pid in self._ask(f"executors {self.executors}").split()]
 
     def run(self, command, seconds=RUN_SECONDS):
         beside = [self.talk.pid, *(self.daemons.pids if self.daemons else [])]
@@ -181,6 +200,8 @@ class Application:
             "reduce_s": figures["reduceMillis"] / 1e3,
             "cpu_s": sum(spent[pid] for pid in self.pids) / 1e9,
             "all_cpu_s": sum(spent.values()) / 1e9,
+            "daemons_cpu_s": sum(spent[pid] for pid in beside[1:]) / 1e9,
+            "daemons_bytes": sum(map(cpu.resident_bytes, beside[1:])),
             "loopback_bytes": wire,
             "fetch_wait_s": figures["fetchWaitMillis"] / 1e3,
             "remote_blocks": figures["remoteBlocks"],
@@ -188,6 +209,20 @@ class Application:
             "local_bytes": figures["localBytes"],
             "written_bytes": figures["writtenBytes"],
             "spilled_bytes": figures["spilledBytes"],
+        }
+
+    def killed(self, workload, divisor, victims, seconds=RUN_SECONDS):
+        """The same of a job whose executors are killed between its stages, without CPU."""
+        said = self._ask(f"killed {workload} {divisor} {victims} {self.executors}", seconds)
+        figures = {name: int(value) for name, value in re.findall(r"(\w+)=(-?\d+)", said)}
+        if victims:
+            self.find_executors()
+        return {
+            "job_s": figures["jobMillis"] / 1e3,
+            "map_s": figures["mapMillis"] / 1e3,
+            "map_tasks": figures["mapTasks"],
+            "again": figures["againTasks"],
+            "rows": figures["rows"],
         }
 
     def clean(self):

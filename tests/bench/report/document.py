@@ -13,7 +13,8 @@ is stored by file system and `--peers` by workload; `--report` writes what is st
 `--peers --resume` goes on where a run ended.
 `make bench-scale` measures TPC-DS at scale factor 10, large shuffles and links of 1 to 25 Gbit/s,
 and compares `faro advise` with what was measured; `tests/bench/scale/run --help` says how to do it
-in parts. `tests/bench/rows/run` measures row blocks by kind of rows.
+in parts. `make bench-service` measures what a node service costs and saves.
+`tests/bench/rows/run` measures row blocks by kind of rows.
 """
 
 

@@ -5,8 +5,10 @@ from measure import spread
 NAMES = {
     "netty": "Netty",
     "stock": "stock Spark",
+    "stock-service": "stock Spark, its shuffle service",
     "stock-2": "stock Spark, second heat",
     "faro-tcp": "Faro tcp",
+    "faro-tcp-service": "Faro tcp, `faro serve`",
     "faro-tcp-lz4": "Faro tcp, without row blocks",
     "faro-shm": "Faro shm",
     "netty-ctr": "Netty, AES-CTR",

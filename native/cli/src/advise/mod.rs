@@ -15,7 +15,7 @@ mod report;
 mod source;
 mod spans;
 mod text;
-mod units;
+pub(crate) mod units;
 
 pub use args::Args;
 

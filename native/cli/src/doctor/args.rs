@@ -26,7 +26,8 @@ pub enum Choice {
 #[command(after_help = "\
 Exit codes:
   0   works
-  1   works, but slower: RDMA cannot be used, blocks go over TCP
+  1   works, but with less: RDMA cannot be used, blocks go over TCP; or no node service keeps map
+      outputs (--socket-dir)
   2   cannot work with these settings
   64  wrong usage
   70  the doctor itself failed
@@ -66,7 +67,12 @@ pub struct Args {
           value_parser = clap::value_parser!(u16).range(1..=65_534), conflicts_with = "peer")]
     pub serve: Option<u16>,
 
-    /// Longest wait for an exchange of blocks
+    /// Ask the node service whose --socket-dir this is what it keeps; the executors'
+    /// spark.faro.service.directory
+    #[arg(long, env = "FARO_SERVE_SOCKET_DIR", value_name = "DIR")]
+    pub socket_dir: Option<PathBuf>,
+
+    /// Longest wait for an exchange of blocks, and for the node service
     #[arg(long, default_value = "5", value_parser = crate::perf::args::seconds,
           value_name = "SECONDS")]
     pub timeout: Duration,

@@ -9,6 +9,7 @@ mod channel;
 mod exchange;
 mod report;
 mod serve;
+mod service;
 mod verdict;
 
 pub use args::Args;
@@ -88,6 +89,9 @@ fn examine(args: &Args, local: IpAddr) -> Vec<Finding> {
                 }
             }
         }
+    }
+    if let Some(directory) = &args.socket_dir {
+        findings.push(service::check(directory, args.timeout));
     }
     if args.fabric == Choice::Tcp {
         // TCP does not need RDMA.

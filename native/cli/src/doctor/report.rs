@@ -12,6 +12,7 @@ fn word(level: Level) -> &'static str {
     match level {
         Level::Good => "ok",
         Level::Note => "note",
+        Level::NoService => "missing",
         Level::NoRdma => "slower",
         Level::Broken => "broken",
     }
@@ -22,6 +23,7 @@ fn settings(check: &str) -> Option<&'static str> {
     match check {
         "choice" => Some("spark.faro.verbs.device, spark.faro.verbs.gidIndex"),
         "memlock" | "memory limit" => Some("spark.faro.memory.limit"),
+        "service" => Some("spark.faro.service.directory"),
         _ => None,
     }
 }

@@ -8,6 +8,8 @@ use faro_fabric::diagnose::{Finding, Level};
 pub enum Verdict {
     /// The fabric that was asked for works.
     Well { how: String },
+    /// No node service keeps map outputs.
+    Alone { why: String },
     /// TCP works; RDMA does not.
     Slower { why: String },
     /// Executors with these settings fail, or cannot reach each other.
@@ -24,8 +26,12 @@ impl Verdict {
             return Self::Broken { why };
         }
         match (worst(Level::NoRdma), fabric) {
-            (Some(why), Choice::Verbs) => Self::Broken { why },
-            (Some(why), _) => Self::Slower { why },
+            (Some(why), Choice::Verbs) => return Self::Broken { why },
+            (Some(why), _) => return Self::Slower { why },
+            (None, _) => {}
+        }
+        match (worst(Level::NoService), fabric) {
+            (Some(why), _) => Self::Alone { why },
             (None, Choice::Tcp) => Self::Well {
                 how: "TCP, as configured".to_owned(),
             },
@@ -44,7 +50,7 @@ impl Verdict {
     pub fn code(&self) -> u8 {
         match self {
             Self::Well { .. } => 0,
-            Self::Slower { .. } => 1,
+            Self::Alone { .. } | Self::Slower { .. } => 1,
             Self::Broken { .. } => 2,
         }
     }
@@ -53,6 +59,7 @@ impl Verdict {
     pub(super) fn word(&self) -> &'static str {
         match self {
             Self::Well { .. } => "well",
+            Self::Alone { .. } => "alone",
             Self::Slower { .. } => "slower",
             Self::Broken { .. } => "broken",
         }
@@ -61,6 +68,9 @@ impl Verdict {
     pub(super) fn line(&self) -> String {
         match self {
             Self::Well { how } => format!("ALL WELL: {how}"),
+            Self::Alone { why } => {
+                format!("WORKS, BUT MAP OUTPUTS ARE LOST WITH THEIR EXECUTORS: {why}")
+            }
             Self::Slower { why } => {
                 format!("WORKS, BUT SLOWER: TCP instead of RDMA, because {why}")
             }
@@ -96,6 +106,12 @@ mod tests {
         assert_eq!(code(&[&good, &slow], Choice::Auto), 1);
         assert_eq!(code(&[&good, &slow], Choice::Verbs), 2);
         assert_eq!(code(&[&slow, &bad], Choice::Auto), 2);
+        let alone = finding(Level::NoService, "no service");
+        assert_eq!(code(&[&good, &alone], Choice::Auto), 1);
+        assert_eq!(code(&[&good, &alone], Choice::Tcp), 1);
+        assert_eq!(code(&[&alone, &slow], Choice::Verbs), 2);
+        let verdict = Verdict::of(&[alone, slow.clone()], Choice::Auto);
+        assert_eq!(verdict.word(), "slower");
         let verdict = Verdict::of(&[slow, bad], Choice::Auto);
         assert_eq!(verdict.line(), "CANNOT WORK: no memory");
     }

@@ -8,7 +8,7 @@ pub use args::{Args, Fabric, User};
 
 use crate::{host, CliError};
 use faro_endpoint::FabricChoice;
-use faro_service::{Listener, Metrics, Options, Service, ServiceError, Users};
+use faro_service::{Listener, Metrics, Options, Service, ServiceError, Users, CONNECTIONS};
 use signals::Signals;
 use std::io::Write;
 use std::net::IpAddr;
@@ -80,6 +80,7 @@ fn options(args: &Args) -> Options {
             Fabric::Tcp => FabricChoice::Tcp,
         },
         memory: args.memory,
+        connections: CONNECTIONS,
         applications: args.applications.into(),
         quota: args.quota,
         idle: args.idle,

@@ -24,6 +24,8 @@ pub enum Level {
     Good,
     /// It works, and could be better.
     Note,
+    /// Map outputs are lost with their executors; all else works.
+    NoService,
     /// RDMA cannot be used; TCP can.
     NoRdma,
     /// An executor fails with this.

@@ -26,7 +26,7 @@ SCENARIOS = [
         node_service=True,
         faro_only=True,
         newest=True,
-        must_count=("serviceBlocks", "serviceOutputs"),
+        must_count=("serviceBlocks", "serviceOutputs", "serviceRegistered"),
         service_must_log=(
             r"found [1-9]\d* map outputs, \d+ bytes, of 1 applications",
             r"application \S+ has ended: 0 map outputs",

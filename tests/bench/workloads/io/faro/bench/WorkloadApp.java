@@ -31,7 +31,8 @@ import scala.Tuple2;
  *   tables FOLDER...       makes a view of each Parquet file or folder in them
  *   query FILE [OUTPUT]    collects the answer to the SQL in it, and writes it; the same figures as `run`
  *   clean                  deletes past shuffles' files
- *   executors              PID PID
+ *   killed WORKLOAD DIVISOR VICTIMS EXECUTORS   jobMillis=... againTasks=... ..., see KilledJob
+ *   executors COUNT        PID PID
  *   counters               name=value, summed over the executors
  * </pre>
  */
@@ -98,7 +99,10 @@ public final class WorkloadApp {
       case "clean":
         return String.valueOf(cleaning.awaitOne());
       case "executors":
-        return String.join(" ", executorPids(context, 2));
+        return String.join(" ", executorPids(context, Integer.parseInt(words[1])).values());
+      case "killed":
+        return new KilledJob(spark, context, Workload.valueOf(words[1]), Integer.parseInt(words[2]))
+            .run(Integer.parseInt(words[3]), Integer.parseInt(words[4]));
       case "counters":
         TreeMap<String, Double> total = new TreeMap<>();
         for (Map<String, Double> one : FaroCounters.ofExecutors(context).values()) {
@@ -123,12 +127,12 @@ public final class WorkloadApp {
     return "jobMillis=" + millis + " " + times.summary();
   }
 
-  /** A task lands where it lands: asked until every executor has answered. */
-  private static List<String> executorPids(JavaSparkContext context, int count) {
+  /** By executor. A task lands where it lands: asked until so many executors have answered. */
+  static Map<String, String> executorPids(JavaSparkContext context, int count) {
     TreeMap<String, String> pids = new TreeMap<>();
     for (int attempt = 0; attempt < 50 && pids.size() < count; attempt++) {
       List<Integer> tasks = new ArrayList<>();
-      for (int i = 0; i < count * 4; i++) {
+      for (int i = 0; i < Math.max(8, count * 4); i++) {
         tasks.add(i);
       }
       for (Tuple2<String, String> one : context.parallelize(tasks, tasks.size()).map(i -> new Tuple2<>(
@@ -139,6 +143,6 @@ public final class WorkloadApp {
     if (pids.size() < count) {
       throw new IllegalStateException("executors that ran tasks: " + pids);
     }
-    return new ArrayList<>(pids.values());
+    return pids;
   }
 }

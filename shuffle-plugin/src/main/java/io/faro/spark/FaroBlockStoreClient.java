@@ -162,11 +162,13 @@ final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.C
     @Override
     public void abandoned(FetchCall call) {
       FaroBlockStoreClient.this.abandoned(call);
+      counters.traffic.fromService(call.peer.host, call.delivered);
     }
 
     @Override
     public void ended(FetchCall call, Reason reason) {
       forget(call);
+      counters.traffic.fromService(call.peer.host, call.delivered);
       if (reason == null) {
         services.worked(call.peer);
       } else {

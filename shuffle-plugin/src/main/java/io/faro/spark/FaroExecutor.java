@@ -339,6 +339,7 @@ final class FaroExecutor {
     memory.addTo(all);
     all.put("sealedChannel", conf.security.sealed ? 1L : 0L);
     all.putAll(counters.snapshot());
+    all.put("serviceRegistered", service != null && service.driver().isRegistered() ? 1L : 0L);
     return all;
   }
 

@@ -69,6 +69,8 @@ final class FromService implements Receiver {
 
     @Override
     public void arrived(int at, ManagedBuffer data) {
+      counters.executorBlocks.increment();
+      counters.executorBytes.add(data.size());
       receiver.arrived(places == null ? at : places[at], data);
     }
 

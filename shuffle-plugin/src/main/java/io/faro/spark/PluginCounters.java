@@ -35,6 +35,10 @@ final class PluginCounters {
   final LongAdder serviceBlocks = new LongAdder();
   /** Their bytes. */
   final LongAdder serviceBytes = new LongAdder();
+  /** Blocks that came from executors after a node service was asked. */
+  final LongAdder executorBlocks = new LongAdder();
+  /** Their bytes. */
+  final LongAdder executorBytes = new LongAdder();
   /** Map outputs that the node service of this host keeps. */
   final LongAdder outputsKept = new LongAdder();
   /** Map outputs that it should keep and does not. */
@@ -93,6 +97,8 @@ final class PluginCounters {
     all.put("rowBlocks", rowBlocks.sum());
     all.put("serviceBlocks", serviceBlocks.sum());
     all.put("serviceBytes", serviceBytes.sum());
+    all.put("executorBlocks", executorBlocks.sum());
+    all.put("executorBytes", executorBytes.sum());
     all.put("serviceOutputs", outputsKept.sum());
     all.put("serviceOutputsRefused", outputsNotKept.sum());
     notWritten.forEach((why, count) -> all.put("sparkWriters." + why.key, count.sum()));

@@ -1,13 +1,15 @@
 package io.faro.spark;
 
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 
 /**
- * The log line at the end of an executor: the most important counters in a fixed order, then all others that are not
- * zero. Logged once, when Spark stops the executor or at the end of the process.
+ * The log line at the end of an executor: the most important counters in a fixed order, with those of the node service
+ * where there is one, then all others that are not zero. Logged once, when Spark stops the executor or at the end of
+ * the process.
  */
 final class Summary {
   private static final String[] FIRST = {
@@ -15,6 +17,11 @@ final class Summary {
     "remoteBytes.shm", "fallbacks", "fallbackBlocks", "crcErrors", "pool.highWaterBytes",
     "memory.tasksHighWaterBytes", "memory.totalHighWaterBytes"
   };
+  /** Before {@link #LEFT}, if one of them is not zero: where the remote blocks came from. */
+  private static final String[] SERVICE = {
+    "serviceOutputs", "serviceOutputsRefused", "serviceBlocks", "serviceBytes", "executorBlocks", "executorBytes"
+  };
+  private static final String LEFT = "fallbacks";
 
   private final Supplier<Map<String, Long>> counters;
   private final Consumer<String> out;
@@ -35,7 +42,13 @@ final class Summary {
 
   static String line(Map<String, Long> counters) {
     Map<String, Long> ordered = new LinkedHashMap<>();
+    boolean service = Arrays.stream(SERVICE).anyMatch(name -> counters.getOrDefault(name, 0L) != 0);
     for (String name : FIRST) {
+      if (service && name.equals(LEFT)) {
+        for (String of : SERVICE) {
+          ordered.put(of, counters.getOrDefault(of, 0L));
+        }
+      }
       ordered.put(name, counters.getOrDefault(name, 0L));
     }
     counters.forEach((name, value) -> {

@@ -57,6 +57,8 @@ class ServiceFirstTest {
     assertEquals("block 1", h.listener.content("shuffle_0_3_2"));
     assertEquals(0, h.spark.requests);
     assertEquals(2, h.counters.serviceBlocks.sum());
+    assertEquals(2, h.counters.executorBlocks.sum());
+    assertEquals(h.counters.executorBytes.sum(), h.counters.serviceBytes.sum());
     h.assertNothingLeaks();
   }
 

@@ -16,6 +16,7 @@ public final class DriverLink {
   private final ClassTag<byte[]> tag = ClassTag$.MODULE$.apply(byte[].class);
   /** {@code null}: not found yet. */
   private volatile RpcEndpointRef driver;
+  private volatile boolean registered;
 
   public DriverLink(SparkEnv env) {
     this.env = env;
@@ -44,6 +45,12 @@ public final class DriverLink {
    */
   void kept(byte[] before, byte[] now) throws IOException {
     ask(Message.Kind.KEPT, env.executorId(), Message.cards(before, now));
+    registered = true;
+  }
+
+  /** Whether a service has taken this executor, and the driver knows. It may have been lost since. */
+  public boolean isRegistered() {
+    return registered;
   }
 
   /** An output of this executor is not kept. Does not wait. */

@@ -18,8 +18,8 @@ import org.apache.spark.scheduler.SparkListenerEvent;
  * The driver's side of the tab, without its threads: takes reports, sets their rate, and writes the event log.
  *
  * <p>The answer to a report requests the next one (see {@link Reporter}). It is sent {@link #PACE_NANOS} after the
- * report, later if many executors report, and at once at the end of a stage. The event log gets an executor or a
- * shuffle that has changed at most once in {@link #LOG_NANOS}, and all at the end of the application. So the
+ * report, later if many executors report, and at once at the end of a stage. The event log gets an executor, a shuffle
+ * or a node service that has changed at most once in {@link #LOG_NANOS}, and all at the end of the application. So the
  * application's duration bounds the log's size, not its traffic.
  */
 final class Collector {
@@ -40,7 +40,9 @@ final class Collector {
   /** Includes executors that ended: their last report may come after that. */
   private final Map<String, Known> executors = new LinkedHashMap<>();
   private final Map<Integer, ShuffleFigures> shuffles = new LinkedHashMap<>();
-  /** Figures that are not yet in the event log, by {@code e<executor>} or {@code s<shuffle>}. */
+  /** By host. */
+  private final Map<String, ServiceFigures> services = new LinkedHashMap<>();
+  /** Figures that are not yet in the event log, by {@code e<executor>}, {@code s<shuffle>} or {@code n<host>}. */
   private final Map<String, SparkListenerEvent> unlogged = new LinkedHashMap<>();
   private final Map<String, Long> logged = new HashMap<>();
   private long lastAsked;
@@ -113,6 +115,9 @@ final class Collector {
     for (Map.Entry<Integer, Map<String, Long>> more : report.shuffles.entrySet()) {
       add(more.getKey(), more.getValue());
     }
+    for (Map.Entry<String, Map<String, Long>> more : report.services.entrySet()) {
+      addService(more.getKey(), more.getValue());
+    }
     if (!report.counters.isEmpty() || known.figures == null) {
       ExecutorFigures figures = new ExecutorFigures();
       figures.executor = report.executor;
@@ -157,6 +162,23 @@ final class Collector {
     }
     shuffles.put(shuffle, sum);
     unlogged.put("s" + shuffle, sum);
+    store.put(sum);
+  }
+
+  private void addService(String host, Map<String, Long> more) throws Exception {
+    ServiceFigures before = services.get(host);
+    if (before == null) {
+      before = new ServiceFigures();
+      before.host = host;
+      if (services.size() >= FigureStore.MAX_SERVICES) {
+        String oldest = services.keySet().iterator().next();
+        services.remove(oldest);
+        logged.remove("n" + oldest);
+      }
+    }
+    ServiceFigures sum = before.plus(more);
+    services.put(host, sum);
+    unlogged.put("n" + host, sum);
     store.put(sum);
   }
 

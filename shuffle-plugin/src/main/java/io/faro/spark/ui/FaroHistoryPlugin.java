@@ -58,6 +58,8 @@ public final class FaroHistoryPlugin implements AppHistoryServerPlugin {
           store.put((ExecutorFigures) event);
         } else if (event instanceof ShuffleFigures) {
           store.put((ShuffleFigures) event);
+        } else if (event instanceof ServiceFigures) {
+          store.put((ServiceFigures) event);
         }
       } catch (Exception e) {
         LOG.info("Faro: an event of the log cannot be read: {}", e.toString());

@@ -48,7 +48,7 @@ final class FaroPage extends WebUIPage {
     try {
       long now = live ? System.currentTimeMillis() : PageHtml.PAST;
       return frame(request, new Unparsed(PageHtml.of(
-          store.executors(), store.shuffles(), manager(), now, queries(request))));
+          store.executors(), store.shuffles(), store.services(), manager(), now, queries(request))));
     } catch (InvocationTargetException e) {
       throw new IllegalStateException("the Faro page cannot be shown: " + e.getCause(), e.getCause());
     } catch (Exception e) {

@@ -9,11 +9,12 @@ import org.apache.spark.util.kvstore.KVStoreIterator;
 /**
  * The figures in Spark's status store, from which the page reads: in the driver while the application runs, and in the
  * history server, which may keep the store on disk and not read the event log again. Bounded: it keeps the newest
- * shuffles, and drops executors that ended above a number of executors.
+ * shuffles, drops executors that ended above a number of executors, and services above a number of hosts.
  */
 final class FigureStore {
   static final int MAX_SHUFFLES = 1_000;
   static final int MAX_EXECUTORS = 5_000;
+  static final int MAX_SERVICES = 5_000;
 
   private final KVStore store;
 
@@ -41,6 +42,13 @@ final class FigureStore {
     }
   }
 
+  void put(ServiceFigures figures) throws Exception {
+    store.write(figures);
+    if (store.count(ServiceFigures.class) > MAX_SERVICES) {
+      store.delete(ServiceFigures.class, services().get(0).host);
+    }
+  }
+
   boolean isEmpty() throws Exception {
     return store.count(ExecutorFigures.class) == 0;
   }
@@ -56,6 +64,11 @@ final class FigureStore {
   /** In the order of ids. */
   List<ShuffleFigures> shuffles() throws Exception {
     return all(ShuffleFigures.class);
+  }
+
+  /** In the order of hosts. */
+  List<ServiceFigures> services() throws Exception {
+    return all(ServiceFigures.class);
   }
 
   private <T> List<T> all(Class<T> type) throws Exception {

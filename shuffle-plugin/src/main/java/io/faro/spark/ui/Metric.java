@@ -79,6 +79,10 @@ final class Metric {
   private static void services() {
     count("serviceBlocks", "blocks", "that came from node services (`faro serve`), also in the counts of their fabric");
     count("serviceBytes", "bytes", "in these blocks");
+    count("executorBlocks", "blocks", "that came from executors after their host's node service was asked; also in the "
+        + "counts of their fabric");
+    count("executorBytes", "bytes", "in these blocks");
+    level("serviceRegistered", "executors", "that the node service of their host has taken: 1, or 0");
     count("serviceOutputs", "map outputs", "that the node service of this host keeps");
     count("serviceOutputsRefused", "map outputs", "that it should keep and does not; this executor serves them");
   }

@@ -23,16 +23,18 @@ final class PageHtml {
 
   private final List<ExecutorFigures> executors;
   private final List<ShuffleFigures> shuffles;
+  private final List<ServiceFigures> services;
   private final String manager;
   private final long nowMillis;
   private final String queries;
   private final Html html = new Html();
   private final Map<String, Long> sums = new TreeMap<>();
 
-  private PageHtml(List<ExecutorFigures> executors, List<ShuffleFigures> shuffles, String manager, long nowMillis,
-      String queries) {
+  private PageHtml(List<ExecutorFigures> executors, List<ShuffleFigures> shuffles, List<ServiceFigures> services,
+      String manager, long nowMillis, String queries) {
     this.executors = executors;
     this.shuffles = shuffles;
+    this.services = services;
     this.manager = manager;
     this.nowMillis = nowMillis;
     this.queries = queries;
@@ -45,9 +47,9 @@ final class PageHtml {
    * The content below Spark's navigation; {@code manager}: the application's {@code spark.shuffle.manager}; {@code
    * queries}: the address of Spark's page of a query, without the query's id.
    */
-  static String of(List<ExecutorFigures> executors, List<ShuffleFigures> shuffles, String manager, long nowMillis,
-      String queries) {
-    return new PageHtml(executors, shuffles, manager, nowMillis, queries).page();
+  static String of(List<ExecutorFigures> executors, List<ShuffleFigures> shuffles, List<ServiceFigures> services,
+      String manager, long nowMillis, String queries) {
+    return new PageHtml(executors, shuffles, services, manager, nowMillis, queries).page();
   }
 
   private String page() {
@@ -58,6 +60,7 @@ final class PageHtml {
       memoryPlot();
       executorTable();
     }
+    new ServiceTable(html, executors, services).write();
     if (!shuffles.isEmpty()) {
       new ShuffleTables(html, shuffles, queries).write();
     }

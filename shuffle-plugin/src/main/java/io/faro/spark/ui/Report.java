@@ -14,20 +14,22 @@ import java.util.TreeMap;
 /**
  * A report of an executor to the driver. It is sent as bytes and not as an object, because the class loader of the
  * driver's RPC threads may not have this class. Counters are totals, so the next report replaces a lost one. Shuffles
- * have what was added since the last report, so that the driver keeps one entry per shuffle and not one per shuffle and
- * executor. The {@code number} of a repeated report is the same.
+ * and the node services of hosts have what was added since the last report, so that the driver keeps one entry for each
+ * and not one for each and executor. The {@code number} of a repeated report is the same.
  *
  * <pre>
  *   u8 version | utf executor | utf host | i64 number
  *   | i32 n { utf name, i64 value }              counters
  *   | i32 n { i32 id, i32 n { utf, i64 } }       shuffles
+ *   | i32 n { utf host, i32 n { utf, i64 } }   node services
  *   | i32 n { utf peer, i64 requests, i64 blocks, i64 bytes, i64 nanos, i64 slowest }
  * </pre>
  */
 final class Report {
-  static final int VERSION = 1;
+  static final int VERSION = 2;
   static final int MAX_COUNTERS = 512;
   static final int MAX_SHUFFLES = 64;
+  static final int MAX_SERVICES = 64;
   static final int MAX_PEERS = 8;
 
   String executor = "";
@@ -35,6 +37,7 @@ final class Report {
   long number;
   Map<String, Long> counters = new TreeMap<>();
   Map<Integer, Map<String, Long>> shuffles = new LinkedHashMap<>();
+  Map<String, Map<String, Long>> services = new LinkedHashMap<>();
   List<PeerFigures> peers = new ArrayList<>();
 
   byte[] encode() throws IOException {
@@ -49,6 +52,11 @@ final class Report {
     for (Map.Entry<Integer, Map<String, Long>> shuffle : shuffles.entrySet()) {
       out.writeInt(shuffle.getKey());
       write(out, shuffle.getValue());
+    }
+    out.writeInt(services.size());
+    for (Map.Entry<String, Map<String, Long>> service : services.entrySet()) {
+      out.writeUTF(service.getKey());
+      write(out, service.getValue());
     }
     out.writeInt(peers.size());
     for (PeerFigures peer : peers) {
@@ -83,6 +91,9 @@ final class Report {
     report.counters = read(in);
     for (int left = count(in, "shuffles", MAX_SHUFFLES); left > 0; left--) {
       report.shuffles.put(in.readInt(), read(in));
+    }
+    for (int left = count(in, "services", MAX_SERVICES); left > 0; left--) {
+      report.services.put(in.readUTF(), read(in));
     }
     for (int left = count(in, "peers", MAX_PEERS); left > 0; left--) {
       PeerFigures peer = new PeerFigures();

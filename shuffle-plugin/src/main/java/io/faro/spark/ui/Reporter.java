@@ -142,6 +142,7 @@ public final class Reporter {
     report.number = ++number;
     Map<String, Long> now = counters.get();
     report.shuffles = traffic.drainShuffles(Report.MAX_SHUFFLES);
+    report.services = traffic.drainServices(Report.MAX_SERVICES);
     // Empty counters stand for unchanged ones. A closed endpoint has only part of them.
     if (!now.equals(reported) && (reported == null || now.keySet().containsAll(reported.keySet()))) {
       for (Map.Entry<String, Long> counter : now.entrySet()) {

@@ -12,9 +12,9 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * Counts the fetches of one executor, by shuffle and by peer; the counters are sums over both. Updated once per
- * request, not per block. Both maps are bounded: if the driver does not ask, the newest shuffles and the slowest peers
- * are kept. The counters are not affected.
+ * Counts the fetches of one executor, by shuffle, by peer and by node service; the counters are sums over each. Updated
+ * once per request, not per block. All maps are bounded: if the driver does not ask, the newest shuffles and services
+ * and the slowest peers are kept. The counters are not affected.
  */
 public final class Traffic {
   /** Prefix of the counters of fabrics. */
@@ -28,12 +28,19 @@ public final class Traffic {
   /** Nanoseconds that tasks waited for remote blocks, as Spark counts them; the driver adds it. */
   static final String TASK_WAIT = "taskWaitNanos";
 
+  /** Blocks that a host's node service delivered. */
+  static final String SERVICE_BLOCKS = "serviceBlocks";
+  static final String SERVICE_BYTES = "serviceBytes";
+
   static final int MAX_SHUFFLES = 256;
+  static final int MAX_SERVICES = 1_024;
   static final int MAX_PEERS = 1_024;
 
   /** The figures of each shuffle that were not drained yet. */
   private final Map<Integer, Map<String, Long>> shuffles = new LinkedHashMap<>();
   private final Map<String, PeerFigures> peers = new HashMap<>();
+  /** The figures of each host's node service that were not drained yet. */
+  private final Map<String, Map<String, Long>> services = new LinkedHashMap<>();
 
   /** A request to {@code peer} for blocks of {@code shuffle} is over, after {@code nanos}. */
   public synchronized void ended(int shuffle, String peer, RequestCounters delivered, long nanos) {
@@ -57,21 +64,42 @@ public final class Traffic {
     there.slowestNanos = Math.max(there.slowestNanos, nanos);
   }
 
+  /** A request to the node service of {@code host} is over. */
+  public synchronized void fromService(String host, RequestCounters delivered) {
+    long blocks = 0;
+    long bytes = 0;
+    for (Fabric fabric : Fabric.values()) {
+      blocks += delivered.blocks(fabric);
+      bytes += delivered.bytes(fabric);
+    }
+    if (blocks + bytes == 0) {
+      return;
+    }
+    Map<String, Long> figures = of(services, host, MAX_SERVICES);
+    figures.merge(SERVICE_BLOCKS, blocks, Long::sum);
+    figures.merge(SERVICE_BYTES, bytes, Long::sum);
+  }
+
   /** Blocks of {@code shuffle} were left to Spark's own fetch. */
   public synchronized void fellBack(int shuffle, int blocks) {
     shuffle(shuffle).merge(FALLBACK_BLOCKS, (long) blocks, Long::sum);
   }
 
   private Map<String, Long> shuffle(int id) {
-    Map<String, Long> known = shuffles.get(id);
+    return of(shuffles, id, MAX_SHUFFLES);
+  }
+
+  /** The figures of {@code key}; new ones take the place of the oldest where there are {@code max}. */
+  private static <K> Map<String, Long> of(Map<K, Map<String, Long>> all, K key, int max) {
+    Map<String, Long> known = all.get(key);
     if (known == null) {
-      if (shuffles.size() >= MAX_SHUFFLES) {
-        Iterator<Integer> oldest = shuffles.keySet().iterator();
+      if (all.size() >= max) {
+        Iterator<K> oldest = all.keySet().iterator();
         oldest.next();
         oldest.remove();
       }
       known = new TreeMap<>();
-      shuffles.put(id, known);
+      all.put(key, known);
     }
     return known;
   }
@@ -93,10 +121,19 @@ public final class Traffic {
 
   /** Removes and returns the figures of up to {@code max} shuffles. */
   synchronized Map<Integer, Map<String, Long>> drainShuffles(int max) {
-    Map<Integer, Map<String, Long>> taken = new LinkedHashMap<>();
-    Iterator<Map.Entry<Integer, Map<String, Long>>> rest = shuffles.entrySet().iterator();
+    return drain(shuffles, max);
+  }
+
+  /** Removes and returns the figures of the node services of up to {@code max} hosts. */
+  synchronized Map<String, Map<String, Long>> drainServices(int max) {
+    return drain(services, max);
+  }
+
+  private static <K> Map<K, Map<String, Long>> drain(Map<K, Map<String, Long>> from, int max) {
+    Map<K, Map<String, Long>> taken = new LinkedHashMap<>();
+    Iterator<Map.Entry<K, Map<String, Long>>> rest = from.entrySet().iterator();
     while (taken.size() < max && rest.hasNext()) {
-      Map.Entry<Integer, Map<String, Long>> next = rest.next();
+      Map.Entry<K, Map<String, Long>> next = rest.next();
       taken.put(next.getKey(), next.getValue());
       rest.remove();
     }

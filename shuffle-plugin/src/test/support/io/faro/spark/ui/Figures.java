@@ -41,6 +41,13 @@ final class Figures {
     return figures;
   }
 
+  static ServiceFigures service(String host, long blocks, long bytes) {
+    ServiceFigures figures = new ServiceFigures();
+    figures.host = host;
+    figures.counters = counters(Traffic.SERVICE_BLOCKS, blocks, Traffic.SERVICE_BYTES, bytes);
+    return figures;
+  }
+
   static PeerFigures peer(String name, long slowestNanos) {
     PeerFigures peer = new PeerFigures();
     peer.peer = name;

@@ -123,6 +123,20 @@ class CollectorTest {
   }
 
   @Test
+  void aServiceIsTheSumOverItsReadersAndIsLogged() throws Exception {
+    for (int i = 1; i <= 3; i++) {
+      Report report = Figures.report("" + i, 1);
+      report.services.put("host", Figures.counters(Traffic.SERVICE_BLOCKS, i, Traffic.SERVICE_BYTES, 10));
+      take(report);
+    }
+    assertEquals(1, store.services().size());
+    assertEquals(6, store.services().get(0).counter(Traffic.SERVICE_BLOCKS));
+    assertEquals(30, store.services().get(0).counter(Traffic.SERVICE_BYTES));
+    collector.ending();
+    assertTrue(log.contains(store.services().get(0)));
+  }
+
+  @Test
   void anEmptyReportKeepsWhatIsKnown() throws Exception {
     take(Figures.report("1", 1, "requests", 3));
     take(Figures.report("1", 2));

@@ -20,7 +20,7 @@ class PageHtmlTest {
   private static final String EVIL = "<script>alert('\"x\"')</script>&";
 
   private static String page(List<ExecutorFigures> executors, List<ShuffleFigures> shuffles) {
-    return PageHtml.of(executors, shuffles, FAROS, 10_000, QUERIES);
+    return PageHtml.of(executors, shuffles, Collections.emptyList(), FAROS, 10_000, QUERIES);
   }
 
   private static String page(ExecutorFigures executor) {
@@ -125,9 +125,30 @@ class PageHtmlTest {
   }
 
   @Test
+  void aHostWithAServiceHasARow() throws Exception {
+    ExecutorFigures ended = Figures.executor("1", "serviceRegistered", 1, "serviceOutputs", 7).asRemoved();
+    ExecutorFigures running = Figures.executor("2", "serviceRegistered", 1, "serviceOutputs", 4);
+    ExecutorFigures without = Figures.executor("3", "serviceRegistered", 0, "serviceOutputsRefused", 2);
+    running.host = ended.host;
+    ServiceFigures service = Figures.service(ended.host, 5, 2_048);
+    ServiceFigures gone = Figures.service(EVIL, 1, 1);
+    String page = PageHtml.of(Arrays.asList(ended, running, without), Collections.emptyList(),
+        Arrays.asList(service, gone), FAROS, 10_000, QUERIES);
+    parsed(page);
+    assertTrue(page.contains("<tr data-service=\"host-1\" data-outputs=\"11\" data-blocks=\"5\">"
+        + "<td>host-1</td><td sorttable_customkey=\"2\">2</td><td sorttable_customkey=\"1\">1</td>"), page);
+    assertTrue(page.contains("<tr data-service=\"host-3\" data-outputs=\"0\" data-blocks=\"0\">"), page);
+    assertTrue(page.contains("2.0 KiB"), page);
+    assertEquals(3, page.split("data-service", -1).length - 1);
+    String none = page(Figures.executor("1", "serviceRegistered", 0, "serviceOutputs", 0));
+    assertFalse(none.contains("Node services"), none);
+  }
+
+  @Test
   void thePageNamesAShuffleManagerThatIsNotFaros() throws Exception {
     String other = "org.example." + EVIL;
-    String page = PageHtml.of(Collections.emptyList(), Collections.emptyList(), other, 10_000, QUERIES);
+    String page = PageHtml.of(
+        Collections.emptyList(), Collections.emptyList(), Collections.emptyList(), other, 10_000, QUERIES);
     assertTrue(parsed(page).getDocumentElement().getTextContent().contains("behind the shuffle manager " + other));
     assertFalse(page(Collections.emptyList(), Collections.emptyList()).contains("behind"));
   }
@@ -157,7 +178,8 @@ class PageHtmlTest {
     List<ExecutorFigures> one = Collections.singletonList(Figures.executor("1", "requests", 1));
     one.get(0).time = 4_000;
     assertTrue(page(one, Collections.emptyList()).contains(">6 s ago<"));
-    String past = PageHtml.of(one, Collections.emptyList(), FAROS, PageHtml.PAST, QUERIES);
+    String past = PageHtml.of(
+        one, Collections.emptyList(), Collections.emptyList(), FAROS, PageHtml.PAST, QUERIES);
     assertTrue(past.contains(">1970-01-01T00:00:04Z<"));
   }
 

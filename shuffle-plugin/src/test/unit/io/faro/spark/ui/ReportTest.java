@@ -14,6 +14,7 @@ class ReportTest {
   private static Report full() {
     Report report = Figures.report("3", 9, "requests", 4, "remoteBytes.tcp", Long.MAX_VALUE);
     report.shuffles.put(5, Figures.counters("requests", 2));
+    report.services.put("höst", Figures.counters(Traffic.SERVICE_BLOCKS, 6));
     report.peers.add(Figures.peer("executor 1 at höst:7", 77));
     return report;
   }
@@ -26,6 +27,7 @@ class ReportTest {
     assertEquals(9, read.number);
     assertEquals(full().counters, read.counters);
     assertEquals(full().shuffles, read.shuffles);
+    assertEquals(full().services, read.services);
     assertEquals("executor 1 at höst:7", read.peers.get(0).peer);
     assertEquals(77, read.peers.get(0).slowestNanos);
   }

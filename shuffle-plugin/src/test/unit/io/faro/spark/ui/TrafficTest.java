@@ -38,6 +38,17 @@ class TrafficTest {
   }
 
   @Test
+  void aServiceIsTheSumOfItsRequests() {
+    traffic.fromService("h", Figures.delivered(Fabric.TCP, 10, 20));
+    traffic.fromService("h", Figures.delivered(Fabric.SHM, 5));
+    traffic.fromService("nothing", Figures.delivered(Fabric.TCP));
+    Map<String, Map<String, Long>> taken = traffic.drainServices(9);
+    assertEquals(1, taken.size());
+    assertEquals(Figures.counters(Traffic.SERVICE_BLOCKS, 3, Traffic.SERVICE_BYTES, 35), taken.get("h"));
+    assertTrue(traffic.drainServices(9).isEmpty());
+  }
+
+  @Test
   void whatWasTakenIsNotTakenTwice() {
     traffic.fellBack(1, 1);
     traffic.fellBack(2, 1);

@@ -1,0 +1,111 @@
+//! What a service has and did, and how `faro doctor` asks for it. Sums only: nothing of an application is named.
+
+use crate::client::{open, ClientError};
+use crate::message::{put, Body, MessageError, Reply, Request};
+use crate::options::SOCKET;
+use crate::socket::{receive, send, SocketError};
+use faro_fabric::peer_user;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::Duration;
+
+/// An answer's first byte; the others are those of `Reply`.
+const KIND: u8 = 4;
+
+/// Figures by their names for Prometheus; what only grows ends in `_total`.
+pub type Figures = Vec<(&'static str, u64)>;
+
+/// What a service has now, and what it counted since its start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// Of the daemon.
+    pub version: String,
+    pub applications: u64,
+    /// Connected now.
+    pub executors: u64,
+    pub outputs: u64,
+    pub output_bytes: u64,
+    /// Outputs kept as hard links.
+    pub linked: u64,
+    /// Outputs kept as open files.
+    pub kept_open: u64,
+    /// Executors, and messages of executors.
+    pub refused: u64,
+    pub removed: u64,
+    pub served_blocks: u64,
+    pub served_bytes: u64,
+}
+
+impl Status {
+    /// In the order of the layout.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        vec![
+            ("applications", self.applications),
+            ("executors", self.executors),
+            ("outputs", self.outputs),
+            ("output_bytes", self.output_bytes),
+            ("linked_total", self.linked),
+            ("kept_open_total", self.kept_open),
+            ("refused_total", self.refused),
+            ("removed_total", self.removed),
+            ("served_blocks_total", self.served_blocks),
+            ("served_bytes_total", self.served_bytes),
+        ]
+    }
+
+    /// The packet.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = vec![KIND];
+        put(&mut out, self.version.as_bytes());
+        for (_, value) in self.figures() {
+            out.extend_from_slice(&value.to_le_bytes());
+        }
+        out
+    }
+
+    /// # Errors
+    /// The bytes are no status of this version.
+    pub fn decode(bytes: &[u8]) -> Result<Self, MessageError> {
+        let mut body = Body(bytes);
+        match body.u8("kind")? {
+            KIND => {}
+            got => return Err(MessageError::Kind { got }),
+        }
+        let status = Self {
+            version: body.name("version")?,
+            applications: body.u64("applications")?,
+            executors: body.u64("executors")?,
+            outputs: body.u64("outputs")?,
+            output_bytes: body.u64("output bytes")?,
+            linked: body.u64("linked")?,
+            kept_open: body.u64("kept open")?,
+            refused: body.u64("refused")?,
+            removed: body.u64("removed")?,
+            served_blocks: body.u64("served blocks")?,
+            served_bytes: body.u64("served bytes")?,
+        };
+        body.end()?;
+        Ok(status)
+    }
+}
+
+/// Asks the service whose socket is in that directory; the user that it runs as, and what it has.
+///
+/// # Errors
+/// There is none, it does not answer in time, or it refuses.
+pub fn ask_status(directory: &Path, timeout: Duration) -> Result<(u32, Status), ClientError> {
+    let path = directory.join(SOCKET);
+    let socket = open(&path, timeout).map_err(|source| ClientError::Absent { path, source })?;
+    let user = peer_user(&socket).map_err(SocketError::Io)?;
+    send(socket.as_fd(), &Request::Status.encode(), &[])?;
+    let answer = receive(socket.as_fd())?.bytes;
+    if answer.first() == Some(&KIND) {
+        return Ok((user, Status::decode(&answer)?));
+    }
+    match Reply::decode(&answer)? {
+        Reply::Refused { why, text } => Err(ClientError::Refused { why, text }),
+        Reply::Welcome { .. } | Reply::Done => Err(ClientError::Unexpected),
+    }
+}

@@ -1,0 +1,170 @@
+"""The section of docs/benchmarks.md on node services: what is measured, and how it is written."""
+
+from dataclasses import dataclass, field
+
+from measure import spread
+from report.figures import NAMES, machine, number, table, with_spread
+
+CONF: dict[str, str] = {}
+STOCK, STOCK_SERVICE, FARO, SERVICE = "stock", "stock-service", "faro-tcp", "faro-tcp-service"
+SIDES = [STOCK, STOCK_SERVICE, FARO, SERVICE]
+WHAT = {
+    "B2": "24 x 8 blocks of narrow rows, lz4, 265 MB remote",
+    "A1": "400 x 400 blocks, 80,000 of them remote, of about 200 bytes",
+}
+# The workload whose executors are killed.
+KILLED = "B2"
+
+
+@dataclass(frozen=True)
+class Part:
+    executors: int
+    memory: int
+    sides: list[str]
+    # Workloads without faults, and their warm-ups.
+    workloads: dict[str, int] = field(default_factory=dict)
+    # Executors that are killed.
+    victims: int = 0
+
+
+# Parts with as many executors share their applications: those of the first one.
+PARTS = {
+    "plain": Part(2, 2048, SIDES, workloads={"B2": 2, "A1": 1}),
+    "killed-1-of-2": Part(2, 2048, [STOCK, STOCK_SERVICE, SERVICE], victims=1),
+    "killed-3-of-4": Part(4, 1024, [STOCK, SERVICE], victims=3),
+}
+
+
+def write(parts):
+    text = [
+        "## A node service",
+        (
+            "`faro serve` ([service.md](service.md)) on this host, beside Spark's own shuffle "
+            "service and executors that serve by themselves. Executors of one core on one host "
+            "(`spark.shuffle.readHostLocalDisk=false`, AQE off, `spark.local.dir` and "
+            "`--data-dir` on tmpfs), all blocks over TCP. Each side is a running application, and"
+            " the applications take turns. Figures are medians, with the lowest and highest in "
+            "parentheses."
+        ),
+    ]
+    for name, part in parts.items():
+        text += [
+            machine(part["machine"], part["command"], part["seconds"], False),
+            *(_killed(name, part) if PARTS[name].victims else _plain(part)),
+        ]
+        text += [
+            f"- **{NAMES[side]} did not finish: {why}**" for side, why in part["broken"].items()
+        ]
+    return "\n\n".join(text)
+
+
+def _plain(part):
+    workloads = part["result"]
+    text = [
+        "### Jobs without faults",
+        f"Two executors, {part['rounds']} runs each after warm-ups.",
+        "\n".join(f"- {name}: {WHAT[name]}" for name in workloads),
+        table(
+            [
+                "workload",
+                "side",
+                "job s",
+                "executors' CPU s",
+                "daemon's CPU s",
+                "job vs executors alone",
+            ],
+            [
+                _plain_row(name, side, sides)
+                for name, sides in workloads.items()
+                for side in sides
+                if sides[side]["rounds"]
+            ],
+        ),
+    ]
+    served = [row for name, sides in workloads.items() for row in _served(name, sides)]
+    if served:
+        text += [
+            (
+                "What the daemons did for it: they served all remote blocks of these runs. "
+                "Resident memory is the daemon's after a run, with the shared memory that it has "
+                "touched; Spark's has a heap of 1g, as its script gives it."
+            ),
+            table(
+                ["workload", "daemon", "blocks of a run", "CPU, µs for each block", "resident MB"],
+                served,
+            ),
+        ]
+    return text
+
+
+def _plain_row(name, side, sides):
+    rounds = sides[side]["rounds"]
+    keys = ("job_s", "cpu_s", "daemons_cpu_s")
+    cells = [with_spread(spread.of(rounds, key)) for key in keys]
+    alone = {STOCK_SERVICE: STOCK, SERVICE: FARO}.get(side)
+    if side not in (STOCK_SERVICE, SERVICE):
+        cells[2] = "–"
+    return [name, NAMES[side], *cells, _ratio(rounds, sides.get(alone, {}).get("rounds"))]
+
+
+def _served(name, sides):
+    rows = []
+    for side in (STOCK_SERVICE, SERVICE):
+        rounds = sides.get(side, {}).get("rounds")
+        if rounds:
+            cpu, blocks, resident = (
+                spread.median([r[key] for r in rounds])
+                for key in ("daemons_cpu_s", "remote_blocks", "daemons_bytes")
+            )
+            each = 1e6 * cpu / blocks if blocks else None
+            rows.append([name, NAMES[side], number(blocks), number(each), number(resident / 1e6)])
+    return rows
+
+
+def _killed(name, part):
+    what = PARTS[name]
+    by_victims = part["result"]
+    undisturbed, hit = by_victims["0"], by_victims[str(what.victims)]
+    return [
+        f"### {what.victims} of {what.executors} executors killed",
+        (
+            f"{KILLED}, {part['kills']} runs each. The executors are killed with SIGKILL between "
+            "the map and the reduce stage. Others take their places and run the same job once, so"
+            " that neither their start nor a cold JVM is in the figures: the job's time is that "
+            "of its two stages."
+        ),
+        table(
+            [
+                "side",
+                "undisturbed job s",
+                "job s",
+                "job vs undisturbed",
+                "map tasks",
+                "computed again",
+            ],
+            [
+                [
+                    NAMES[side],
+                    with_spread(spread.of(undisturbed[side], "job_s")),
+                    with_spread(spread.of(runs, "job_s")),
+                    _ratio(runs, undisturbed[side]),
+                    _whole(spread.of(runs, "map_tasks")),
+                    _whole(spread.of(runs, "again")),
+                ]
+                for side, runs in hit.items()
+                if runs
+            ],
+        ),
+    ]
+
+
+def _whole(figure):
+    middle, least, most = figure
+    return f"{middle:.0f}" if least == most else f"{middle:.0f} ({least}–{most})"
+
+
+def _ratio(runs, others):
+    if not runs or not others:
+        return "–"
+    one, other = (spread.median([r["job_s"] for r in these]) for these in (runs, others))
+    return f"{spread.ratio(one, other):.2f}"
