@@ -15,7 +15,7 @@ def process_nanos(pid):
 
 
 def resident_bytes(pid):
-    """Memory of a process, shared memory that it has touched included."""
+    """Returns the resident memory of a process, including shared memory that it has touched."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(re.search(r"VmRSS:\s*(\d+) kB", status).group(1)) << 10
 

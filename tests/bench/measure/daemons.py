@@ -1,11 +1,12 @@
-"""Daemons beside Spark, on this host: Spark's shuffle service, `faro serve`, and the servers of
-Celeborn and Uniffle, from an installation that a user names.
+"""Starts daemons beside Spark, on this host: Spark's shuffle service, `faro serve`, and the servers
+of Celeborn and Uniffle, from an installation that a user names.
 
 Such an installation has the layout of the project's own binary release. Celeborn's servers are
 started by its own scripts. Uniffle's scripts take their settings and put their logs into the
-installation, and let one coordinator run on a host; so its servers are started from its jars.
+installation, and let only one coordinator run on a host, so its servers are started from its jars.
 
-Those of Celeborn and Uniffle are written from their scripts and documentation: not run yet.
+The starts of Celeborn and Uniffle were written from their scripts and documentation, and have not
+run yet.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Running:
 
 
 def sparks(_home: None, place: Path, spark: Path) -> Running:
-    """Spark's own shuffle service, with the heap of Spark's script for it."""
+    """Starts Spark's own shuffle service, with the heap that Spark's script gives it."""
     port = launch.free_port()
     conf = {
         "spark.shuffle.service.enabled": "true",
@@ -48,7 +49,7 @@ def sparks(_home: None, place: Path, spark: Path) -> Running:
     settings = {
         **conf,
         "spark.shuffle.service.db.enabled": "false",
-        # Spark 4.3's serves no files elsewhere.
+        # The service of Spark 4.3 serves no files elsewhere.
         "spark.local.dir": str(place / "local"),
     }
     command = [
@@ -63,7 +64,8 @@ def sparks(_home: None, place: Path, spark: Path) -> Running:
 
 
 def faro(_home: None, place: Path, _spark: Path) -> Running:
-    """`faro serve`, as `make jar` built it. Its readers connect over TCP, as on several hosts."""
+    """Starts `faro serve`, as `make jar` built it. Its readers connect over TCP, as on several
+    hosts."""
     socket_dir, log = place / "faro-serve", place / "faro-serve.log"
     command = [
         ROOT / "dist" / f"faro-{platform.machine()}",

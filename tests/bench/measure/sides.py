@@ -24,8 +24,8 @@ class Side:
     own_manager: bool = False
     # The variable that names the folder of an installation; without it the side is left out.
     needs_home: str = ""
-    # Starts its daemons from an installation (if it needs one), below a folder, beside a Spark:
-    # their processes, and where they are, as settings.
+    # Starts the side's daemons from an installation (if it needs one), below a folder, beside a
+    # Spark. Returns their processes, and their addresses as settings.
     daemons: Callable[[Path | None, Path, Path], daemons.Running] | None = None
 
     @property

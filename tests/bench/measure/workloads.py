@@ -107,9 +107,9 @@ def compiled(home, target):
 
 
 class Application:
-    """`name` is the side's. Its daemons, where it has some, start with it. `prefix` is a command
-    that runs the driver, `environment` what is added to the driver's; `executors` have a core and
-    `memory` MiB each."""
+    """An application of the side `name`, with its daemons if it has some. `prefix` is a command
+    that runs the driver; `environment` is added to the driver's. Each of `executors` has a core and
+    `memory` MiB."""
 
     def __init__(
         self,
@@ -212,7 +212,8 @@ class Application:
         }
 
     def killed(self, workload, divisor, victims, seconds=RUN_SECONDS):
-        """The same of a job whose executors are killed between its stages, without CPU."""
+        """Runs a job whose executors are killed between its stages, and returns its figures without
+        CPU."""
         said = self._ask(f"killed {workload} {divisor} {victims} {self.executors}", seconds)
         figures = {name: int(value) for name, value in re.findall(r"(\w+)=(-?\d+)", said)}
         if victims:

@@ -127,7 +127,10 @@ public final class WorkloadApp {
     return "jobMillis=" + millis + " " + times.summary();
   }
 
-  /** By executor. A task lands where it lands: asked until so many executors have answered. */
+  /**
+   * Returns process ids by executor. Spark chooses where a task runs, so tasks run until {@code count} executors have
+   * answered.
+   */
   static Map<String, String> executorPids(JavaSparkContext context, int count) {
     TreeMap<String, String> pids = new TreeMap<>();
     for (int attempt = 0; attempt < 50 && pids.size() < count; attempt++) {
