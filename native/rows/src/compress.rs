@@ -13,7 +13,7 @@ use zstd_safe::{CCtx, CParameter};
 /// after the other, and then [`end`](Self::end) are the partition's bytes in the data file. A piece
 /// may end inside a row.
 pub struct BlockCompressor {
-    kind: Kind,
+    kind: StreamCodec,
     /// Maximum length of a piece, in bytes.
     block_bytes: usize,
     /// Makes row blocks; `None` unless [`with_row_blocks`](Self::with_row_blocks) asked for them.
@@ -22,7 +22,7 @@ pub struct BlockCompressor {
     codec_bytes: usize,
 }
 
-enum Kind {
+enum StreamCodec {
     None,
     Lz4 {
         /// The low four bits of each block's token: lz4-java's reader allows blocks of 1 << (10 +
@@ -42,14 +42,14 @@ impl BlockCompressor {
     /// Fails if there is no memory for zstd's context.
     pub fn new(codec: Codec, zstd_level: i32, block_bytes: usize) -> Result<Self, SetupError> {
         let kind = match codec {
-            Codec::None => Kind::None,
+            Codec::None => StreamCodec::None,
             Codec::Lz4 => {
                 let level = level(block_bytes);
                 // The end block is a raw block of no bytes.
                 let mut end = [0; HEADER_BYTES];
                 end[..MAGIC.len()].copy_from_slice(MAGIC);
                 end[MAGIC.len()] = Method::Raw.token() | level;
-                Kind::Lz4 { level, end }
+                StreamCodec::Lz4 { level, end }
             }
             Codec::Zstd => {
                 let mut context = CCtx::try_create().ok_or(SetupError::ZstdContext)?;
@@ -57,7 +57,7 @@ impl BlockCompressor {
                 context
                     .set_parameter(level)
                     .map_err(|_| SetupError::ZstdContext)?;
-                Kind::Zstd(Box::new(context))
+                StreamCodec::Zstd(Box::new(context))
             }
         };
         Ok(Self {
@@ -74,9 +74,9 @@ impl BlockCompressor {
     #[must_use]
     pub fn with_row_blocks(mut self, words: usize) -> Self {
         let tails = match self.kind {
-            Kind::None => None,
-            Kind::Lz4 { .. } => Some(TailCodec::Lz4),
-            Kind::Zstd(_) => Some(TailCodec::Zstd),
+            StreamCodec::None => None,
+            StreamCodec::Lz4 { .. } => Some(TailCodec::Lz4),
+            StreamCodec::Zstd(_) => Some(TailCodec::Zstd),
         };
         let packer = tails.map(|tails| RowPacker::new(words, tails, level(self.block_bytes)));
         self.packer = packer.map(Box::new);
@@ -148,8 +148,8 @@ impl BlockCompressor {
             .map_or(0, |packer| packer.memory_bytes());
         packer
             + match &self.kind {
-                Kind::None | Kind::Lz4 { .. } => 0,
-                Kind::Zstd(context) => context.sizeof(),
+                StreamCodec::None | StreamCodec::Lz4 { .. } => 0,
+                StreamCodec::Zstd(context) => context.sizeof(),
             }
     }
 
@@ -157,13 +157,13 @@ impl BlockCompressor {
     /// a codec and for zstd.
     pub fn end(&self) -> &[u8] {
         match &self.kind {
-            Kind::None | Kind::Zstd(_) => &[],
-            Kind::Lz4 { end, .. } => end,
+            StreamCodec::None | StreamCodec::Zstd(_) => &[],
+            StreamCodec::Lz4 { end, .. } => end,
         }
     }
 }
 
-impl Kind {
+impl StreamCodec {
     fn max_bytes(&self, bytes: usize) -> usize {
         match self {
             Self::None => bytes,
@@ -175,7 +175,12 @@ impl Kind {
 }
 
 /// Checks that the piece fits in one block and that `out` has room for the longest block of it.
-fn check(kind: &Kind, longest: usize, piece: &[u8], out: &[u8]) -> Result<(), CompressError> {
+fn check(
+    kind: &StreamCodec,
+    longest: usize,
+    piece: &[u8],
+    out: &[u8],
+) -> Result<(), CompressError> {
     let bytes = piece.len();
     if bytes > longest {
         let max = longest;
@@ -188,7 +193,7 @@ fn check(kind: &Kind, longest: usize, piece: &[u8], out: &[u8]) -> Result<(), Co
     Ok(())
 }
 
-impl PieceCodec for Kind {
+impl PieceCodec for StreamCodec {
     fn block(&mut self, piece: &[u8], out: &mut [u8]) -> Result<usize, CompressError> {
         let bytes = piece.len();
         let refused = |codec, problem| CompressError::Refused {

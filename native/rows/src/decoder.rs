@@ -25,7 +25,7 @@ pub enum SetupError {
     ZstdContext,
 }
 
-enum Source {
+enum PartDecoder {
     None,
     Lz4(Lz4),
     Zstd(Zstd),
@@ -33,7 +33,7 @@ enum Source {
 
 /// Decodes the parts of a reader, one after the other.
 pub struct RowDecoder {
-    source: Source,
+    source: PartDecoder,
     rows: RowWriter,
     /// The corruption of the current part, which every call returns until the part is abandoned.
     failed: Option<Corruption>,
@@ -47,9 +47,9 @@ impl RowDecoder {
             return Err(SetupError::BatchBytes(batch_bytes));
         }
         let source = match codec {
-            Codec::None => Source::None,
-            Codec::Lz4 => Source::Lz4(Lz4::default()),
-            Codec::Zstd => Source::Zstd(Zstd::new().ok_or(SetupError::ZstdContext)?),
+            Codec::None => PartDecoder::None,
+            Codec::Lz4 => PartDecoder::Lz4(Lz4::default()),
+            Codec::Zstd => PartDecoder::Zstd(Zstd::new().ok_or(SetupError::ZstdContext)?),
         };
         Ok(Self {
             source,
@@ -67,12 +67,12 @@ impl RowDecoder {
         self.check()?;
         let rows = &mut self.rows;
         let pushed = match &mut self.source {
-            Source::None => rows.take(input).map(|taken| Pushed {
+            PartDecoder::None => rows.take(input).map(|taken| Pushed {
                 taken,
                 full: taken < input.len(),
             }),
-            Source::Lz4(source) => source.push(input, rows),
-            Source::Zstd(source) => source.push(input, rows),
+            PartDecoder::Lz4(source) => source.push(input, rows),
+            PartDecoder::Zstd(source) => source.push(input, rows),
         };
         self.keep_failure(pushed)
     }
@@ -83,9 +83,9 @@ impl RowDecoder {
         self.check()?;
         let rows = &mut self.rows;
         let drained = match &mut self.source {
-            Source::None => Ok(true),
-            Source::Lz4(source) => source.end_part(rows),
-            Source::Zstd(source) => source.end_part(rows),
+            PartDecoder::None => Ok(true),
+            PartDecoder::Lz4(source) => source.end_part(rows),
+            PartDecoder::Zstd(source) => source.end_part(rows),
         };
         // The last piece of a long row must be handed out before the part ends.
         if !self.keep_failure(drained)? || self.rows.ends_long_row() {
@@ -120,9 +120,9 @@ impl RowDecoder {
     pub fn memory_bytes(&self) -> usize {
         self.rows.memory_bytes()
             + match &self.source {
-                Source::None => 0,
-                Source::Lz4(source) => source.memory_bytes(),
-                Source::Zstd(source) => source.memory_bytes(),
+                PartDecoder::None => 0,
+                PartDecoder::Lz4(source) => source.memory_bytes(),
+                PartDecoder::Zstd(source) => source.memory_bytes(),
             }
     }
 
@@ -143,7 +143,7 @@ impl RowDecoder {
     }
 }
 
-impl Source {
+impl PartDecoder {
     /// Drops the state of the current part.
     fn start_part(&mut self) {
         match self {

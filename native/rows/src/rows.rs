@@ -8,7 +8,7 @@ use crate::progress::Piece;
 const LENGTH_BYTES: usize = 4;
 
 /// The position in the row stream.
-enum State {
+enum RowState {
     /// The first `known` bytes of a row's length were taken; fewer than all four.
     Length {
         known: usize,
@@ -25,7 +25,7 @@ enum State {
     },
 }
 
-const BETWEEN_ROWS: State = State::Length {
+const BETWEEN_ROWS: RowState = RowState::Length {
     known: 0,
     bytes: [0; LENGTH_BYTES],
 };
@@ -45,7 +45,7 @@ pub(crate) struct RowWriter {
     handed_out: u64,
     /// Bytes of the part's row stream that were taken.
     taken: u64,
-    state: State,
+    state: RowState,
     /// The place of an unfinished row, head included, after the batch that was handed out. The next
     /// `take` moves the row to the front.
     moved: Option<Moved>,
@@ -76,12 +76,12 @@ impl RowWriter {
 
     /// Returns whether a turn would hand out rows, or a piece of a row.
     pub fn has_batch(&self) -> bool {
-        self.rows > 0 || matches!(self.state, State::Long { held: 1.., .. })
+        self.rows > 0 || matches!(self.state, RowState::Long { held: 1.., .. })
     }
 
     /// Returns whether the batch is the last piece of a long row.
     pub fn ends_long_row(&self) -> bool {
-        matches!(self.state, State::Long { length, given, held } if given + held == length)
+        matches!(self.state, RowState::Long { length, given, held } if given + held == length)
     }
 
     pub fn memory_bytes(&self) -> usize {
@@ -100,7 +100,7 @@ impl RowWriter {
         }
         let mut at = 0;
         loop {
-            if let State::Length { known: 0, .. } = self.state {
+            if let RowState::Length { known: 0, .. } = self.state {
                 at += self.take_whole_rows(&bytes[at..]);
             }
             if at == bytes.len() {
@@ -116,7 +116,7 @@ impl RowWriter {
 
     /// Returns whether the row stream is between two rows.
     pub fn is_between_rows(&self) -> bool {
-        matches!(self.state, State::Length { known: 0, .. })
+        matches!(self.state, RowState::Length { known: 0, .. })
     }
 
     /// Returns space for rows of `bytes` bytes, heads included, after the batch's last row; `None`
@@ -190,7 +190,7 @@ impl RowWriter {
     /// the batch. `bytes` must not be empty.
     fn take_piece(&mut self, bytes: &[u8]) -> Result<usize, Corruption> {
         let taken = match &mut self.state {
-            State::Length {
+            RowState::Length {
                 known,
                 bytes: length,
             } => {
@@ -208,14 +208,14 @@ impl RowWriter {
                 }
                 piece
             }
-            State::Body { length, copied } => {
+            RowState::Body { length, copied } => {
                 let piece = bytes.len().min(*length - *copied);
                 let start = self.end + ROW_HEAD_BYTES + *copied;
                 self.buffer[start..][..piece].copy_from_slice(&bytes[..piece]);
                 *copied += piece;
                 piece
             }
-            State::Long {
+            RowState::Long {
                 length,
                 given,
                 held,
@@ -248,7 +248,7 @@ impl RowWriter {
             if self.rows > 0 {
                 return Ok(false);
             }
-            self.state = State::Long {
+            self.state = RowState::Long {
                 length: bytes,
                 given: 0,
                 held: 0,
@@ -256,7 +256,7 @@ impl RowWriter {
             return Ok(true);
         }
         self.buffer[self.end..][..ROW_HEAD_BYTES].copy_from_slice(&head(bytes));
-        self.state = State::Body {
+        self.state = RowState::Body {
             length: bytes,
             copied: 0,
         };
@@ -264,7 +264,7 @@ impl RowWriter {
     }
 
     fn finish_row(&mut self) {
-        if let State::Body { length, copied } = self.state {
+        if let RowState::Body { length, copied } = self.state {
             if copied == length {
                 self.end += ROW_HEAD_BYTES + length;
                 self.rows += 1;
@@ -276,9 +276,9 @@ impl RowWriter {
     /// Fails if the part ends inside a row.
     pub fn check_end(&self) -> Result<(), Corruption> {
         let bytes = match self.state {
-            State::Length { known, .. } => known,
-            State::Body { copied, .. } => LENGTH_BYTES + copied,
-            State::Long { given, held, .. } => LENGTH_BYTES + given + held,
+            RowState::Length { known, .. } => known,
+            RowState::Body { copied, .. } => LENGTH_BYTES + copied,
+            RowState::Long { given, held, .. } => LENGTH_BYTES + given + held,
         } as u64;
         if bytes == 0 {
             return Ok(());
@@ -309,7 +309,7 @@ impl RowWriter {
 
     /// Hands out the batch; the next `take` overwrites its memory.
     pub fn turn(&mut self) -> Batch<'_> {
-        if let State::Long {
+        if let RowState::Long {
             length,
             given,
             held,
@@ -321,7 +321,7 @@ impl RowWriter {
             // Nothing is handed out, so an unfinished row stays in place.
             return Batch::Empty;
         }
-        if let State::Body { copied, .. } = self.state {
+        if let RowState::Body { copied, .. } = self.state {
             self.moved = Some(Moved {
                 start: self.end,
                 bytes: ROW_HEAD_BYTES + copied,
@@ -345,7 +345,7 @@ impl RowWriter {
             self.handed_out += 1;
             self.state = BETWEEN_ROWS;
         } else {
-            self.state = State::Long {
+            self.state = RowState::Long {
                 length: row_bytes,
                 given: offset + held,
                 held: 0,

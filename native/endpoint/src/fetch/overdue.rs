@@ -10,7 +10,7 @@ use faro_wire::codes::FetchErrorCode;
 use std::time::Instant;
 
 /// The action for an attempt whose entry in `FetchService::deadlines` is due.
-enum Verdict {
+enum WaitVerdict {
     /// Look again at that time.
     Later(Instant),
     /// Ask again later: it has waited for memory for so long that its server is about to end its
@@ -47,37 +47,37 @@ impl FetchService {
                 continue;
             };
             match self.judge_wait(attempt, now) {
-                Verdict::Later(at) => {
+                WaitVerdict::Later(at) => {
                     self.deadlines.put(at, id);
                     if let Some(attempt) = self.attempts.get_mut(&id) {
                         attempt.look_at = at;
                     }
                 }
-                Verdict::PutBack => self.put_back(net, id),
-                Verdict::NoMemory => {
+                WaitVerdict::PutBack => self.put_back(net, id),
+                WaitVerdict::NoMemory => {
                     let wait = MEMORY_WAIT.as_millis();
                     let detail = format!("no memory returned to the arena for {wait} ms");
                     self.give_up(net, id, FetchErrorCode::PoolExhausted, &detail);
                 }
-                Verdict::TimedOut => self.time_out(net, id, now),
+                WaitVerdict::TimedOut => self.time_out(net, id, now),
             }
         }
     }
 
-    fn judge_wait(&self, attempt: &Attempt, now: Instant) -> Verdict {
+    fn judge_wait(&self, attempt: &Attempt, now: Instant) -> WaitVerdict {
         let Some(since) = attempt.starved_since else {
             let deadline = self.deadline_of(attempt);
             return match deadline <= now {
-                true => Verdict::TimedOut,
-                false => Verdict::Later(deadline),
+                true => WaitVerdict::TimedOut,
+                false => WaitVerdict::Later(deadline),
             };
         };
         let no_memory = since.max(self.memory_returned) + MEMORY_WAIT;
         let long = since + attempt.request.idle_timeout / 2;
         match () {
-            () if no_memory <= now => Verdict::NoMemory,
-            () if long <= now => Verdict::PutBack,
-            () => Verdict::Later(no_memory.min(long)),
+            () if no_memory <= now => WaitVerdict::NoMemory,
+            () if long <= now => WaitVerdict::PutBack,
+            () => WaitVerdict::Later(no_memory.min(long)),
         }
     }
 
