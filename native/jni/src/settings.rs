@@ -113,7 +113,8 @@ fn defaults() -> Config {
 /// address.
 ///
 /// # Errors
-/// `Config`: a value is not allowed. `Argument`: a line without `=`, or an unknown name.
+/// Returns `Config` for a value that is not allowed, and `Argument` for a line without `=` or an
+/// unknown name.
 pub fn parse(text: &str) -> Outcome<Config> {
     let mut config = defaults();
     let mut advertised = false;

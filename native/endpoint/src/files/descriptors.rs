@@ -6,10 +6,11 @@
 //!     ▲                                          │
 //!     └── closed (the permit returns) ◀──────────┴── idle: in the cache, until evicted, replaced or deleted
 //! ```
-//! A file is opened only with a permit, and the permit returns after it was closed, so open files never
-//! exceed the bound. The cache holds fewer than there are permits; the rest is for files that were
-//! evicted while they were being read. A thread that finds no permit closes idle files and waits.
-//! No thread waits for a permit while it holds a descriptor, so those that hold one go on and return it.
+//! A file is opened only with a permit, and the permit returns after it was closed, so open files
+//! never exceed the bound. The cache holds fewer files than there are permits; the other permits
+//! are for files that were evicted while they were being read. A thread that finds no permit closes
+//! idle files and waits. No thread waits for a permit while it holds a descriptor, so the threads
+//! that hold one continue and return it.
 //!
 //! The cache keeps what is used again and again when a scan reads each file once (`quick_cache`).
 //!
@@ -180,7 +181,7 @@ impl Descriptors {
         [open(&files.index, index), open(&files.data, data)]
     }
 
-    /// Keeps a file of `open_both` open from now on, as long as there is room.
+    /// Keeps a file of `open_both` open as long as there is room.
     pub(super) fn keep(
         &self,
         files: &Arc<Files>,

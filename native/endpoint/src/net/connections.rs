@@ -8,14 +8,14 @@
 //!   a, the smaller id                        b, the larger id
 //!   makes ca ─────────────────╲ ╱─────────── makes cb
 //!   accepts cb, stays with ca ◀╳▶ accepts ca: what waits for cb moves to ca, new requests take ca
-//!                             ◀───────────── closes cb once nothing is under way on it
+//!                             ◀───────────── closes cb once no request uses it
 //! ```
 //! Rules:
 //! 1. A connection is begun only while there is none to that endpoint, opening or open.
 //! 2. A message takes the best one: what the smaller id made before what the larger id made, and
 //!    of those that one side made the newest.
 //! 3. A connection is closed as surplus only by its maker, only while a better one is open, and
-//!    only when nothing is under way on it in either direction.
+//!    only when no request uses it in either direction.
 //!
 //! Nothing is lost, because `cb` exists beside `ca` only if a began `ca` before it accepted `cb` (1), so a has put no
 //! request on `cb`, and puts none there as long as it has `ca` (2). From the moment b accepts `ca` it puts none on `cb`

@@ -8,10 +8,11 @@
 //!   current round ─▶  peers that wait, in the schedule's order  ─▶ later rounds, cyclically ─▶ unknown peers
 //!                     └──────────────── the first of these gets the permit ───────────────┘
 //! ```
-//! - **Work-conserving**: no peer waits while a permit is free, whatever round it is.
-//! - **No lock-step**: the round moves on when nothing of it is left, or when its slice is over. A
-//!   peer that still holds a permit keeps it until what is under way has ended; but once others wait
-//!   and its slice is over, its new work waits too, so that no peer keeps a permit by always having more.
+//! - **Work-conserving**: no peer waits while a permit is free, whatever the round is.
+//! - **No lock-step**: the round moves on when no work of it is left, or when its slice is over. A
+//!   peer that still holds a permit keeps it until its running work has ended. But once others wait
+//!   and the slice is over, the peer's new work waits too, so that no peer keeps a permit by always
+//!   having more work.
 //! - **Stragglers** stop counting after a slice without progress; they may hold as many permits again
 //!   as there are, so that a network that is silent for a moment is not answered by a flood.
 //! - **No peer waits for ever**, whatever else goes wrong: one that has waited for `max_wait` gets a
@@ -20,7 +21,7 @@
 //! Submitted work starts exactly once: it is in a queue here, or was given out. A new [`Order`]
 //! re-sorts the queues and changes nothing else.
 //!
-//! Pure: the time comes in, what may go comes out.
+//! It is pure: the caller passes the time, and gets the work that may start.
 
 use super::order::{Due, Order};
 use super::permits::Permits;

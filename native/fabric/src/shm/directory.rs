@@ -54,7 +54,7 @@ pub(super) struct Place {
     pub(super) length: u32,
 }
 
-/// The directory of our own exposures.
+/// The directory of this side's exposures.
 pub(super) struct Directory {
     /// The file that peers map.
     file: Arc<OwnedFd>,

@@ -53,9 +53,9 @@ pub(crate) struct QueuePairConnection {
     /// Index of its completion queue in the context.
     pub(super) completions: usize,
     pub(super) psn: u32,
-    /// The ring: segments of our receive requests, by the number in the request's id.
+    /// The ring: segments of this side's receive requests, by the number in the request's id.
     receives: Vec<Option<Segment>>,
-    /// Our own segment to send, while it is not posted.
+    /// This queue pair's own segment to send, while it is not posted.
     own_send: Option<Segment>,
     /// Further segments to send that this connection has; all of them are posted, but for one if
     /// `own_send` is.

@@ -58,7 +58,7 @@ enum AfterEvent {
     Over { tell: bool },
 }
 
-/// The event does not fit the state: a mistake of our own, and nothing changes.
+/// The event does not fit the state: an error of this code, which changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Impossible;
 

@@ -236,7 +236,7 @@ impl QueuePair {
     /// Ready to receive, then ready to send.
     ///
     /// # Errors
-    /// `BadRemote`; `Call`: an address that cannot be reached is found here on RoCE.
+    /// Returns `BadRemote`, and `Call` if the address cannot be reached, which RoCE detects here.
     pub(crate) fn connect(
         &mut self,
         psn: u32,

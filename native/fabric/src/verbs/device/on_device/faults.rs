@@ -102,7 +102,7 @@ fn nothing_beyond_a_region_is_reached() {
             .unwrap();
         assert!(failed(&bench.completions(1), 1).contains("refused the address or key"));
     }
-    // Nor with our own memory.
+    // A wrong key of this side's own memory fails, too.
     let [mut a, _b] = bench.pair();
     let request = WorkRequest {
         lkey: bench.region.lkey() ^ 0x55,
