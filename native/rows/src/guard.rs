@@ -4,13 +4,22 @@
 //! bytes that LZ4 takes. So some blocks are made in both ways, and the following blocks use the
 //! shorter way. While the same way wins, the pause between tries doubles.
 
+use crate::block::TailCodec;
+
 /// Maximum pause between two tries, in blocks: a try of texts takes about three times the CPU of a
 /// block.
 const LONGEST: u32 = 64;
-/// While packing is in use, packed blocks may be longer by this many percent, because most take
-/// less CPU. To return to packing, a packed block must be no longer than the codec's. Otherwise two
-/// ways of about the same size would alternate, and each change would cause tries.
-const TOLERATED: usize = 2;
+/// Rows that LZ4 compresses to less than this many percent are cheap for LZ4: for 60 columns that
+/// are mostly null, packing takes a fifth more CPU. So their packed blocks must be shorter than
+/// LZ4's. Rows in which LZ4 finds little cost it a long search, and zstd costs more than packing
+/// for all rows: packed blocks of these may be longer.
+const COMPRESSIBLE: usize = 90;
+/// Maximum size of packed blocks while packing is in use, in percent of the codec's block: first for
+/// rows that are not cheap for the codec, then for those that are.
+const KEPT: [usize; 2] = [102, 98];
+/// The same maximum for a return to packing. It is lower, because otherwise two ways of about the
+/// same size would alternate, and each change would cause tries.
+const TAKEN_UP: [usize; 2] = [100, 96];
 /// A packed block that is longer than the last tried one by this many percent shows that the rows
 /// have changed.
 const CHANGED: usize = 25;
@@ -26,6 +35,7 @@ pub(crate) enum Plan {
 
 #[derive(Debug)]
 pub(crate) struct Guard {
+    codec: TailCodec,
     packed: bool,
     pause: u32,
     /// Blocks before the next try.
@@ -37,9 +47,11 @@ pub(crate) struct Guard {
     repeated: bool,
 }
 
-impl Default for Guard {
-    fn default() -> Self {
+impl Guard {
+    /// Returns a guard. `codec` makes the blocks that are not packed.
+    pub fn new(codec: TailCodec) -> Self {
         Self {
+            codec,
             packed: true,
             pause: 0,
             left: 0,
@@ -48,9 +60,7 @@ impl Default for Guard {
             repeated: false,
         }
     }
-}
 
-impl Guard {
     /// Returns whether to compress the next block by the codec alone, without looking for its rows.
     pub fn skips_rows(&mut self) -> bool {
         let skips = !self.packed && self.left > 0;
@@ -82,8 +92,12 @@ impl Guard {
     /// Records a try: the bytes of the packed block, `None` if packing failed, and those of the
     /// codec. Returns whether to use the packed block.
     pub fn tell(&mut self, packed: Option<usize>, codec: usize, original: usize) -> bool {
-        let tolerated = if self.packed { TOLERATED } else { 0 };
-        let wins = packed.is_some_and(|bytes| bytes <= codec + codec * tolerated / 100);
+        let is_cheap = match self.codec {
+            TailCodec::Lz4 => 100 * codec < COMPRESSIBLE * original,
+            TailCodec::Zstd => false,
+        };
+        let limits = if self.packed { KEPT } else { TAKEN_UP };
+        let wins = packed.is_some_and(|bytes| 100 * bytes <= limits[usize::from(is_cheap)] * codec);
         self.pause = match wins == self.packed {
             true => (2 * self.pause + 1).min(LONGEST),
             false => 1,
@@ -119,7 +133,7 @@ mod tests {
 
     #[test]
     fn the_pause_doubles_while_one_way_wins() {
-        let mut guard = Guard::default();
+        let mut guard = Guard::new(TailCodec::Lz4);
         assert_eq!(tries(&mut guard, 100, 500, 1000), [0, 2, 6, 14, 30, 62]);
         assert_eq!(guard.plan(false), Plan::Packed);
         // The other way wins from the next try on.
@@ -130,17 +144,28 @@ mod tests {
 
     #[test]
     fn ways_that_take_the_same_do_not_take_turns() {
-        let mut guard = Guard::default();
-        assert!(guard.tell(Some(1019), 1000, 10_000));
-        assert!(!guard.tell(Some(1021), 1000, 10_000));
-        assert!(!guard.tell(Some(1001), 1000, 10_000));
-        assert!(guard.tell(Some(1000), 1000, 10_000));
-        assert!(guard.tell(Some(1001), 1000, 10_000));
+        let mut guard = Guard::new(TailCodec::Lz4);
+        assert!(guard.tell(Some(1020), 1000, 1_100));
+        assert!(!guard.tell(Some(1021), 1000, 1_100));
+        assert!(!guard.tell(Some(1001), 1000, 1_100));
+        assert!(guard.tell(Some(1000), 1000, 1_100));
+        assert!(guard.tell(Some(1001), 1000, 1_100));
+    }
+
+    #[test]
+    fn rows_that_are_cheap_for_the_codec_are_packed_for_a_gain_only() {
+        let mut guard = Guard::new(TailCodec::Lz4);
+        assert!(guard.tell(Some(980), 1000, 10_000));
+        assert!(!guard.tell(Some(981), 1000, 10_000));
+        assert!(!guard.tell(Some(961), 1000, 10_000));
+        assert!(guard.tell(Some(960), 1000, 10_000));
+        // No rows are cheap for zstd.
+        assert!(Guard::new(TailCodec::Zstd).tell(Some(1020), 1000, 10_000));
     }
 
     #[test]
     fn a_change_is_tried_at_once() {
-        let mut guard = Guard::default();
+        let mut guard = Guard::new(TailCodec::Lz4);
         tries(&mut guard, 20, 500, 1000);
         assert_eq!(guard.plan(false), Plan::Packed);
         assert_eq!(guard.plan(true), Plan::Both);

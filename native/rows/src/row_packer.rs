@@ -86,7 +86,7 @@ impl RowPacker {
                 texts: true,
                 dictionaries: true,
             },
-            guard: Guard::default(),
+            guard: Guard::new(codec),
             tried: Tried::default(),
             tries: 0,
             spare: Vec::new(),

@@ -44,7 +44,7 @@ def write(target: Path, heats: list, root: Path) -> str:
             (
                 "The event logs of stock Spark's runs of the section on scale factor 10 were given "
                 "to `faro advise`. Its least and expected constants are of other runs; the "
-                "most for a row is of q4 and q78 here. *Predicted*, "
+                "most for a row is of q78 and q14a here. *Predicted*, "
                 "*expected* and *saved* are parts of the job's time; the error is expected less "
                 "saved, in points. Single runs differ by some points from each other."
             ),

@@ -41,7 +41,7 @@ pub(crate) struct Table<D: Carrier> {
 impl<D: Carrier> Table<D> {
     pub(crate) fn new(registry: mio::Registry, common: Common<D>) -> Self {
         let bounds = &common.shared.bounds;
-        let strangers = Strangers::new(bounds.strangers, bounds.strangers_of_one);
+        let strangers = Strangers::new(bounds.strangers);
         Self {
             registry,
             connections: ByKey::default(),
@@ -119,7 +119,7 @@ impl<D: Carrier> Table<D> {
     /// take its place.
     pub(crate) fn accepted(&mut self, socket: D::Socket, origin: Origin) {
         self.note_proven();
-        if let Some(displaced) = self.strangers.displaced_by(origin) {
+        if let Some(displaced) = self.strangers.displaced() {
             self.common.shared.counters.connections_refused += 1;
             let detail = "it has not proven who it is, and others wait".to_owned();
             self.close(displaced, CloseReason::Lost { detail });

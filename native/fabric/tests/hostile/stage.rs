@@ -81,7 +81,6 @@ impl Stage {
         Self::with_bounds(Bounds {
             connections: CONNECTIONS,
             strangers: STRANGERS,
-            strangers_of_one: STRANGERS,
             ..Bounds::default()
         })
     }
