@@ -61,8 +61,8 @@ impl Progress {
         self.net.kind()
     }
 
-    /// Runs until the doorbell says close. If the fabric fails for good, or this code panics, the
-    /// fabric is closed, and what was under way goes on by another one or fails at once.
+    /// Runs until the doorbell says close. If the fabric fails for good, or if this code panics,
+    /// the fabric is closed, and its requests continue on another fabric or fail at once.
     pub(crate) fn run(mut self) {
         // After a panic only `lose_fabric` touches the state, and it is not trusted either.
         let end = catch_unwind(AssertUnwindSafe(|| self.run_until_end()));
@@ -95,8 +95,8 @@ impl Progress {
         Ok(())
     }
 
-    /// One turn: commands, events, time. `events` is empty before and after it. False: this endpoint closes, and has
-    /// said so to all peers.
+    /// Runs one turn: commands, events, time. `events` is empty before and after it. Returns false
+    /// if this endpoint closes and has told all peers.
     ///
     /// # Errors
     /// The fabric has failed for good.
@@ -262,7 +262,8 @@ impl Progress {
         self.redirect_commands();
     }
 
-    /// The fabric has failed for good: ends all connections, so that what is under way goes on by another one.
+    /// Ends all connections, because the fabric has failed for good. Their requests continue on
+    /// another one.
     pub(crate) fn lose_fabric(mut self, detail: String) -> WithoutFabric {
         let kind = self.net.kind();
         log::error!(
@@ -296,7 +297,7 @@ pub(crate) struct WithoutFabric {
 }
 
 impl WithoutFabric {
-    /// Redirects the commands that have come. False: this endpoint closes.
+    /// Redirects the commands that have come. Returns false if this endpoint closes.
     pub(crate) fn turn(&mut self) -> bool {
         if self.doorbell.is_closing() {
             return false;

@@ -82,8 +82,8 @@ const SETTINGS: [(&str, Setter); 20] = [
     }),
 ];
 
-/// The values of settings that are not given. They equal the defaults of the keys, except for the
-/// addresses and the memory limit, which Spark's executors always give.
+/// Returns the values of settings that are not given. They equal the defaults of the keys, except
+/// for the addresses and the memory limit, which Spark's executors always give.
 fn defaults() -> Config {
     let local = IpAddr::V4(Ipv4Addr::LOCALHOST);
     Config {
@@ -108,7 +108,8 @@ fn defaults() -> Config {
 /// address.
 ///
 /// # Errors
-/// `Config`: a value is not allowed. `Argument`: a line without `=`, or an unknown name.
+/// Returns `Config` for a value that is not allowed, and `Argument` for a line without `=` or an
+/// unknown name.
 pub fn parse(text: &str) -> Outcome<Config> {
     let mut config = defaults();
     let mut advertised = false;

@@ -1,9 +1,10 @@
-//! Requests that a server had no room for: a line for each server, the oldest request first.
+//! Requests that a server had no room for: one line for each server, the oldest request first.
 //!
-//! A server that is out of memory for requests keeps none of those that it refuses, so their order is kept here, by
-//! their ids. While there is a line, new requests to that server join it. The first of a line goes when the server has
-//! taken or finished another request of this endpoint, which is when it may have room, and otherwise now and then. So a
-//! server without room is asked by one request of each client, and no request is overtaken by a newer one.
+//! A server without memory for requests does not keep those that it refuses, so their order is kept
+//! here, by their ids. While a server has a line, new requests to it join the line. The first
+//! request is sent when the server has accepted or finished another request of this endpoint,
+//! because it may then have room, and otherwise after a delay. So each client asks a full server
+//! with one request at a time, and no request overtakes an older one.
 
 use super::Request;
 use crate::limits::MAX_BUSY_DOUBLINGS;
@@ -13,11 +14,11 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 struct Line {
-    /// By id. Never empty.
+    /// The requests by id; never empty.
     waiting: BTreeMap<u64, Request>,
-    /// When the first one is sent, if nothing is heard of the server before.
+    /// The time at which the first request is sent, unless the server is heard of before.
     again: Instant,
-    /// Refusals since the server last took a request.
+    /// Number of refusals since the server last accepted a request.
     refusals: u32,
 }
 
@@ -36,7 +37,7 @@ impl BusyServers {
             refusals: 0,
         });
         line.waiting.insert(id, request);
-        // A refusal of one that is not the first says nothing new.
+        // Only the refusal of the first request changes the delay.
         if line
             .waiting
             .first_key_value()
@@ -50,12 +51,12 @@ impl BusyServers {
         }
     }
 
-    /// Requests wait for room at that server.
+    /// Returns whether requests wait for room at the server.
     pub(super) fn has(&self, endpoint: EndpointId) -> bool {
         self.0.contains_key(&endpoint)
     }
 
-    /// A new request joins the line of its server, which `has` one.
+    /// Adds a new request to the line of its server, which must have one.
     pub(super) fn join(&mut self, mut request: Request, now: Instant) {
         if let Some(line) = self.0.get_mut(&request.endpoint) {
             request.busy.waits(now);
@@ -63,7 +64,7 @@ impl BusyServers {
         }
     }
 
-    /// The server has taken a request.
+    /// Notes that the server has accepted a request.
     pub(super) fn taken(&mut self, endpoint: EndpointId) {
         if let Some(line) = self.0.get_mut(&endpoint) {
             line.refusals = 0;
@@ -80,12 +81,12 @@ impl BusyServers {
         Some(request)
     }
 
-    /// Removes and returns the first requests of the lines whose time has come.
+    /// Removes and returns the first request of each line whose delay is over.
     pub(super) fn due(&mut self, hint: Duration, now: Instant) -> Vec<Request> {
         let mut due = Vec::new();
         self.0.retain(|_, line| {
             if line.again <= now {
-                // Its answer sets the time anew; without an answer the next one goes.
+                // The answer sets the time again. Without an answer the next request is sent.
                 line.again = now + hint.saturating_mul(1 << MAX_BUSY_DOUBLINGS);
                 due.extend(line.waiting.pop_first().map(|(_, request)| request));
             }
@@ -94,7 +95,7 @@ impl BusyServers {
         due
     }
 
-    /// Removes and returns the requests that have waited for as long as they may.
+    /// Removes and returns the requests that have waited for their whole timeout.
     pub(super) fn expired(&mut self, now: Instant) -> Vec<Request> {
         let mut expired = Vec::new();
         self.0.retain(|_, line| {
@@ -109,7 +110,7 @@ impl BusyServers {
         expired
     }
 
-    /// Removes and returns the caller's request of that id.
+    /// Removes and returns the request with the caller's id `id`.
     pub(super) fn withdraw(&mut self, id: u64) -> Option<Request> {
         let mut lines = self.0.iter_mut();
         let (endpoint, request) =
@@ -128,7 +129,7 @@ impl BusyServers {
         self.0.is_empty()
     }
 
-    /// Removes and returns all.
+    /// Removes and returns all requests.
     pub(super) fn take(&mut self) -> impl Iterator<Item = Request> {
         let lines = std::mem::take(&mut self.0).into_values();
         lines.flat_map(|line| line.waiting.into_values())

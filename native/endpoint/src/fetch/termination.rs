@@ -1,4 +1,5 @@
-//! How attempts end before their last block: the server refuses, the caller cancels, something fails.
+//! Ends attempts before their last block: the server refuses, the caller cancels, or a fault
+//! occurs.
 
 use super::queue::CANCELLED;
 use super::request::{Next, Request};
@@ -38,16 +39,16 @@ impl FetchService {
         self.queue.fail(request, code, detail);
     }
 
-    /// A request to the server was taken or has ended, so that there may be room for one more: the first one of those
-    /// that wait for it is sent.
+    /// Sends the first request that waits for room at the server. Called when the server has
+    /// accepted or finished a request, because it may have room then.
     pub(super) fn call_next(&mut self, net: &mut Net, server: EndpointId) {
         if let Some(request) = self.busy_servers.next(server) {
             self.call(net, request);
         }
     }
 
-    /// Sends the requests that have waited for long enough for their servers' room, and ends those that have for too
-    /// long.
+    /// Sends the requests whose delay for a full server is over, and fails those whose timeout has
+    /// passed.
     pub(super) fn call_due(&mut self, net: &mut Net, now: Instant) {
         for request in self.busy_servers.expired(now) {
             let timeout = request.idle_timeout.as_millis();
@@ -79,7 +80,7 @@ impl FetchService {
         }
     }
 
-    /// Removes a request that no attempt is made at now.
+    /// Removes and returns a request that has no attempt now.
     fn withdraw(&mut self, id: u64) -> Option<Request> {
         let request = self.put_back.remove(&id);
         if let Some(request) = request.or_else(|| self.busy_servers.withdraw(id)) {
@@ -91,7 +92,8 @@ impl FetchService {
         })
     }
 
-    /// A fault: what was not handed out is asked for again, on this fabric and then on the next.
+    /// Handles a fault: asks for the missing blocks again, on this fabric first and then on the
+    /// next one.
     pub(super) fn fault(&mut self, net: &mut Net, id: u64, code: FetchErrorCode, detail: &str) {
         self.tell_server(net, id);
         let Some(mut request) = self.end(net, id) else {
@@ -115,8 +117,8 @@ impl FetchService {
         }
     }
 
-    /// Ends an attempt that has no more to bring. If its request has more blocks, those that the arena
-    /// cannot hold get an error each, and an attempt at the others follows.
+    /// Ends an attempt that has brought all its blocks. If its request has more, each block that
+    /// the arena cannot hold gets an error, and a new attempt asks for the others.
     pub(super) fn next_part(&mut self, net: &mut Net, id: u64) {
         let Some(connection) = self.attempts.get(&id).map(|attempt| attempt.connection) else {
             return;
@@ -145,7 +147,8 @@ impl FetchService {
         }
     }
 
-    /// The server need not go on, or the client has read what it was offered. To a closed connection the message vanishes.
+    /// Tells the server to stop, or that the client has read what it was offered. On a closed
+    /// connection the message is dropped.
     pub(super) fn tell_server(&mut self, net: &mut Net, id: u64) {
         if let Some(attempt) = self.attempts.get(&id) {
             net.send(attempt.connection, id, ToServer::Cancel);
@@ -162,7 +165,8 @@ impl FetchService {
         self.awaiting_memory.remove(&(request.id, id));
         self.awaiting_room.remove(connection, (request.id, id));
         for key in keys {
-            // `Later`: the fabric keeps the lease until no write can reach it.
+            // If the result is `Revoked::Later`, the fabric keeps the lease until no write can
+            // reach it.
             drop(net.revoke(key));
         }
         Some(request)

@@ -42,7 +42,7 @@ pub(crate) struct PeerTable {
     state: Mutex<PeersState>,
     /// This endpoint's fabrics, best first.
     fabrics: Vec<FabricKind>,
-    /// Where shm peers reach this endpoint, if it has that fabric.
+    /// The location at which shm peers reach this endpoint, if it has that fabric.
     shm_location: Option<String>,
     /// Peers are members of the exchange while a connection to them is open.
     exchange: Arc<Exchange>,
@@ -93,8 +93,9 @@ impl PeerTable {
         }
     }
 
-    /// The handle of the endpoint on `card`, which is the same for one endpoint until it is forgotten.
-    /// `known_at`: addresses of its host as this host sees them; they are tried before the card's.
+    /// Returns the handle of the endpoint on `card`, which is the same for one endpoint until it is
+    /// forgotten. `known_at` are addresses of its host as this host sees them; they are tried
+    /// before the card's.
     ///
     /// # Errors
     /// `KeyError`.
@@ -126,7 +127,7 @@ impl PeerTable {
         Ok(handle)
     }
 
-    /// With the other locations that the fabric has.
+    /// Returns a route, with the other locations that the fabric has.
     fn route(
         &self,
         fabric: FabricKind,
@@ -159,7 +160,7 @@ impl PeerTable {
         self.lock().peers.contains_key(&endpoint)
     }
 
-    /// The endpoint behind a handle, which is about to be asked for something.
+    /// Returns the endpoint behind a handle, which is about to get a request.
     pub(crate) fn endpoint(&self, handle: u64) -> Option<EndpointId> {
         let mut state = self.lock();
         let endpoint = *state.by_handle.get(&handle)?;
@@ -207,7 +208,7 @@ impl PeerTable {
         }
     }
 
-    /// The route failed: its back-off begins.
+    /// Starts the back-off of a route that failed.
     pub(crate) fn back_off(&self, peer: EndpointId, fabric: FabricKind, cause: &str) {
         let now = clock::now();
         let mut state = self.lock();
@@ -223,7 +224,7 @@ impl PeerTable {
         }));
     }
 
-    /// Blocks arrived by that route.
+    /// Notes that blocks arrived by a route.
     pub(crate) fn carried(&self, peer: EndpointId, fabric: FabricKind) {
         let mut state = self.lock();
         let peer = state.peers.get_mut(&peer);
@@ -232,7 +233,7 @@ impl PeerTable {
         log(line);
     }
 
-    /// This endpoint's fabric has failed for good: no request takes it again.
+    /// Notes that this endpoint's fabric has failed for good: no request uses it again.
     pub(crate) fn fabric_lost(&self, fabric: FabricKind, cause: &str) {
         let mut state = self.lock();
         for peer in state.peers.values_mut() {
@@ -241,7 +242,7 @@ impl PeerTable {
         state.lost.push((fabric, cause.to_owned()));
     }
 
-    /// The last connection to `peer` on a fabric is gone.
+    /// Notes that the last connection to `peer` on a fabric was closed.
     pub(super) fn disconnected(&self, peer: EndpointId) {
         let known = self.lock().peers.contains_key(&peer);
         self.exchange.leave(peer);
@@ -256,8 +257,8 @@ impl PeerTable {
     }
 }
 
-/// The card's port at the addresses that this host knows, then what the card says; `of_card` is not
-/// empty, and neither is the answer.
+/// Returns the card's port at the addresses that this host knows, and then the card's own
+/// locations. `of_card` must not be empty, and neither is the result.
 fn locations(of_card: &[&str], known_at: &[IpAddr]) -> Vec<String> {
     let ports = of_card.first().and_then(|first| first.parse().ok());
     let known = ports.map_or(Vec::new(), |first: SocketAddr| {

@@ -49,7 +49,7 @@ enum Health {
 /// Consequence of a failure.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The same fabric is tried at another address, at once.
+    /// Another address of the same fabric is tried at once.
     Elsewhere(Line),
     /// The route's back-off begins.
     BackOff(Line),
@@ -107,7 +107,8 @@ pub(crate) struct Routes {
 }
 
 impl Routes {
-    /// `routes`: best first, each with the other locations of its fabric, best first too.
+    /// Returns the routes of a peer. `routes` must have the best first, each with the other
+    /// locations of its fabric, the best of them first too.
     pub(crate) fn new(name: String, routes: Vec<(Route, Vec<String>)>) -> Self {
         let entry = |(route, others): (Route, Vec<String>)| RouteEntry {
             locations: std::iter::once(route.location.clone())
@@ -158,8 +159,8 @@ impl Routes {
             .find(|entry| entry.route.fabric == fabric)
     }
 
-    /// The route failed at the location that `choose` gave. `None`: there is no such route, or its
-    /// fabric is lost.
+    /// Notes that the route failed at the location that `choose` returned. Returns `None` if there
+    /// is no such route, or if its fabric is lost.
     pub(crate) fn failed(
         &mut self,
         fabric: FabricKind,
@@ -197,7 +198,7 @@ impl Routes {
         Some(Failure::BackOff((Level::Info, line)))
     }
 
-    /// This endpoint's fabric is gone: the route is never used again.
+    /// Notes that this endpoint's fabric is lost: the route is never used again.
     pub(crate) fn fabric_lost(&mut self, fabric: FabricKind, cause: &str) {
         if let Some(entry) = self.find(fabric) {
             entry.health = Health::FabricLost;
@@ -205,7 +206,7 @@ impl Routes {
         }
     }
 
-    /// Blocks arrived by the route.
+    /// Notes that blocks arrived by the route.
     pub(crate) fn carried(&mut self, fabric: FabricKind, now: Instant) -> Option<Line> {
         let is_this = |entry: &RouteEntry| entry.route.fabric == fabric;
         let at = self.entries.iter().position(is_this)?;

@@ -1,6 +1,7 @@
-//! Accepted connections that have not proven who they are. Their number is bounded, in all and from
-//! one address, and a new one takes the place of the oldest: so they keep no member of the
-//! application out, which needs a few milliseconds for its proof.
+//! Accepted connections that have not proven who they are. Their number is bounded, and a new one
+//! takes the place of the oldest of the address that has most: so they keep no member of the
+//! application out, which needs a few milliseconds for its proof. An address has no smaller share of
+//! its own: a thousand members behind one address connect at once when a stage begins.
 
 use crate::ConnectionId;
 use std::collections::{BTreeMap, HashMap};
@@ -29,39 +30,29 @@ impl Origin {
 /// The strangers of one fabric.
 pub(crate) struct Strangers {
     max: usize,
-    max_of_one: usize,
     /// Ids rise, so the first is the oldest.
     origins: BTreeMap<ConnectionId, Origin>,
     counts: HashMap<Origin, usize>,
 }
 
 impl Strangers {
-    /// At most so many in all, and from one origin.
-    pub(crate) fn new(max: usize, max_of_one: usize) -> Self {
+    /// Allows at most `max` strangers.
+    pub(crate) fn new(max: usize) -> Self {
         Self {
             max,
-            max_of_one,
             origins: BTreeMap::new(),
             counts: HashMap::new(),
         }
     }
 
-    /// The one that has to make room for another from that origin: the oldest of the origin if that
-    /// has its share, else of the origin that has most.
-    pub(crate) fn displaced_by(&self, origin: Origin) -> Option<ConnectionId> {
-        let of = if self
-            .counts
-            .get(&origin)
-            .is_some_and(|n| *n >= self.max_of_one)
-        {
-            origin
-        } else if self.origins.len() >= self.max {
-            *self.counts.iter().max_by_key(|(_, count)| **count)?.0
-        } else {
+    /// Returns the stranger that must make room for another: the oldest of the origin that has most.
+    pub(crate) fn displaced(&self) -> Option<ConnectionId> {
+        if self.origins.len() < self.max {
             return None;
-        };
+        }
+        let (most, _) = self.counts.iter().max_by_key(|(_, count)| **count)?;
         let mut all = self.origins.iter();
-        all.find(|(_, origin)| **origin == of).map(|(id, _)| *id)
+        all.find(|(_, origin)| *origin == most).map(|(id, _)| *id)
     }
 
     pub(crate) fn came(&mut self, connection: ConnectionId, origin: Origin) {
@@ -69,7 +60,8 @@ impl Strangers {
         *self.counts.entry(origin).or_default() += 1;
     }
 
-    /// It has proven who it is, or has ended. Nothing if it was no stranger.
+    /// Removes a connection that has proven its identity or has ended. Does nothing if it was no
+    /// stranger.
     pub(crate) fn left(&mut self, connection: ConnectionId) {
         let Some(origin) = self.origins.remove(&connection) else {
             return;
@@ -92,29 +84,18 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_makes_room() {
-        let mut strangers = Strangers::new(5, 3);
+    fn the_oldest_of_the_origin_with_most_makes_room() {
+        let mut strangers = Strangers::new(5);
         let (one, two) = (origin("10.0.0.1"), origin("10.0.0.2"));
-        for id in 1..=3 {
-            assert_eq!(strangers.displaced_by(one), None);
-            strangers.came(ConnectionId(id), one);
+        for id in 1..=5 {
+            assert_eq!(strangers.displaced(), None);
+            strangers.came(ConnectionId(id), if id == 2 { two } else { one });
         }
-        assert_eq!(
-            strangers.displaced_by(one),
-            Some(ConnectionId(1)),
-            "its share"
-        );
+        assert_eq!(strangers.displaced(), Some(ConnectionId(1)));
         strangers.left(ConnectionId(1));
-        strangers.came(ConnectionId(4), one);
-        for id in 5..=6 {
-            assert_eq!(strangers.displaced_by(two), None);
-            strangers.came(ConnectionId(id), two);
-        }
-        assert_eq!(
-            strangers.displaced_by(two),
-            Some(ConnectionId(2)),
-            "of the origin with most"
-        );
+        assert_eq!(strangers.displaced(), None);
+        strangers.came(ConnectionId(6), two);
+        assert_eq!(strangers.displaced(), Some(ConnectionId(3)));
         for id in 0..=6 {
             strangers.left(ConnectionId(id));
         }

@@ -8,10 +8,8 @@ pub struct Bounds {
     /// Connections, those in greeting and lingering included; more are closed at once.
     pub connections: usize,
     /// Accepted connections that have not proven who they are; a new one takes the place of the
-    /// oldest.
+    /// oldest of the address that has most.
     pub strangers: usize,
-    /// Accepted connections from one address that have not proven who they are.
-    pub strangers_of_one: usize,
     /// An accepted connection proves who it is within this time.
     pub hello_timeout: Duration,
     /// Operations of the caller per peer that have not ended.
@@ -33,7 +31,6 @@ impl Default for Bounds {
         Self {
             connections: 4_096,
             strangers: 1_024,
-            strangers_of_one: 256,
             hello_timeout: Duration::from_secs(10),
             operations: 1_024,
             queued_bytes: 64 << 20,

@@ -44,7 +44,7 @@ fn prologue(
 }
 
 impl Handshake {
-    /// Connector: begins, with HELLO.
+    /// Begins with HELLO, for the connector.
     pub(crate) fn hello(
         own: &OwnIdentity,
         expected: &Identity,
@@ -57,7 +57,7 @@ impl Handshake {
         Ok((Self::Said(Box::new(connector)), hello))
     }
 
-    /// Acceptor: takes HELLO, and answers it with WELCOME.
+    /// Takes HELLO and answers it with WELCOME, for the acceptor.
     pub(crate) fn welcome(
         own: &OwnIdentity,
         fabric: FabricKind,
@@ -81,7 +81,7 @@ impl Handshake {
         Ok((Self::Welcomed(Box::new(acceptor)), Welcome { handshake }))
     }
 
-    /// Connector: takes WELCOME, and answers it with the proof. The acceptor is known then.
+    /// Takes WELCOME and answers it with the proof, for the connector. It then knows the acceptor.
     pub(crate) fn prove(self, welcome: &Welcome) -> Result<(Keys, Proof), CloseReason> {
         match self {
             Self::Said(connector) => {
@@ -95,7 +95,7 @@ impl Handshake {
         }
     }
 
-    /// Acceptor: takes the proof. The connector is known then.
+    /// Takes the proof, for the acceptor. It then knows the connector.
     pub(crate) fn proven(self, proof: &Proof) -> Result<(EndpointId, Keys), CloseReason> {
         match self {
             Self::Welcomed(acceptor) => {

@@ -25,9 +25,8 @@ public interface BlockBatch {
   long length(int index);
 
   /**
-   * The bytes of a block with status OK, with a reference that the caller owns and must release. They
-   * may outlive the batch. Throws {@link IllegalStateException} for a block with another status, and when the batch was
-   * released.
+   * Returns the bytes of a block with status OK, with one reference, which the caller must release. They may outlive
+   * the batch. Throws {@link IllegalStateException} for a block with another status, and if the batch was released.
    */
   BlockBytes take(int index);
 }

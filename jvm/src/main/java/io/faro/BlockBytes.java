@@ -20,8 +20,8 @@ public interface BlockBytes {
   InputStream inputStream();
 
   /**
-   * A read-only view (no copy when the block lies in one slice, else a copy). A view is good until the last
-   * release; after it, its content is undefined. A block of 2 GiB or more is an {@link UnsupportedOperationException}:
+   * Returns a read-only buffer: a view if the block lies in one slice, else a copy. A view is valid until the last
+   * release; after it, its content is undefined. A block of 2 GiB or more throws {@link UnsupportedOperationException};
    * read it by {@link #inputStream}.
    */
   ByteBuffer nioByteBuffer();

@@ -9,7 +9,7 @@ import org.slf4j.LoggerFactory;
  * Body of {@code faro-completions}: takes records of finished blocks from a native queue, many with one JNI call, and
  * calls their listeners. All records of a fetch are in one queue, and a queue has one thread. That keeps the blocks of
  * a fetch in order without a lock per block. A listener delays the other fetches of its queue, so it must be short.
- * Errors of listeners and records do not end the thread. It ends with the endpoint, or when native code fails {@value
+ * Errors of listeners and records do not end the thread. It ends with the endpoint, or if native code fails {@value
  * #MAX_FAILURES} times in a row.
  */
 final class CompletionLoop implements Runnable {

@@ -4,8 +4,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * A fetch in flight, with its listener. This object's monitor serialises the calls of the listener by the completions
- * thread and by the thread that closes the endpoint. The last call is the first {@code onComplete}.
+ * A fetch in flight, with its listener. The listener is called by the completions thread and by the thread that closes
+ * the endpoint; this object's monitor serialises these calls. The last call is the first {@code onComplete}.
  */
 public final class FetchHandle {
   private static final Logger LOG = LoggerFactory.getLogger(FetchHandle.class);
@@ -16,7 +16,7 @@ public final class FetchHandle {
   private final FetchListener listener;
   private volatile long request;
   private volatile boolean done;
-  /** Blocks before this one have been reported. Guarded by this. */
+  /** Number of blocks that were reported, from the first on. Guarded by this. */
   private int reported;
 
   FetchHandle(Endpoint endpoint, long peer, int blocks, FetchListener listener) {
@@ -30,12 +30,12 @@ public final class FetchHandle {
     request = number;
   }
 
-  /** Number of the request, as in logs and errors. */
+  /** Returns the number of the request, as in logs and errors. */
   public long request() {
     return request;
   }
 
-  /** Peer handle of {@link Endpoint#addPeer}. */
+  /** Returns the peer's handle, as returned by {@link Endpoint#addPeer}. */
   public long peer() {
     return peer;
   }
@@ -47,7 +47,7 @@ public final class FetchHandle {
     }
   }
 
-  /** Returns whether {@link FetchListener#onComplete} has been called, or is about to be. */
+  /** Returns whether {@link FetchListener#onComplete} was called or is about to be called. */
   public boolean isDone() {
     return done;
   }

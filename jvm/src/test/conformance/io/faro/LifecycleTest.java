@@ -15,16 +15,16 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Endings: close, cancel and deadlines in the middle of fetches. */
+/** Close, cancel and deadlines in the middle of fetches. */
 class LifecycleTest {
   private static final int STUCK_MAP = 13;
 
   @TempDir
   Path directory;
 
-  /** Open: the resolver answers for {@link #STUCK_MAP} too. */
+  /** Opens when the resolver may answer for {@link #STUCK_MAP}. */
   private final CountDownLatch unstuck = new CountDownLatch(1);
-  /** Open: a peer asked for {@link #STUCK_MAP}. */
+  /** Opens when a peer has asked for {@link #STUCK_MAP}. */
   private final CountDownLatch asked = new CountDownLatch(1);
 
   private Pair pair;

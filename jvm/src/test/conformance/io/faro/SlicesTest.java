@@ -16,7 +16,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Where blocks lie, as native code gets it: the addresses hold exactly the bytes of each block. */
+/** Tests the addresses of blocks that native code gets: they must hold exactly the bytes of each block. */
 class SlicesTest {
   @TempDir
   Path directory;

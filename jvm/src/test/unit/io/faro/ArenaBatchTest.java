@@ -72,7 +72,7 @@ class ArenaBatchTest {
     assertEquals(Collections.singletonList(77L), arena.released);
   }
 
-  /** Three blocks in four slices: 0 and half of 1, the rest of 1 and 2, all of 3. */
+  /** Returns three blocks in four slices: block 0 and half of 1, the rest of 1 and 2, and all of 3. */
   private static RecordWriter fourSlices() {
     return new RecordWriter().request(9).batch(77)
         .slice(0, 0, 10).slice(1, 0, 10).slice(2, 0, 10).slice(3, 0, 10)

@@ -15,7 +15,7 @@ import java.util.concurrent.CyclicBarrier;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** The stream over a block of many slices against the JDK's own over the same bytes. */
+/** Compares the stream over a block of many slices with the JDK's own stream over the same bytes. */
 class BlockStreamTest {
   private byte[] expected;
   private BlockBytes block;

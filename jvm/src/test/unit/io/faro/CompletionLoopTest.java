@@ -11,7 +11,7 @@ import java.util.Arrays;
 import java.util.Collections;
 import org.junit.jupiter.api.Test;
 
-/** Records to listeners, without native code. */
+/** Delivers records to listeners, without native code. */
 class CompletionLoopTest {
   private final FakeArena arena = new FakeArena();
   private final Requests requests = new Requests();

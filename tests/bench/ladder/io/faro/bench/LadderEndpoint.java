@@ -34,12 +34,12 @@ import org.apache.spark.network.shuffle.BlockStoreClient;
  * bring is a failure here.
  */
 public final class LadderEndpoint {
-  /** Where the files of (shuffle, map) lie. */
+  /** Returns the file of (shuffle, map). */
   public interface Locate {
     File file(int shuffle, long map);
   }
 
-  /** Of the only peer. */
+  /** The card of the only peer. */
   private static final class OneCard implements CardStore {
     private final byte[] card;
 
@@ -64,7 +64,7 @@ public final class LadderEndpoint {
     this.endpoint = endpoint;
   }
 
-  /** {@code side}: faro-tcp, faro-shm or faro-sealed (TCP); limits are those that an executor has by default. */
+  /** Starts the endpoint of a side: faro-tcp, faro-shm or faro-sealed (TCP). Limits are the defaults of an executor. */
   public static LadderEndpoint start(String side, Locate data, Locate index) throws Exception {
     FaroConf defaults = new FaroConf(new SparkConf(false));
     boolean sealed = side.equals("faro-sealed");

@@ -9,14 +9,14 @@ public final class MemorySlices implements SliceSink {
   private long[] slices = new long[64];
   private int count;
   private int parts;
-  /** The buffer whose address was asked for last: neighbours often lie in one slab. */
+  /** The buffer whose address was last asked for: adjacent slices often lie in one slab. */
   private ByteBuffer root;
   private long rootAddress;
 
   public MemorySlices clear() {
     count = 0;
     parts = 0;
-    // Not kept between inputs: the buffer may be all that keeps a slab mapped.
+    // The buffer is not kept between inputs, because it may be the only one that keeps a slab mapped.
     root = null;
     return this;
   }
@@ -53,7 +53,7 @@ public final class MemorySlices implements SliceSink {
     parts++;
   }
 
-  /** Complete parts. */
+  /** Returns the number of complete parts. */
   public int parts() {
     return parts;
   }
