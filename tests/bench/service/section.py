@@ -1,4 +1,4 @@
-"""The section of docs/benchmarks.md on node services: what is measured, and how it is written."""
+"""Defines the parts on node services, and writes their section of docs/benchmarks.md."""
 
 from dataclasses import dataclass, field
 
@@ -21,13 +21,13 @@ class Part:
     executors: int
     memory: int
     sides: list[str]
-    # Workloads without faults, and their warm-ups.
+    # Workloads without faults, and their numbers of warm-ups.
     workloads: dict[str, int] = field(default_factory=dict)
-    # Executors that are killed.
+    # Number of executors that are killed.
     victims: int = 0
 
 
-# Parts with as many executors share their applications: those of the first one.
+# Parts with the same number of executors share the applications of the first of them.
 PARTS = {
     "plain": Part(2, 2048, SIDES, workloads={"B2": 2, "A1": 1}),
     "killed-1-of-2": Part(2, 2048, [STOCK, STOCK_SERVICE, SERVICE], victims=1),
