@@ -1,4 +1,4 @@
-//! The table of the fabrics: what the rest of Faro knows of each without using it.
+//! The table of the fabrics: the properties that the rest of Faro needs without using a fabric.
 
 use faro_wire::codes::FabricCode;
 
@@ -13,22 +13,22 @@ pub enum FabricKind {
     Verbs,
 }
 
-/// What is known of a fabric.
+/// The properties of a fabric.
 struct Facts {
-    /// In cards, counters and logs.
+    /// The name in cards, counters and logs.
     name: &'static str,
-    /// In records.
+    /// The code in records.
     code: FabricCode,
-    /// In the prologue of a handshake: both ends have the same.
+    /// The letter in the prologue of a handshake, which is the same at both ends.
     tag: u8,
     /// Its bytes do not leave the host, so they are not sealed, and it reaches no other host.
     stays_on_host: bool,
-    /// Words of a warning that it fails.
+    /// The advice at the end of a warning that the fabric fails.
     remedy: &'static str,
 }
 
 impl FabricKind {
-    /// All, in the order of [`Self::index`].
+    /// All fabrics, in the order of [`Self::index`].
     pub const ALL: [Self; 3] = [Self::Tcp, Self::Shm, Self::Verbs];
 
     const fn facts(self) -> Facts {
@@ -58,19 +58,19 @@ impl FabricKind {
         }
     }
 
-    /// The name in cards, counters and logs.
+    /// Returns the name in cards, counters and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.facts().name
     }
 
-    /// The code in records.
+    /// Returns the code in records.
     #[must_use]
     pub const fn code(self) -> FabricCode {
         self.facts().code
     }
 
-    /// The place in arrays that have one entry for each fabric.
+    /// Returns the index in arrays that have one entry for each fabric.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
@@ -82,13 +82,13 @@ impl FabricKind {
         self.facts().stays_on_host
     }
 
-    /// What a user can do when it fails.
+    /// Returns the advice to a user if the fabric fails.
     #[must_use]
     pub const fn remedy(self) -> &'static str {
         self.facts().remedy
     }
 
-    /// The letter in the prologue of a handshake.
+    /// Returns the letter in the prologue of a handshake.
     pub(crate) const fn tag(self) -> u8 {
         self.facts().tag
     }

@@ -27,8 +27,9 @@ struct Line {
 pub(super) struct BusyServers(HashMap<EndpointId, Line>);
 
 impl BusyServers {
-    /// The server had no room. The first of the line is sent after `hint`, doubled with each refusal up to eight times
-    /// as long and spread by its id, so that clients that were refused together do not come together.
+    /// Adds a request that its server had no room for. The first request of the line is sent after
+    /// `hint`, which doubles with each refusal up to eight times and is spread by the id, so that
+    /// clients that were refused together do not return together.
     pub(super) fn refused(&mut self, request: Request, hint: Duration, now: Instant) {
         let (endpoint, id) = (request.endpoint, request.id);
         let line = self.0.entry(endpoint).or_insert_with(|| Line {

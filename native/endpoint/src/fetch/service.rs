@@ -48,7 +48,7 @@ pub(crate) struct FetchService {
     pub(super) any_taken: bool,
     /// Requests that their servers had no room for, and those that came after them.
     pub(super) busy_servers: BusyServers,
-    /// When an attempt last went on.
+    /// The time of the last arrival for any attempt.
     pub(super) last_progress: Instant,
     /// The time at which memory last returned to the arena after a lease was refused.
     pub(super) memory_returned: Instant,

@@ -9,9 +9,9 @@ import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
  * Blocks whose bytes lie, one after the other, in slices of the arena.
  *
  * <p>A record is decoded once into three small arrays, because its buffer is reused. After that a block costs one array
- * read, and one object if it is taken. Memory is returned slice by slice: a slice has a count of its users, which are
- * the delivery and each {@link ArenaBlock} with references whose bytes lie in it. So a block that is kept keeps only
- * the slices that it lies in.
+ * read, and one object if it is taken. Memory is returned slice by slice. A slice counts its users: the delivery, and
+ * each {@link ArenaBlock} with references whose bytes lie in the slice. So a block that is kept keeps only its own
+ * slices.
  */
 final class ArenaBatch implements BlockBatch {
   private static final AtomicIntegerFieldUpdater<ArenaBatch> HOLDS =
@@ -22,23 +22,23 @@ final class ArenaBatch implements BlockBatch {
   private final int firstBlock;
   private final Fabric fabric;
   private final boolean scarce;
-  /** Native handle; 0: no bytes. */
+  /** Native handle; 0 if the blocks have no bytes. */
   private final long handle;
-  /** Where each block starts in the stream of slices, and, last, where it ends. */
+  /** Offset of each block in the stream of slices, and the end of the last block. */
   private final long[] blockStarts;
-  /** Codes of {@link BlockStatus}; null: all are OK. */
+  /** Codes of {@link BlockStatus}; null if all blocks are OK. */
   private final byte[] statuses;
   /** Root buffer of each slice's slab. */
   private final ByteBuffer[] slabs;
   /** Offset of each slice in its slab. */
   private final int[] slabOffsets;
-  /** Where each slice starts in the stream, and, last, where the stream ends. */
+  /** Offset of each slice in the stream, and the end of the last slice. */
   private final long[] sliceStarts;
 
-  /** The delivery's own, plus one for each ArenaBlock that has references. */
+  /** Number of users of the batch: the delivery, and each ArenaBlock that has references. */
   @SuppressWarnings("unused")
   private volatile int holds = 1;
-  /** The same for each slice; null: there is at most one slice, and {@link #holds} is its count. */
+  /** Number of users of each slice; null if there is at most one slice, which {@link #holds} counts. */
   private final AtomicIntegerArray sliceHolds;
 
   private ArenaBatch(ByteBuffer records, int at, Arena arena) throws FaroException {
@@ -150,7 +150,7 @@ final class ArenaBatch implements BlockBatch {
     return new ArenaBlock(this, index);
   }
 
-  /** One more hold for each slice of the block. False, and none: one of them was released. */
+  /** Adds a hold to each slice of the block. Returns false and adds none if one of the slices was released. */
   private boolean holdSlices(int index) {
     int end = lastSlice(index);
     for (int slice = firstSlice(index); slice <= end; slice++) {
@@ -166,12 +166,12 @@ final class ArenaBatch implements BlockBatch {
     return true;
   }
 
-  /** The delivery is over: returns the memory that no block has taken. Once. */
+  /** Ends the delivery and returns the memory that no block uses. Call it once. */
   void releaseHold() {
     release(0, slabs.length - 1);
   }
 
-  /** The last reference to a block is gone: returns the memory that no other block has. */
+  /** Called when the last reference to a block is released: returns the memory that no other block uses. */
   void releaseBlock(int index) {
     release(sliceHolds == null ? 0 : firstSlice(index), sliceHolds == null ? -1 : lastSlice(index));
   }
@@ -185,7 +185,7 @@ final class ArenaBatch implements BlockBatch {
     }
   }
 
-  /** One hold less for each of these slices; those without one go back, neighbours with one call. */
+  /** Removes a hold from each of these slices. Slices without a hold are returned, adjacent ones with one call. */
   private void releaseSlices(int first, int last) {
     int from = first;
     for (int slice = first; slice <= last; slice++) {
@@ -207,7 +207,7 @@ final class ArenaBatch implements BlockBatch {
     return length(index) == 0 ? 0 : sliceAt(blockStarts[index]);
   }
 
-  /** -1: the block has no bytes, and so no slice. */
+  /** Returns the last slice of a block; -1 if the block has no bytes, and so no slice. */
   private int lastSlice(int index) {
     return length(index) == 0 ? -1 : sliceAt(blockStarts[index + 1] - 1);
   }
@@ -220,12 +220,12 @@ final class ArenaBatch implements BlockBatch {
     return "block " + (firstBlock + index) + " of request " + request;
   }
 
-  /** Returns where a block starts in the stream of slices. */
+  /** Returns the offset of a block in the stream of slices. */
   long start(int index) {
     return blockStarts[index];
   }
 
-  /** The slice that holds the byte at {@code position} of the stream. */
+  /** Returns the slice that holds the byte at {@code position} of the stream. */
   int sliceAt(long position) {
     if (slabs.length == 1) {
       return 0;
@@ -234,14 +234,14 @@ final class ArenaBatch implements BlockBatch {
     if (found < 0) {
       return -found - 2;
     }
-    // Empty slices share their start with the next one: take the last, which has the byte.
+    // An empty slice has the same offset as the next one. The last of them holds the byte.
     while (found + 1 < slabs.length && sliceStarts[found + 1] == position) {
       found++;
     }
     return found;
   }
 
-  /** A view of the stream's bytes from {@code position} to {@code end}, or to the end of {@code slice}. */
+  /** Returns a view of the stream's bytes from {@code position} to {@code end}, or to the end of {@code slice}. */
   ByteBuffer view(int slice, long position, long end) {
     ByteBuffer view = slabs[slice].duplicate();
     long shift = slabOffsets[slice] - sliceStarts[slice];
@@ -250,7 +250,7 @@ final class ArenaBatch implements BlockBatch {
     return view;
   }
 
-  /** Appends the bytes that {@link #view} would show; how many they are. */
+  /** Appends the bytes that {@link #view} would show, and returns their number. */
   int addSlice(SliceSink slices, int slice, long position, long end) {
     int bytes = (int) (Math.min(end, sliceStarts[slice + 1]) - position);
     slices.add(slabs[slice], (int) (position - sliceStarts[slice]) + slabOffsets[slice], bytes);

@@ -8,8 +8,8 @@ import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
 /**
  * A block in the arena.
  *
- * <p>A block costs this one object of three fields. It has a count of its own: one release too many throws here, with
- * the block's name, and does not release another block.
+ * <p>A block costs this one object of three fields. Its count is its own: one release too many throws here, with the
+ * block's name, and does not release another block.
  */
 final class ArenaBlock implements BlockBytes {
   private static final AtomicIntegerFieldUpdater<ArenaBlock> REFERENCES =
@@ -53,7 +53,7 @@ final class ArenaBlock implements BlockBytes {
     return now + by;
   }
 
-  /** Throws {@link IllegalStateException} when the last reference is gone. */
+  /** Throws {@link IllegalStateException} if the bytes were freed. */
   void checkHeld() {
     if (references <= 0) {
       throw gone();
@@ -61,8 +61,8 @@ final class ArenaBlock implements BlockBytes {
   }
 
   /**
-   * Like {@link #checkHeld}, for after a copy: a full fence, so that the copy's loads cannot be delayed past the check.
-   * When it passes, the bytes were this block's during the whole copy.
+   * Does the same as {@link #checkHeld} after a copy, behind a full fence, so that the copy's loads cannot be delayed
+   * past the check. If it does not throw, the bytes were this block's during the whole copy.
    */
   void checkStillHeld() {
     if (REFERENCES.getAndAdd(this, 0) <= 0) {

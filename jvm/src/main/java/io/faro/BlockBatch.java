@@ -4,12 +4,12 @@ package io.faro;
 public interface BlockBatch {
   long request();
 
-  /** Position of the first block in the request. */
+  /** Returns the position of the first block in the request. */
   int firstBlock();
 
   int count();
 
-  /** Returns which fabric carried the bytes. */
+  /** Returns the fabric that carried the bytes. */
   Fabric fabric();
 
   /**
@@ -18,10 +18,10 @@ public interface BlockBatch {
    */
   boolean scarce();
 
-  /** Status of a block; {@code index} counts from 0 in this batch. */
+  /** Returns the status of a block; {@code index} counts from 0 in this batch. */
   BlockStatus status(int index);
 
-  /** Exact length of a block in bytes; 0 unless its status is OK. */
+  /** Returns the exact length of a block in bytes; 0 unless its status is OK. */
   long length(int index);
 
   /**

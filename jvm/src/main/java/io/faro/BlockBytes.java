@@ -10,13 +10,13 @@ import java.nio.ByteBuffer;
 public interface BlockBytes {
   long length();
 
-  /** One more reference. */
+  /** Adds a reference. */
   BlockBytes retain();
 
-  /** One reference less; the last one frees the bytes. */
+  /** Removes a reference; the last one frees the bytes. */
   void release();
 
-  /** Reads the bytes from their start. Holds no reference of its own: closing it releases nothing. */
+  /** Returns a stream over the bytes. The stream holds no reference: closing it releases nothing. */
   InputStream inputStream();
 
   /**
@@ -26,9 +26,9 @@ public interface BlockBytes {
    */
   ByteBuffer nioByteBuffer();
 
-  /** Appends where the bytes lie, as one part. They are there as long as the caller holds a reference. */
+  /** Appends the addresses of the bytes, as one part. They are valid while the caller holds a reference. */
   void addTo(SliceSink slices);
 
-  /** Copies the bytes into {@code target}, which has room for all of them. */
+  /** Copies the bytes into {@code target}, which must have room for all of them. */
   void copyTo(ByteBuffer target);
 }

@@ -1,6 +1,6 @@
 package io.faro;
 
-/** Faro cannot fetch some blocks: {@link #error} says why. */
+/** Faro cannot fetch some blocks; {@link #error} gives the reason. */
 public final class FetchException extends FaroException {
   private static final long serialVersionUID = 1L;
 
@@ -27,7 +27,7 @@ public final class FetchException extends FaroException {
     return error;
   }
 
-  /** Peer handle of {@link Endpoint#addPeer}. */
+  /** Returns the peer's handle, as returned by {@link Endpoint#addPeer}. */
   public long peer() {
     return peer;
   }
@@ -36,17 +36,17 @@ public final class FetchException extends FaroException {
     return request;
   }
 
-  /** Position in the request of the first block that failed. */
+  /** Returns the position in the request of the first block that failed. */
   public int firstBlock() {
     return firstBlock;
   }
 
-  /** The number of blocks, from {@link #firstBlock} on, that failed. */
+  /** Returns the number of blocks that failed, from {@link #firstBlock} on. */
   public int blockCount() {
     return blockCount;
   }
 
-  /** The message of native code. */
+  /** Returns the message of native code. */
   public String detail() {
     return detail;
   }

@@ -2,7 +2,7 @@ package io.faro;
 
 import java.nio.ByteBuffer;
 
-/** Takes the places of bytes in native memory, slice by slice: {@link BlockBytes#addTo}. */
+/** Receives the places of bytes in native memory, slice by slice, from {@link BlockBytes#addTo}. */
 public interface SliceSink {
   /** Appends {@code bytes} bytes of a direct buffer from {@code offset} on. */
   void add(ByteBuffer direct, int offset, int bytes);

@@ -4,7 +4,7 @@ import io.faro.SliceSink;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 
-/** Where the parts of an input lie in native memory. Reusable; for one thread at a time. */
+/** The addresses of an input's parts in native memory. Reusable; for one thread at a time. */
 public final class MemorySlices implements SliceSink {
   private long[] slices = new long[64];
   private int count;
@@ -43,7 +43,7 @@ public final class MemorySlices implements SliceSink {
     count++;
   }
 
-  /** One without slices is a part of no bytes. */
+  /** Ends a part: it has the slices that were added since the last part, or no bytes if there are none. */
   @Override
   public void endPart() {
     if (count == 0 || (slices[2 * count - 1] & 1) == 1) {
